@@ -6,6 +6,7 @@ budget does not hold, needs no decision.
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.errors import BudgetExceededError, InvalidInputError, NotReadyError
@@ -18,9 +19,24 @@ from veiltab.curator.allowance import Charge
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Outlook, Policy
-from veiltab.curator.progress import HELD, CuratorRelease, Review
+from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, Review
 from veiltab.curator.release import plan_question
 from veiltab.curator.store import CuratorStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnVerdicts:
+    """What a curator has decided about its own attributes of a request.
+
+    Args:
+        granted: those that it granted.
+        denied: those that it denied.
+        are_all: whether there are no others.
+    """
+
+    granted: frozenset[str]
+    denied: frozenset[str]
+    are_all: bool
 
 
 class Decisions:
@@ -47,6 +63,8 @@ class Decisions:
         self._planner = planner
         # Releases about which this process has decided by its policy.
         self._decided: set[str] = set()
+        # Verdicts about releases under way that have all of them: each is final.
+        self._verdicts: dict[str, OwnVerdicts] = {}
         self._refusals: dict[str, str] = {}
         # Charge and delta of each request that waits for a person.
         self._charges: dict[str, tuple[Charge, Decimal | None]] = {}
@@ -70,6 +88,20 @@ class Decisions:
             held=held,
             refusal=self._refusals.get(release_id, ""),
         )
+
+    def verdicts(self, stored: CuratorRelease) -> OwnVerdicts:
+        """Return what is decided about own attributes of a release."""
+        release_id = stored.request.release_id
+        if release_id in self._verdicts:
+            return self._verdicts[release_id]
+        own = self.own_attributes & set(stored.request.attributes)
+        verdicts = {d.attribute: d.verdict for d in self._store.decisions(release_id)}
+        granted = frozenset(name for name in own if verdicts.get(name) == APPROVED)
+        denied = frozenset(name for name in own if verdicts.get(name) == DENIED)
+        found = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
+        if found.are_all and not stored.state.finished:
+            self._verdicts[release_id] = found
+        return found
 
     async def apply_policy(self, request: ReleaseRequest) -> None:
         """Decide by the policy about own attributes that are not decided about for good.
@@ -113,6 +145,7 @@ class Decisions:
         """Forget what is known of a release that is over."""
         self._charges.pop(release_id, None)
         self._decided.discard(release_id)
+        self._verdicts.pop(release_id, None)
         self._refusals.pop(release_id, None)
 
     async def _outlook(self, request: ReleaseRequest) -> Outlook:

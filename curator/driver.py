@@ -52,9 +52,6 @@ from veiltab.curator.looks import MOST_ASKED, Looks, Others
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Policy
 from veiltab.curator.progress import (
-    APPROVED,
-    DENIED,
-    HELD,
     ColumnDigests,
     CuratorRelease,
     End,
@@ -364,14 +361,13 @@ class CuratorDriver:
 
     def _progress(self, stored: CuratorRelease) -> Progress:
         release_id = stored.request.release_id
-        wanted = self.decisions.own_attributes & set(stored.request.attributes)
-        verdicts = {d.attribute: d.verdict for d in self.store.decisions(release_id)}
+        verdicts = self.decisions.verdicts(stored)
         return Progress(
             curator=self.name,
             state=stored.state,
-            decided=all(verdicts.get(name, HELD) != HELD for name in wanted),
-            granted=frozenset(name for name in wanted if verdicts.get(name) == APPROVED),
-            denied=frozenset(name for name in wanted if verdicts.get(name) == DENIED),
+            decided=verdicts.are_all,
+            granted=verdicts.granted,
+            denied=verdicts.denied,
             spec_digest=b"" if stored.planned is None else stored.planned.digest(),
             reserved=self.ledger.is_reserved(release_id),
             charged=self.ledger.is_charged(release_id),
@@ -476,11 +472,8 @@ class CuratorDriver:
         stored = self.store.release(release_id)
         while not stored.state.finished:
             before, wakes = stored.state, self.looks.wakes
-            stored = await self._take_steps(stored, peers, server)
+            stored = await self._take_steps(stored, entered, peers, server)
             if stored.state is not before:
-                seconds = time.monotonic() - entered
-                state_left(before.value, release_id=release_id, seconds=seconds)
-                self.store.add_seconds(release_id, before.value, seconds)
                 attempt, entered = 0, time.monotonic()
             elif await self.decisions.waits_for_a_person(stored):
                 self._held.add(release_id)
@@ -495,7 +488,7 @@ class CuratorDriver:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
         self.decisions.forget(release_id)
         self._room.give_back(release_id)
-        await self._tidy(release_id)
+        await self._tidy(release_id, stored.request.deadline)
         self._stop_looking(release_id)
 
     def _stop_looking(self, release_id: str) -> None:
@@ -518,8 +511,20 @@ class CuratorDriver:
         await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused)
         return attempt + 1 if is_refused else 0
 
-    async def _take_steps(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> CuratorRelease:
-        """Take the steps that can be taken now; return the release once it has left its state, or has to wait in it."""
+    async def _take_steps(
+        self, stored: CuratorRelease, entered: float, peers: Peers, server: ServerLink
+    ) -> CuratorRelease:
+        """Take the steps that can be taken now.
+
+        Args:
+            stored: the release.
+            entered: when this process found it in its state, monotonic seconds.
+            peers: the other curators.
+            server: the server.
+
+        Returns:
+            The release once it has left its state, or has to wait in it.
+        """
         release_id, before = stored.request.release_id, stored.state
         while stored.state is before:
             match await self._step(stored, peers, server):
@@ -532,11 +537,11 @@ class CuratorDriver:
                         self.changes.notify(_for_researcher(release_id))  # it hears that a person decides
                     return stored
                 case End(state, reason):
-                    self._end(stored, state, reason)
+                    self._end(stored, state, reason, _left(stored, entered))
                     return self._changed(release_id)
                 case Step(leads_to=state) as taken:
                     if state is not before:  # else there is more to do in this state
-                        self.store.set_state(release_id, state)
+                        self.store.set_state(release_id, state, seconds=_left(stored, entered))
             stored = self._changed(release_id, taken)
         return stored
 
@@ -586,7 +591,7 @@ class CuratorDriver:
         tables = self.store.tables(stored.request.release_id)
         return next_step_of_tables(stored, own, others, tables, time.time())
 
-    def _end(self, stored: CuratorRelease, state: ReleaseState, failure: str) -> None:
+    def _end(self, stored: CuratorRelease, state: ReleaseState, failure: str, seconds: float) -> None:
         if stored.state.finished:
             return  # it keeps what it has
         release_id = stored.request.release_id
@@ -594,7 +599,7 @@ class CuratorDriver:
         for curator in sorted(self.coins.withheld(release_coin(release_id))):
             _log.warning("a toss was aborted", extra={"release": release_id, "curator": curator})
             self.store.add_aborted_toss(stored.part_of or release_id, curator)
-        self.store.end(release_id, state, failure)
+        self.store.end(release_id, state, failure, seconds=seconds)
         self._forget(release_id)
 
     def _forget(self, release_id: str) -> None:
@@ -653,7 +658,7 @@ class CuratorDriver:
 
     async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         release_id = stored.request.release_id
-        everyone = (self.progress(release_id), *others)
+        everyone = (self._progress(stored), *others)
         granted, denied = joint_decision(everyone, self.study)
         columns = agreed_columns(stored.request, self.study, granted, denied)
         population, digest = self.alignment.result()
@@ -678,7 +683,7 @@ class CuratorDriver:
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)
             try:
-                await asyncio.to_thread(self.ledger.reserve, spec, charge)
+                self.ledger.reserve(spec, charge)
             except BudgetExceededError:
                 if not self.ledger.fits_what_is_charged(spec.release_id, charge):
                     raise
@@ -786,9 +791,8 @@ class CuratorDriver:
             encryption = self.encryption(spec.release_id)
             await self.server_check.run(spec, server, encryption, stage)
 
-    async def _tidy(self, release_id: str) -> None:
+    async def _tidy(self, release_id: str, deadline: int) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
-        deadline = self.store.release(release_id).request.deadline
         # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
         while time.time() < deadline and not _needs_no_seed(others := await self.looks.progress(release_id)):
             await self.looks.news(
@@ -801,6 +805,13 @@ class CuratorDriver:
 def _for_researcher(release_id: str) -> str:
     """Return the name of the changes of a release for which its researcher waits; its peers wait for all."""
     return f"researcher/{release_id}"
+
+
+def _left(stored: CuratorRelease, entered: float) -> float:
+    """Log that a release leaves its state; return how many seconds it was in it."""
+    seconds = time.monotonic() - entered
+    state_left(stored.state.value, release_id=stored.request.release_id, seconds=seconds)
+    return seconds
 
 
 def _needs_no_seed(others: Others) -> bool:

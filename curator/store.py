@@ -242,17 +242,19 @@ class CuratorStore:
                         study_digest,
                     ],
                 )
-                digest = self.release(request.release_id).request_digest.hex()
-                self.audit.record(
-                    Event.REQUEST, release=request.release_id, researcher=request.researcher, request=digest
-                )
             elif row["request"] != text:
                 raise ConflictError(
                     "another request is recorded under this release id",
                     where=f"release {request.release_id}",
                     remedy="Ask again under a new id.",
                 )
-        return self.release(request.release_id)
+            stored = self.release(request.release_id)
+            if row is None:
+                digest = stored.request_digest.hex()
+                self.audit.record(
+                    Event.REQUEST, release=request.release_id, researcher=request.researcher, request=digest
+                )
+        return stored
 
     def release(self, release_id: str) -> CuratorRelease:
         """Return one release."""
@@ -438,23 +440,39 @@ class CuratorStore:
         before, self._version = self._version, version
         return bool(before != version)
 
-    def set_state(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
+    def set_state(
+        self, release_id: str, state: ReleaseState, failure: str = "", *, seconds: float | None = None
+    ) -> None:
         """Change a release's state; a release that ended never moves again.
+
+        Args:
+            release_id: the release.
+            state: its new state.
+            failure: why it ended without a result; else empty.
+            seconds: how long it was in the state that it leaves, if that is known.
 
         A state follows from the records beside it, and each of those is durable before the action on it: one that a
         failing power undoes is reached again by the step that led to it. What that step needs again is not deleted
         before a later record is durable.
         """
         self.connection.execute_unsynced(
-            f"UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ? WHERE id = ?"  # noqa: S608
-            f" AND state NOT IN ({', '.join('?' * len(_ENDED))})",
-            [state.value, failure, int(time.time()), release_id, *_ENDED],
+            "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?,"  # noqa: S608
+            " seconds = json_patch(seconds, json_object(state, ?))"
+            f" WHERE id = ? AND state NOT IN ({', '.join('?' * len(_ENDED))})",
+            [state.value, failure, int(time.time()), seconds, release_id, *_ENDED],
         )
 
-    def end(self, release_id: str, state: ReleaseState, failure: str) -> None:
-        """End a release without a result, its tables with it, and give back what the ledger keeps for it, at once."""
+    def end(self, release_id: str, state: ReleaseState, failure: str, *, seconds: float | None = None) -> None:
+        """End a release without a result, its tables with it, and give back what the ledger keeps for it, at once.
+
+        Args:
+            release_id: the release.
+            state: how it ended.
+            failure: why.
+            seconds: how long it was in its last state, if that is known.
+        """
         with transaction(self.connection):
-            self._end(release_id, state, failure)
+            self._end(release_id, state, failure, seconds)
             self.audit.record(Event.END, release=release_id, state=state.value, failure=failure)
 
     def record_denial(self, release_id: str, failure: str, *, person: str, reason: str) -> None:
@@ -482,8 +500,8 @@ class CuratorStore:
         self._end(release_id, ReleaseState.DENIED, failure)
         self.audit.record(Event.REFUSAL, person=person, release=release_id, reason=reason, failure=failure)
 
-    def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
-        self.set_state(release_id, state, failure)
+    def _end(self, release_id: str, state: ReleaseState, failure: str, seconds: float | None = None) -> None:
+        self.set_state(release_id, state, failure, seconds=seconds)
         self.connection.execute(
             "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?"  # noqa: S608
             f" WHERE part_of = ? AND NOT {IS_FINISHED}",
@@ -507,12 +525,6 @@ class CuratorStore:
     def set_sample_check(self, release_id: str, check: bytes) -> None:
         """Record the keyed check of the sample; the same seed gives the same one again."""
         self.connection.execute_unsynced("UPDATE release SET sample_check = ? WHERE id = ?", [check, release_id])
-
-    def add_seconds(self, release_id: str, step: str, seconds: float) -> None:
-        """Record how long a step took."""
-        self.connection.execute_unsynced(
-            "UPDATE release SET seconds = json_set(seconds, '$.' || ?, ?) WHERE id = ?", [step, seconds, release_id]
-        )
 
     def set_bytes_uploaded(self, release_id: str, count: int) -> None:
         """Record how many bytes the server has of this curator's columns, before their ciphertexts are deleted.
@@ -679,8 +691,8 @@ class CuratorStore:
         return bytes(row["value"]) if row is not None and row["value"] else None
 
     def set_coin_value(self, coin_id: str, value: bytes) -> None:
-        """Record a coin's value."""
-        self.connection.execute("UPDATE coin SET value = ? WHERE id = ?", [value, coin_id])
+        """Record a coin's value; the same shares give the same one again."""
+        self.connection.execute_unsynced("UPDATE coin SET value = ? WHERE id = ?", [value, coin_id])
 
     def forget_coin(self, coin_id: str) -> None:
         """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again.

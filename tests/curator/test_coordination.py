@@ -139,12 +139,12 @@ def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Villa
     assert village.toss(ALIGNMENT, rounds=1) == values
 
 
-def test_of_a_toss_nothing_waits_for_no_disk_but_what_a_peer_opens_again(
+def test_of_a_toss_nothing_waits_for_no_disk_but_what_a_peer_opens_again_and_what_follows_from_it(
     village: Village, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unsynced = unsynced_statements(monkeypatch)
     assert village.toss(ALIGNMENT)
-    assert unsynced == {"INSERT INTO opening (coin_id, curator, received)"}
+    assert unsynced == {"INSERT INTO opening (coin_id, curator, received)", "UPDATE coin SET value"}
 
 
 def test_whose_part_is_awaited_is_known_until_the_coin_is_tossed(village: Village) -> None:

@@ -303,7 +303,7 @@ class World:
     def step(self) -> bool:
         """Let alice take her steps; return whether the release has left its state, or is over."""
         stored = self.driver.store.release(ID)
-        after = asyncio.run(self.driver._take_steps(stored, cast("Peers", self), cast("ServerLink", self)))
+        after = asyncio.run(self.driver._take_steps(stored, 0.0, cast("Peers", self), cast("ServerLink", self)))
         return after.state is not stored.state or after.state.finished
 
     def state(self) -> ReleaseState:
@@ -944,7 +944,7 @@ def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: 
     world.driver.store.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
     assert world.driver.sampler.indices_file(ID).exists()
-    asyncio.run(world.driver._tidy(ID))
+    asyncio.run(world.driver._tidy(ID, 2**31))
     assert world.driver.store.own_share(coin, b"") == b""
     assert world.driver.store.coin_value(coin) is None
     assert not world.driver.sampler.indices_file(ID).exists()
@@ -958,7 +958,7 @@ def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_req
     async def briefly() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await world.driver._tidy(ID)
+                await world.driver._tidy(ID, 2**31)
 
     asyncio.run(briefly())
     assert world.driver.store.own_share(f"release/{ID}", b"") == share
@@ -1079,7 +1079,7 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
         if step == "set_state" and not noise:
             step = "end"
 
-        def crash(*_: object) -> NoReturn:
+        def crash(*_: object, **__: object) -> NoReturn:
             raise KeyboardInterrupt
 
         broken.setattr(world.driver.store, step, crash)
@@ -1230,7 +1230,7 @@ def test_another_process_counts_the_toss_that_a_curator_aborted(
     folder = driver._folder.parent
     place = workplace(folder)
     again = CuratorDriver(driver._identity, driver.study, folder, driver.store, driver.ledger, APPROVE, place)
-    again._end(driver.store.release(ID), ReleaseState.EXPIRED, "the deadline passed")
+    again._end(driver.store.release(ID), ReleaseState.EXPIRED, "the deadline passed", 0.0)
     assert driver.store.aborted_tosses() == {"bob": 1}
 
 

@@ -86,10 +86,11 @@ def test_a_step_ends_the_waiting(store: CuratorStore, make_request: Make) -> Non
 def test_what_is_known_of_a_release_outlives_the_process(path: Path, make_request: Make, make_spec: Make) -> None:
     store, spec = CuratorStore(path), make_spec()
     store.add(make_request(), 100)
+    store.set_state(ID, ReleaseState.PLANNED, seconds=1.5)
     store.set_spec(ID, spec)
     store.set_sample_check(ID, b"check")
-    store.add_seconds(ID, "requested", 1.5)
-    store.add_seconds(ID, "planned", 0.5)
+    store.end(ID, ReleaseState.FAILED, "why", seconds=0.5)
+    store.set_state(ID, ReleaseState.CHARGED, seconds=2.5)
     store.set_bytes_uploaded(ID, 77)
     store.close()
     again = CuratorStore(path)
