@@ -7,7 +7,7 @@ repeated.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from veiltab.common.errors import (
     BudgetExceededError,
     DeniedError,
     IntegrityError,
+    InvalidInputError,
     NotFoundError,
     NotReadyError,
     UnavailableError,
@@ -35,6 +36,7 @@ from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity, Party
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.rpc.status import failures_logged, refusal_of
+from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study
 from veiltab.common.study.id_rules import id_rules
@@ -338,16 +340,52 @@ class CuratorDriver:
         """
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
-        decision = next((d for d in self.store.decisions(release_id) if d.attribute == attribute), None)
-        check_key_may_leave(stored, decision, attribute, time.time())
-        pad, tested = self.store.pad(release_id, attribute), self.store.tested(release_id, attribute)
-        if pad is None or tested is None:
-            raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
-        check_same_column(tested, claimed, attribute)
-        self.store.record_key_given(release_id, attribute, researcher)
+        keys = self._given(stored, {attribute: claimed})
         if stored.planned_spec.pad is Pad.CHACHA20:
-            return Key(pad=Pad.CHACHA20, content=pad[0])
+            return Key(pad=Pad.CHACHA20, content=keys[attribute])
         return Key(pad=Pad.OTP, content=self.encryption(release_id).pad_file(attribute))
+
+    def keys(self, release_id: str, researcher: str, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
+        """Return the keys of some columns, but for those of attributes that are not granted.
+
+        Args:
+            release_id: the release.
+            researcher: who asks.
+            claimed: attribute -> its column, as the researcher's desk holds it.
+
+        Raises:
+            DeniedError: as `check_asker`; or no key may leave, as `check_key_may_leave` says of the last attribute.
+            InvalidInputError: the release has one-time pads.
+            VeiltabError: as `key`, of any attribute that is granted.
+        """
+        stored = self.store.release(release_id)
+        check_asker(stored, researcher)
+        if stored.request.pad is not Pad.CHACHA20:
+            raise InvalidInputError("one-time pads are fetched one by one", where=f"release {release_id}")
+        return self._given(stored, claimed)
+
+    def _given(self, stored: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
+        """Return what is recorded as the keys of columns that may leave, and record that they are given."""
+        release_id, researcher = stored.request.release_id, stored.request.researcher
+        decisions = {decision.attribute: decision for decision in self.store.decisions(release_id)}
+        keys, refusal = dict[str, bytes](), DeniedError("no attribute is asked for", where=f"release {release_id}")
+        for attribute, column in claimed.items():
+            try:
+                check_key_may_leave(stored, decisions.get(attribute), attribute, time.time())
+            except DeniedError as error:
+                refusal = error
+                continue
+            pad, tested = self.store.pad(release_id, attribute), self.store.tested(release_id, attribute)
+            if pad is None or tested is None:
+                raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
+            check_same_column(tested, column, attribute)
+            keys[attribute] = pad[0]
+        if not keys:
+            raise refusal
+        with transaction(self.store.connection):
+            for attribute in keys:
+                self.store.record_key_given(release_id, attribute, researcher)
+        return keys
 
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release."""

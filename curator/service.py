@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from veiltab.common.core.message_fields import whole_from_proto
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.request import RELEASE_ID
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import (
     pad_to_proto,
     request_from_proto,
@@ -21,7 +23,7 @@ from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.common.rpc.identity import Party
 from veiltab.common.rpc.signing import signed_to_proto
 from veiltab.curator.alignment.ring_wire import flow_kind_from_proto
-from veiltab.curator.driver import CuratorDriver, Key
+from veiltab.curator.driver import CuratorDriver, Key, TestedRelease
 from veiltab.curator.looks import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.progress import ColumnDigests, Progress
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
@@ -172,16 +174,32 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
         state, milliseconds = state_to_proto(stored.state), request.wait_milliseconds
         if not milliseconds:
             return curator_pb2.ProposeReleaseResponse(state=state)
-        proposal = await self._proposal(stored.request.release_id, caller(context), milliseconds)
+        proposal = await self._proposal(
+            stored.request.release_id, caller(context), milliseconds, with_statement=request.with_statement
+        )
         return curator_pb2.ProposeReleaseResponse(state=state, proposal=proposal)
 
     async def GetProposal(
         self, request: curator_pb2.GetProposalRequest, context: Context
     ) -> curator_pb2.GetProposalResponse:
-        return await self._proposal(request.release_id, caller(context), request.wait_milliseconds)
+        return await self._proposal(
+            request.release_id,
+            caller(context),
+            request.wait_milliseconds,
+            with_statement=request.with_statement,
+        )
 
-    async def _proposal(self, release_id: str, asker: Party, milliseconds: int) -> curator_pb2.GetProposalResponse:
+    async def _proposal(
+        self, release_id: str, asker: Party, milliseconds: int, *, with_statement: bool
+    ) -> curator_pb2.GetProposalResponse:
         stored, progress = await self._driver.proposal(release_id, asker, offered_seconds(milliseconds))
+        receipt, statement = None, None
+        if stored.state is ReleaseState.READY and stored.workload is None:
+            # Who is refused them here is told why where it asks for them alone.
+            with suppress(DeniedError):
+                receipt = _tested_to_proto(self._driver.receipt(release_id, asker.name))
+            with suppress(InvalidInputError):
+                statement = signed_to_proto(self._driver.statement(release_id, asker.name)) if with_statement else None
         return curator_pb2.GetProposalResponse(
             state=state_to_proto(stored.state),
             waiting_for=stored.waiting_for,
@@ -193,6 +211,8 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             seconds=stored.seconds,
             workload=None if stored.workload is None else workload_to_proto(stored.workload),
             left_out=self._driver.stated_rows,
+            receipt=receipt,
+            statement=statement,
         )
 
     async def ChooseTables(
@@ -204,20 +224,25 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def GetReceipt(
         self, request: curator_pb2.GetReceiptRequest, context: Context
     ) -> curator_pb2.GetReceiptResponse:
-        tested = self._driver.receipt(request.release_id, caller(context).name)
-        return curator_pb2.GetReceiptResponse(
-            canaries=tested.receipt.canaries,
-            changed=tested.receipt.changed,
-            canary_key=tested.canary_key,
-            digests=tested.digests.columns,
-            places_digest=tested.digests.places,
-        )
+        return _tested_to_proto(self._driver.receipt(request.release_id, caller(context).name))
 
     async def GetCuratorStatement(
         self, request: curator_pb2.GetCuratorStatementRequest, context: Context
     ) -> curator_pb2.GetCuratorStatementResponse:
         statement = await asyncio.to_thread(self._driver.statement, request.release_id, caller(context).name)
         return curator_pb2.GetCuratorStatementResponse(statement=signed_to_proto(statement))
+
+    async def GetKeys(self, request: curator_pb2.GetKeysRequest, context: Context) -> curator_pb2.GetKeysResponse:
+        claimed = {
+            attribute: ColumnDigests(published=column.published, canaries=column.canaries)
+            for attribute, column in request.columns.items()
+        }
+        keys = self._driver.keys(request.release_id, caller(context).name, claimed)
+        response = curator_pb2.GetKeysResponse()
+        for attribute, key in keys.items():
+            with step("give key", release_id=request.release_id, attribute=attribute, size=len(key)):
+                response.keys[attribute] = key
+        return response
 
     async def FetchKey(
         self, request: curator_pb2.FetchKeyRequest, context: Context
@@ -232,6 +257,16 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
 
 def _chunks(key: Key, offset: int) -> Iterator[Chunk]:
     return file_chunks(key.content, offset) if isinstance(key.content, Path) else chunk_messages(key.content, offset)
+
+
+def _tested_to_proto(tested: TestedRelease) -> curator_pb2.GetReceiptResponse:
+    return curator_pb2.GetReceiptResponse(
+        canaries=tested.receipt.canaries,
+        changed=tested.receipt.changed,
+        canary_key=tested.canary_key,
+        digests=tested.digests.columns,
+        places_digest=tested.digests.places,
+    )
 
 
 def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.ReleaseProgress:

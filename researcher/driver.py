@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,8 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.changes import Changes
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.status import failures_logged
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import written_whole
@@ -33,7 +34,7 @@ from veiltab.researcher.agreement import agreed_spec, agreed_table
 from veiltab.researcher.budget_check import check_fits_budget
 from veiltab.researcher.certifying import certify
 from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Answers, Polling, Statuses, planned_specs
+from veiltab.researcher.polling import Answers, Polling, Publication, Statuses, planned_specs, tests_of
 from veiltab.researcher.receiving import Receiver
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.researcher.workload import Workloads
@@ -70,6 +71,8 @@ class ResearcherDriver:
         self._started = asyncio.Event()
         self._driven: set[str] = set()
         self._certifying: dict[str, asyncio.Task[None]] = {}
+        # Release that will be certified -> URI -> what a party stated with its last answer about it.
+        self._stated: dict[str, dict[str, SignedText]] = {}
 
     def start(self, request: ReleaseRequest, label: str, study_digest: str) -> tuple[ResearcherRelease, bool]:
         """Record a request, its attributes in study order, or return the one to continue.
@@ -173,8 +176,13 @@ class ResearcherDriver:
 
     async def _certify(self, spec: ReleaseSpec, study: Study, parties: PartyLinks, path: Path) -> None:
         """Make the certificate of a release."""
+        stated = self._stated.pop(spec.release_id, {})
+
+        async def ask(party: Party, release_id: str) -> SignedText:
+            return stated.get(party.uri) or await parties.ask_statement(party, release_id)
+
         with step("certify", release_id=spec.release_id):
-            whole = await certify(spec, study, self._identity.authority, parties.ask_statement)
+            whole = await certify(spec, study, self._identity.authority, ask)
             with written_whole(path) as file:
                 file.write(whole.to_text().encode())
 
@@ -208,10 +216,11 @@ class ResearcherDriver:
         release_ended(state.value, release_id=release_id, seconds=seconds)
         self.store.set_measure(release_id, {"total": seconds}, {})
         ended = self.store.release(release_id)
-        if ended.state is ReleaseState.READY and not ended.request.is_workload:
+        if ended.state is ReleaseState.READY and ended.is_certified:
             # Whoever asks for it later has it even if a party is gone; a party that is away now is asked then.
             with failures_logged(_log, "a release is not certified yet", release=release_id):
                 await self.certificate(ended)
+        self._stated.pop(release_id, None)
 
     async def _bring_to_end(
         self, release_id: str, advance: Callable[[ResearcherRelease], Awaitable[None]]
@@ -268,15 +277,28 @@ class ResearcherDriver:
         self, stored: ResearcherRelease, answers: Answers, agreed: Agreement, parties: PartyLinks
     ) -> None:
         """Receive what the server published of a release, or of a table, once every party states the same of it."""
-        published = await self._polling.ask_server(stored.request.release_id, answers, parties)
+        published = await self._polling.ask_server(stored, answers, parties)
         spec = agreed(published.spec, planned_specs(answers))
         self.store.set_spec(spec.release_id, spec)
+        if stored.is_certified:
+            self._stated[spec.release_id] = dict(self._statements(published, answers))
         self._keep_room(stored, spec)
         try:
             with self._stages.stage(spec.release_id) as stage:
-                await self._receiver.receive(spec, published.salt, parties, stage, columns=published.columns)
+                await self._receiver.receive(
+                    spec, published.salt, parties, stage, columns=published.columns, tests=tests_of(answers, spec)
+                )
         finally:
             self._room.give_back(spec.release_id)
+
+    def _statements(self, published: Publication, answers: Answers) -> Iterator[tuple[str, SignedText]]:
+        """Yield the URIs of parties, and what they stated with what they answered."""
+        if published.statement is not None:
+            yield Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name).uri, published.statement
+        for name, answer in answers.items():
+            if answer.HasField("statement"):
+                party = Party(study=self.study.id, role=Role.CURATOR, name=name)
+                yield party.uri, signed_from_proto(answer.statement)
 
     def _keep_room(self, stored: ResearcherRelease, spec: ReleaseSpec) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""

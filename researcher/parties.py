@@ -1,13 +1,11 @@
 """The curators and the server, as a researcher's service reaches them."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import FailedReleaseError, NotFoundError, NotReadyError
-from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import pad_from_proto, request_to_proto
 from veiltab.common.rpc.identity import Identity, Party, Role
@@ -79,7 +77,9 @@ class PartyLinks:
     async def _proposal(self, name: str, stored: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
         curator = self.curators[name]
         question = curator_pb2.GetProposalRequest(
-            release_id=stored.request.release_id, wait_milliseconds=int(1000 * seconds)
+            release_id=stored.request.release_id,
+            wait_milliseconds=int(1000 * seconds),
+            with_statement=stored.is_certified,
         )
         return await curator.ask(curator.stub.GetProposal, question, within=ASK_SECONDS + seconds, once=True)
 
@@ -90,6 +90,7 @@ class PartyLinks:
             study_digest=self._study.digest,
             request=request_to_proto(stored.request),
             wait_milliseconds=int(1000 * seconds),
+            with_statement=stored.is_certified,
         )
         answer = await curator.ask(curator.stub.ProposeRelease, proposal, within=ASK_SECONDS + seconds, once=True)
         # An older curator answers the second question by itself alone.
@@ -101,9 +102,11 @@ class PartyLinks:
         request = curator_pb2.ChooseTablesRequest(release_id=release_id, numbers=numbers)
         await curator.ask(curator.stub.ChooseTables, request)
 
-    async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
+    async def ask_server(self, stored: ResearcherRelease) -> server_release_pb2.GetReleaseResponse:
         """Return how the server stands with a release, and its columns if they are short and published."""
-        question = server_release_pb2.GetReleaseRequest(release_id=release_id, with_columns=True)
+        question = server_release_pb2.GetReleaseRequest(
+            release_id=stored.request.release_id, with_columns=True, with_statement=stored.is_certified
+        )
         return await self._server.ask(self._server.stub.GetRelease, question, once=True)
 
     async def ask_statement(self, party: Party, release_id: str) -> SignedText:
@@ -155,10 +158,27 @@ class PartyLinks:
         request = curator_pb2.GetReceiptRequest(release_id=spec.release_id)
         return curators_test_from_proto(await peer.ask(peer.stub.GetReceipt, request, once=True), spec, curator)
 
-    async def fetch_key(
-        self, spec: ReleaseSpec, column: Column, digests: ColumnDigests, pad_path: Path
-    ) -> bytes | Path:
-        """Fetch the key of a column: 32 bytes, or a one-time pad into a file.
+    async def fetch_keys(
+        self, spec: ReleaseSpec, curator: str, digests: Mapping[str, ColumnDigests]
+    ) -> dict[str, bytes]:
+        """Fetch the keys of a curator's columns: attribute -> key, of those that are granted and whose grant lasts.
+
+        Raises:
+            DeniedError: there are none.
+            FailedReleaseError: a column is not the one that the curator tested, or what it gave are no such keys.
+        """
+        held = {
+            attribute: curator_pb2.ColumnDigests(published=one.published, canaries=one.canaries)
+            for attribute, one in digests.items()
+        }
+        request, peer = curator_pb2.GetKeysRequest(release_id=spec.release_id, columns=held), self.curators[curator]
+        keys = dict((await peer.ask(peer.stub.GetKeys, request, once=True)).keys)
+        if not keys or not keys.keys() <= held.keys() or any(len(key) != KEY_BYTES for key in keys.values()):
+            raise FailedReleaseError("it gave other keys than it was asked for", where=f"curator {curator}")
+        return keys
+
+    async def fetch_pad(self, spec: ReleaseSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
+        """Fetch the one-time pad of a column into a file.
 
         Raises:
             DeniedError: the attribute is not granted, or the grant has expired.
@@ -176,17 +196,8 @@ class PartyLinks:
             if pad_from_proto(response.pad) is not spec.pad:
                 raise FailedReleaseError("a curator gave another kind of key than the release says", where="key")
 
-        def pieces(total: int) -> AsyncIterator[bytes]:
-            return curator.stream(curator.stub.FetchKey, request, total, check=check_kind)
-
-        match spec.pad:
-            case Pad.CHACHA20:
-                return b"".join([data async for data in pieces(KEY_BYTES)])
-            case Pad.OTP:
-                await _write(pieces(column.byte_length(spec.uploaded_rows)), pad_path)
-                return pad_path
-            case _:
-                assert_never(spec.pad)
+        total = column.byte_length(spec.uploaded_rows)
+        await _write(curator.stream(curator.stub.FetchKey, request, total, check=check_kind), path)
 
 
 async def _write(

@@ -18,8 +18,10 @@ from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_from_proto, state_from_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.peer import pause_after
+from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.server_check import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2
 
@@ -49,11 +51,13 @@ class Publication:
         spec: of the release.
         salt: with which the digests of the columns begin.
         columns: attribute -> perturbed column, of a small release; nothing of another.
+        statement: what it states, signed; None if it was not asked.
     """
 
     spec: ReleaseSpec
     salt: bytes
     columns: Mapping[str, bytes] = field(repr=False)
+    statement: SignedText | None = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -209,15 +213,16 @@ class Polling:
             self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
         known[curator] = figures
 
-    async def ask_server(self, release_id: str, answers: Answers, parties: PartyLinks) -> Publication:
+    async def ask_server(self, stored: ResearcherRelease, answers: Answers, parties: PartyLinks) -> Publication:
         """Return what the server published; raise while that is nothing.
 
         Args:
-            release_id: the release.
+            stored: the release.
             answers: what every curator says about it. At first, before any of them sends columns, the server is not
                 asked; nor while some of them are ready and others have still to test it: no key leaves before.
             parties: leads to the server.
         """
+        release_id = stored.request.release_id
         statuses = self.of(release_id)
         who = f"server {self._study.server.name}"
         states = [state_from_proto(one.state) for one in answers.values()]
@@ -229,7 +234,7 @@ class Polling:
         if ReleaseState.READY in states and not all(state.finished for state in states):
             raise NotReadyError("not every curator has tested the server yet", where=who)
         try:
-            answer = await parties.ask_server(release_id)
+            answer = await parties.ask_server(stored)
         except NotFoundError:
             statuses[who] = (ReleaseState.REQUESTED, "")
             raise NotReadyError("nothing was uploaded yet", where=who) from None
@@ -246,12 +251,31 @@ class Polling:
         self._store.set_measure(
             release_id, _seconds_from_proto({"perturbing": answer.perturbation_seconds}, f"{who}: "), {}
         )
-        return Publication(spec=spec_from_proto(answer.spec), salt=answer.salt, columns=dict(answer.columns))
+        return Publication(
+            spec=spec_from_proto(answer.spec),
+            salt=answer.salt,
+            columns=dict(answer.columns),
+            statement=signed_from_proto(answer.statement) if answer.HasField("statement") else None,
+        )
 
 
 def planned_specs(answers: Answers) -> dict[str, ReleaseSpec]:
     """Return what curators planned for a release of one table, as far as they have."""
     return {name: spec_from_proto(answer.spec) for name, answer in answers.items() if answer.HasField("spec")}
+
+
+def tests_of(answers: Answers, spec: ReleaseSpec) -> dict[str, CuratorsTest]:
+    """Return what curators with columns in a release say that their tests of the server showed, as far as they do.
+
+    Raises:
+        InvalidInputError: no test of the release can have shown it.
+    """
+    owners = {column.owner for column in spec.columns}
+    return {
+        name: curators_test_from_proto(answer.receipt, spec, name)
+        for name, answer in answers.items()
+        if name in owners and answer.HasField("receipt")
+    }
 
 
 def _seconds_from_proto(told: Mapping[str, float], prefix: str) -> dict[str, float]:

@@ -8,17 +8,18 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
+from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
@@ -62,7 +63,7 @@ class Receiver:
         self._store = store
         self._room = asyncio.Semaphore(MOST_BESIDE)
 
-    async def receive(
+    async def receive(  # noqa: PLR0913 - what a party has sent before, and what it leads to
         self,
         spec: ReleaseSpec,
         salt: bytes,
@@ -70,6 +71,7 @@ class Receiver:
         stage: Stage | None = None,
         *,
         columns: Mapping[str, bytes] = MappingProxyType({}),
+        tests: Mapping[str, CuratorsTest] = MappingProxyType({}),
     ) -> None:
         """Receive a release that the server has published, to its end.
 
@@ -79,6 +81,7 @@ class Receiver:
             parties: the curators and the server.
             stage: says how far it is, if anybody asks.
             columns: attribute -> perturbed column, if the server has sent all of them; else they are fetched.
+            tests: curator -> its test of the server, of those that have said what it showed; the others are asked.
 
         Raises:
             NotReadyError, UnavailableError: a party cannot answer yet.
@@ -88,7 +91,7 @@ class Receiver:
         """
         began, stage = time.monotonic(), stage or Stage()
         noisy: dict[Column, Ciphertext] = self._sent(spec, columns) if columns else {}
-        asking = asyncio.create_task(self._fetch_tests_if_ready(spec, parties))
+        asking = asyncio.create_task(self._fetch_tests_if_ready(spec, parties, tests))
         try:
             if not columns:
                 noisy |= await self._fetch_columns(spec, parties, stage)
@@ -96,7 +99,7 @@ class Receiver:
             if sampled is not None:
                 await parties.fetch_places(spec, sampled)
             fetched = time.monotonic()
-            tests = await asking or await self._fetch_tests(spec, parties)
+            tests = await asking or await self._fetch_tests(spec, parties, tests)
         finally:
             asking.cancel()
         with stage.of("comparing columns with the curators' tests", None):
@@ -149,23 +152,27 @@ class Receiver:
             await together(self._room, [partial(fetch, column) for column in spec.columns])
         return files
 
-    async def _fetch_tests_if_ready(self, spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest] | None:
+    async def _fetch_tests_if_ready(
+        self, spec: ReleaseSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
+    ) -> dict[str, CuratorsTest] | None:
         """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
         with suppress(VeiltabError):
-            return await self._fetch_tests(spec, parties)
+            return await self._fetch_tests(spec, parties, known)
         return None
 
-    async def _fetch_tests(self, spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest]:
-        """Fetch the tests of all curators with columns of which a key is still given.
+    async def _fetch_tests(
+        self, spec: ReleaseSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
+    ) -> dict[str, CuratorsTest]:
+        """Return the tests of all curators with columns of which a key is still given; fetch those that are not known.
 
         Raises:
             DeniedError: there are none.
         """
         curators = tuple(dict.fromkeys(column.owner for column in spec.columns))
-        answers = await together(
-            self._room, [partial(_or_denial, partial(parties.fetch_test, spec, one)) for one in curators]
-        )
-        return dict(_granted(zip(curators, answers, strict=True), spec))
+        asked = [one for one in curators if one not in known]
+        fetches = [partial(_or_denial, partial(parties.fetch_test, spec, one)) for one in asked]
+        answers = dict(zip(asked, await together(self._room, fetches), strict=True)) | dict(known)
+        return dict(_granted(((one, answers[one]) for one in curators), spec))
 
     def _compare(
         self,
@@ -210,24 +217,48 @@ class Receiver:
         Raises:
             DeniedError: no key is given.
         """
-        wanted = [column for column in spec.columns if column.attribute in digests]
-        fetches = [
-            partial(
-                _or_denial, partial(self._fetch_key, spec, column, noisy[column], digests[column.attribute], parties)
-            )
-            for column in wanted
+        fetches: list[Callable[[], Awaitable[Mapping[str, bytes | Path]]]]
+        match spec.pad:
+            case Pad.CHACHA20:
+                of_curators: dict[str, dict[str, ColumnDigests]] = {}
+                for attribute, held in digests.items():
+                    of_curators.setdefault(spec.column(attribute).owner, {})[attribute] = held
+                fetches = [partial(self._fetch_keys_of, spec, *one, parties) for one in of_curators.items()]
+            case Pad.OTP:
+                fetches = [partial(self._fetch_pad, spec, *one, parties) for one in digests.items()]
+            case _:
+                assert_never(spec.pad)
+        answers = await together(self._room, [partial(_or_denial, fetch) for fetch in fetches])
+        keys = {attribute: key for _, given in _granted(enumerate(answers), spec) for attribute, key in given.items()}
+        return [
+            EncryptedColumn(column=column, noisy=noisy[column], key=keys[column.attribute])
+            for column in spec.columns
+            if column.attribute in keys
         ]
-        return [column for _, column in _granted(zip(wanted, await together(self._room, fetches), strict=True), spec)]
 
-    async def _fetch_key(
-        self, spec: ReleaseSpec, column: Column, noisy: Ciphertext, digests: ColumnDigests, parties: PartyLinks
-    ) -> EncryptedColumn:
-        pad_path = self._store.one_time_pad(spec.release_id, column.attribute)
-        with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
-            key = await parties.fetch_key(spec, column, digests, pad_path)
-            fetched = EncryptedColumn(column=column, noisy=noisy, key=key)
-            measured.bytes = fetched.key_length
-        return fetched
+    async def _fetch_keys_of(
+        self, spec: ReleaseSpec, curator: str, digests: Mapping[str, ColumnDigests], parties: PartyLinks
+    ) -> dict[str, bytes]:
+        """Fetch the keys of a curator's columns."""
+        with ExitStack() as steps:
+            measured = {
+                attribute: steps.enter_context(step("fetch key", release_id=spec.release_id, attribute=attribute))
+                for attribute in digests
+            }
+            keys = await parties.fetch_keys(spec, curator, digests)
+            for attribute, one in measured.items():
+                one.bytes = len(keys.get(attribute, b""))
+        return keys
+
+    async def _fetch_pad(
+        self, spec: ReleaseSpec, attribute: str, digests: ColumnDigests, parties: PartyLinks
+    ) -> dict[str, Path]:
+        """Fetch the one-time pad of a column."""
+        path = self._store.one_time_pad(spec.release_id, attribute)
+        with step("fetch key", release_id=spec.release_id, attribute=attribute) as measured:
+            await parties.fetch_pad(spec, spec.column(attribute), digests, path)
+            measured.bytes = path.stat().st_size
+        return {attribute: path}
 
     def _test_again(
         self,

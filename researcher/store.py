@@ -94,6 +94,11 @@ class ResearcherRelease:
     part_of: str
     number: int
 
+    @property
+    def is_certified(self) -> bool:
+        """Whether it is certified once it is ready; a table of several is when somebody asks for its certificate."""
+        return not (self.part_of or self.request.is_workload)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTable:

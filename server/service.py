@@ -19,6 +19,7 @@ from veiltab.common.rpc.signing import signed, signed_to_proto
 from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
+from veiltab.v1.release_pb2 import SignedStatement
 
 _CHUNKS_AT_ONCE = 4
 """Chunks of canaries that are read together."""
@@ -107,18 +108,22 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def GetServerStatement(
         self, request: server_release_pb2.GetServerStatementRequest, context: Context
     ) -> server_release_pb2.GetServerStatementResponse:
+        statement = await self._statement(request.release_id, caller(context).name)
+        return server_release_pb2.GetServerStatementResponse(statement=statement)
+
+    async def _statement(self, release_id: str, researcher: str) -> SignedStatement:
         now, party = utc_now(), self._identity.party
         statement = await self._releases.look_up(
-            self._releases.statement, request.release_id, caller(context).name, party.uri, int(now.timestamp())
+            self._releases.statement, release_id, researcher, party.uri, int(now.timestamp())
         )
-        one = signed(self._identity, statement.to_json(), now)
-        return server_release_pb2.GetServerStatementResponse(statement=signed_to_proto(one))
+        return signed_to_proto(signed(self._identity, statement.to_json(), now))
 
     async def GetRelease(
         self, request: server_release_pb2.GetReleaseRequest, context: Context
     ) -> server_release_pb2.GetReleaseResponse:
         releases = self._releases
         session, seconds = await releases.look_up(releases.release_of, request.release_id, caller(context).name)
+        is_stated = request.with_statement and session.state is ReleaseState.READY
         return server_release_pb2.GetReleaseResponse(
             state=state_to_proto(session.state),
             spec=spec_to_proto(session.spec),
@@ -128,6 +133,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
             salt=await releases.look_up(releases.salt_of, session),
             columns=await releases.look_up(releases.short_columns_of, session) if request.with_columns else {},
             progress=releases.progress_of(request.release_id),
+            statement=await self._statement(request.release_id, caller(context).name) if is_stated else None,
         )
 
     async def FetchColumn(

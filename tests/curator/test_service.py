@@ -24,6 +24,7 @@ from veiltab.common.errors import (
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.signing import SignedText
 from veiltab.common.study.file import Study
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.driver import CuratorDriver
@@ -158,6 +159,73 @@ def test_a_key_is_given_for_the_column_that_was_tested_alone(
         FailedReleaseError, match="attribute sex: the desk holds another column than this curator tested"
     ):
         fetch(driver, digests=digests)
+
+
+def keys(
+    driver: CuratorDriver, *attributes: str, researcher: str = "rosa", published: bytes = PUBLISHED
+) -> dict[str, bytes]:
+    column = curator_pb2.ColumnDigests(published=published, canaries=NO_CANARIES)
+    request = curator_pb2.GetKeysRequest(release_id=ID, columns=dict.fromkeys(attributes, column))
+    return dict(asyncio.run(CuratorServicer(driver).GetKeys(request, cast("Any", researcher))).keys)
+
+
+def test_all_keys_that_may_leave_are_given_at_once(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
+    ready(driver, make_request(), make_spec(), expires=NOW + 1)
+    found = driver.store.pad(ID, "sex")
+    assert found is not None
+    assert keys(driver, "age", "sex", "salary") == {"sex": found[0]}
+    given = [one.facts["attribute"] for one in driver.store.audit.entries(ID) if one.event == "key given"]
+    assert given == ["sex"]
+    with pytest.raises(DeniedError, match="another researcher's"):
+        keys(driver, "sex", researcher="rita")
+    for attributes in (("age",), ("salary", "age"), ()):
+        with pytest.raises(DeniedError, match="age: this attribute was not granted" if attributes else "is asked for"):
+            keys(driver, *attributes)
+    with pytest.raises(FailedReleaseError, match="another column than this curator tested"):
+        keys(driver, "age", "sex", published=bytes(32))
+    driver.store.set_state(ID, ReleaseState.PERTURBING)
+    with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
+        keys(driver, "sex")
+    driver.store.set_state(ID, ReleaseState.READY)
+    driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
+    with pytest.raises(DeniedError, match="the grant has expired"):
+        keys(driver, "sex")
+
+
+def test_a_one_time_pad_is_not_among_the_keys(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
+    ready(driver, make_request(pad=Pad.OTP), make_spec(pad=Pad.OTP))
+    with pytest.raises(InvalidInputError, match="fetched one by one"):
+        keys(driver, "sex")
+    assert not [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
+
+
+@pytest.mark.parametrize("state", ReleaseState)
+@pytest.mark.parametrize("with_statement", [False, True])
+def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement(  # noqa: PLR0913, PLR0917 - fixtures
+    driver: CuratorDriver,
+    make_request: Make,
+    make_spec: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    state: ReleaseState,
+    with_statement: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    stated = SignedText(text="stated", signature="00", certificate="PEM")
+    monkeypatch.setattr(driver, "statement", lambda *_: stated)
+    ready(driver, make_request(), make_spec(), expires=NOW + 1)
+    driver.store.set_state(ID, state)
+
+    def asked() -> curator_pb2.GetProposalResponse:
+        request = curator_pb2.GetProposalRequest(release_id=ID, with_statement=with_statement)
+        return asyncio.run(CuratorServicer(driver).GetProposal(request, cast("Any", "rosa")))
+
+    is_ready = state is ReleaseState.READY
+    answer = asked()
+    assert (answer.HasField("receipt"), answer.HasField("statement")) == (is_ready, is_ready and with_statement)
+    if is_ready:
+        assert answer.receipt == receipt(driver)
+        assert not with_statement or answer.statement.text == "stated"
+        driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
+        assert not asked().HasField("receipt")
 
 
 def receipt(driver: CuratorDriver, researcher: str = "rosa") -> curator_pb2.GetReceiptResponse:

@@ -117,17 +117,23 @@ class MadeRelease:
             raise DeniedError("the grant has expired")
         return self.tests[curator]
 
-    async def fetch_key(
-        self, _spec: ReleaseSpec, column: Column, digests: ColumnDigests, pad_path: Path
-    ) -> bytes | Path:
+    async def fetch_keys(
+        self, _spec: ReleaseSpec, curator: str, digests: Mapping[str, ColumnDigests]
+    ) -> dict[str, bytes]:
+        if not (granted := digests.keys() - self.denied):
+            raise DeniedError("the grant has expired")
+        assert digests.keys() <= {column.attribute for column in self.spec.columns_of(curator)}
+        return {attribute: self._key(attribute, digests[attribute]) for attribute in digests if attribute in granted}
+
+    async def fetch_pad(self, _spec: ReleaseSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
         if column.attribute in self.denied:
             raise DeniedError("the grant has expired")
-        published = self.published[column.attribute]
+        path.write_bytes(self._key(column.attribute, digests))
+
+    def _key(self, attribute: str, digests: ColumnDigests) -> bytes:
+        published = self.published[attribute]
         canaries = published[np.isin(self.places, self.noise.places.all())]
         assert digests.published == hashlib.sha256(SALT + published.data).digest()
         assert digests.canaries == hashlib.sha256(canaries.data).digest()
-        self.asked.append(column.attribute)
-        if self.spec.pad is Pad.CHACHA20:
-            return self.keys[column.attribute]
-        pad_path.write_bytes(self.keys[column.attribute])
-        return pad_path
+        self.asked.append(attribute)
+        return self.keys[attribute]

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.signing import SignedText
 from veiltab.common.study.file import Study
 from veiltab.researcher import driver as driver_module
 from veiltab.researcher.driver import ResearcherDriver
@@ -77,6 +79,34 @@ def test_who_asks_at_once_has_one_certificate(driver: ResearcherDriver, making: 
 
     asyncio.run(scenario())
     assert making.begun == 1
+
+
+def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_do(
+    driver: ResearcherDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob"))
+    stated, asked = SignedText(text="stated", signature="", certificate=""), list[tuple[str, SignedText]]()
+    answered = replace(stated, text="answered")
+
+    async def ask_statement(*_: object) -> SignedText:
+        return answered
+
+    async def certify(*arguments: Any) -> None:  # noqa: ANN401 - as certify
+        for party in (alice, bob):
+            asked.append((party.name, await arguments[-1](party, ID)))
+        raise IntegrityError("does not fit")
+
+    monkeypatch.setattr(driver_module, "certify", certify)
+    driver._parties = cast("Any", SimpleNamespace(ask_statement=ask_statement))
+    driver._stated[ID] = {bob.uri: stated}
+    for _ in range(2):
+        with pytest.raises(IntegrityError):
+            asyncio.run(_certificate(driver))
+    assert asked == [("alice", answered), ("bob", stated), ("alice", answered), ("bob", answered)]
+
+
+async def _certificate(driver: ResearcherDriver) -> None:
+    await driver.certificate(ready(driver))
 
 
 def test_a_certificate_that_failed_is_made_again_when_somebody_asks(

@@ -1,17 +1,18 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from veiltab.common.errors import FailedReleaseError
 from veiltab.common.rpc.peer import ASK_SECONDS
 from veiltab.common.study.file import Study
 from veiltab.researcher import parties
-from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.store import ResearcherStore
 from veiltab.v1 import curator_pb2
 
@@ -55,6 +56,33 @@ def test_a_request_is_proposed_and_asked_about_in_one_question(
     answer = asyncio.run(links.ask_curator("alice", stored, 0.5, is_first=True))
     assert answer.waiting_for == "a person decides"
     assert curator.asked == [("propose", 500), ("ask", 500)][: 2 if is_older else 1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_taken"),
+    [
+        ({"sex": bytes(32)}, True),
+        ({"sex": bytes(32), "age": bytes(32)}, True),
+        ({}, False),
+        ({"sex": bytes(31)}, False),
+        ({"sex": bytes(32), "salary": bytes(32)}, False),
+    ],
+)
+def test_keys_are_those_of_columns_that_were_asked_for(
+    make_spec: Make, keys: dict[str, bytes], *, is_taken: bool
+) -> None:
+    async def ask(_method: object, request: curator_pb2.GetKeysRequest, *, once: bool) -> curator_pb2.GetKeysResponse:
+        assert once
+        assert {name: (one.published, one.canaries) for name, one in request.columns.items()} == {
+            "sex": (b"p", b"c"),
+            "age": (b"p", b"c"),
+        }
+        return curator_pb2.GetKeysResponse(keys=keys)
+
+    links, held = object.__new__(PartyLinks), ColumnDigests(published=b"p", canaries=b"c")
+    links.curators = {"alice": cast("Any", SimpleNamespace(stub=SimpleNamespace(GetKeys=None), ask=ask))}
+    with nullcontext() if is_taken else pytest.raises(FailedReleaseError, match="other keys than it was asked for"):
+        assert asyncio.run(links.fetch_keys(make_spec(), "alice", dict.fromkeys(("sex", "age"), held))) == keys
 
 
 @pytest.mark.parametrize("excess", [0, 1])

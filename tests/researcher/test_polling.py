@@ -121,8 +121,8 @@ def test_the_server_is_not_asked_while_a_curator_still_tests_it(
 ) -> None:
     asked = list[str]()
 
-    async def ask_server(release_id: str) -> None:
-        asked.append(release_id)
+    async def ask_server(stored: ResearcherRelease) -> None:
+        asked.append(stored.request.release_id)
         raise AWAY
 
     async def scenario() -> None:
@@ -133,7 +133,7 @@ def test_the_server_is_not_asked_while_a_curator_still_tests_it(
             for name, state in zip(curators.curators, states, strict=True)
         }
         with pytest.raises(UnavailableError if is_asked else NotReadyError):
-            await polling.ask_server(ID, answers, cast("PartyLinks", SimpleNamespace(ask_server=ask_server)))
+            await polling.ask_server(stored, answers, cast("PartyLinks", SimpleNamespace(ask_server=ask_server)))
         polling.stop_asking(ID)
 
     run(scenario)

@@ -157,11 +157,28 @@ def test_a_curator_that_is_not_ready_while_columns_come_is_asked_again(
     assert asked.count("bob") == 2
 
 
+def test_a_curator_that_has_said_what_its_test_showed_is_not_asked(
+    store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, asked = made(), list[str]()
+    fetch_test = release.fetch_test
+
+    async def question(spec: ReleaseSpec, curator: str) -> CuratorsTest:
+        asked.append(curator)
+        return await fetch_test(spec, curator)
+
+    monkeypatch.setattr(release, "fetch_test", question)
+    receiver, tests = Receiver("rosa", "cloud", store), {"bob": release.tests["bob"]}
+    asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), tests=tests))
+    assert asked == ["alice"]
+    assert [receipt.tester for receipt in store.release(ID).receipts] == ["alice", "bob", ""]
+
+
 def test_what_is_received_says_how_far_it_is(
     store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, stage, said = made(), Stage(), list[str]()
-    fetch_column, fetch_key = release.fetch_column, release.fetch_key
+    release, stage, said = made(pad=Pad.OTP), Stage(), list[str]()
+    fetch_column, fetch_pad = release.fetch_column, release.fetch_pad
     # An attempt before this one has fetched a column.
     asyncio.run(fetch_column(release.spec, COLUMNS[0], store.noisy_column(ID, COLUMNS[0].attribute), lambda _: None))
 
@@ -176,13 +193,13 @@ def test_what_is_received_says_how_far_it_is(
         said.append(str(stage))
         return found
 
-    async def key(*args: Any) -> bytes | Path:  # noqa: ANN401 - as for a desk
+    async def pad(*args: Any) -> None:  # noqa: ANN401 - as for a desk
         said.append(str(stage))
-        return await fetch_key(*args)
+        await fetch_pad(*args)
 
     monkeypatch.setattr("veiltab.researcher.receiving.count_rows", counted)
     monkeypatch.setattr(release, "fetch_column", fetched)
-    monkeypatch.setattr(release, "fetch_key", key)
+    monkeypatch.setattr(release, "fetch_pad", pad)
     receiver = Receiver("rosa", "cloud", store)
     asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), stage))
     fetching = [f"fetching columns: {share} %" for share in (25, 50, 100)]

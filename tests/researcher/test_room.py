@@ -52,8 +52,8 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
     async def published(*_: object) -> Publication:
         return Publication(spec=spec, salt=b"salt", columns={})
 
-    async def receive(received: ReleaseSpec, *_: object, columns: object) -> None:
-        assert columns == {}
+    async def receive(received: ReleaseSpec, *_: object, columns: object, tests: object) -> None:
+        assert (columns, tests) == ({}, {})
         assert driver._room._kept == {ID: size}
         fetched.append(received.release_id)
 

@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 
 from tests.simulation.virtual import HERE, Killed, Machine
-from veiltab.v1 import curator_pb2
+from veiltab.v1 import curator_pb2, server_release_pb2
 
 _NO_ANSWER_SECONDS = 40.0
 """After so long gRPC's pings find that a connection is dead."""
@@ -490,9 +490,28 @@ class Channel:
 
 
 def _size(method: str, answer: bytes) -> int:
-    """Return the bytes of an answer, without the number of changed canaries: it is random, and so is its length."""
-    if method.endswith("GetReceipt"):
-        receipt = curator_pb2.GetReceiptResponse.FromString(answer)
-        receipt.ClearField("changed")
-        return receipt.ByteSize()
-    return len(answer)
+    """Return the bytes of an answer, without what has a random length: the number of changed canaries, a statement."""
+    message: Any
+    match method.rpartition("/")[2]:
+        case "GetReceipt":
+            message = curator_pb2.GetReceiptResponse.FromString(answer)
+            message.ClearField("changed")
+        case "ProposeRelease":
+            message = curator_pb2.ProposeReleaseResponse.FromString(answer)
+            if message.HasField("proposal"):
+                _clear_random(message.proposal)
+        case "GetProposal":
+            message = curator_pb2.GetProposalResponse.FromString(answer)
+            _clear_random(message)
+        case "GetRelease":
+            message = server_release_pb2.GetReleaseResponse.FromString(answer)
+            message.ClearField("statement")
+        case _:
+            return len(answer)
+    return int(message.ByteSize())
+
+
+def _clear_random(proposal: curator_pb2.GetProposalResponse) -> None:
+    proposal.ClearField("statement")
+    if proposal.HasField("receipt"):
+        proposal.receipt.ClearField("changed")

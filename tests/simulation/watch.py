@@ -129,7 +129,7 @@ class Watch:
 
     # Calls
 
-    def see_call(
+    def see_call(  # noqa: C901 - a case for each RPC
         self, method: str, caller: str, peer: str, requests: Sequence[bytes], answers: Sequence[bytes]
     ) -> None:
         """Look at a call that was answered without a refusal."""
@@ -143,6 +143,10 @@ class Watch:
             case "FetchKey":
                 asked = curator_pb2.FetchKeyRequest.FromString(requests[0])
                 self._key_may_leave(peer, caller, asked.release_id, asked.attribute)
+            case "GetKeys":
+                wanted = curator_pb2.GetKeysRequest.FromString(requests[0])
+                for attribute in curator_pb2.GetKeysResponse.FromString(answers[0]).keys:
+                    self._key_may_leave(peer, caller, wanted.release_id, attribute)
             case "UploadColumn":
                 header = ingest_pb2.UploadColumnRequest.FromString(requests[0]).header
                 self._all_charged(header.release_id, f"{caller} sent a column")

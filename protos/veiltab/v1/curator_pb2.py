@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18veiltab/v1/curator.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"u\n\x15ProposeReleaseRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12+\n\x07request\x18\x02 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\"t\n\x16ProposeReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x31\n\x08proposal\x18\x02 \x01(\x0b\x32\x1f.veiltab.v1.GetProposalResponse\"C\n\x12GetProposalRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\"\x83\x03\n\x13GetProposalResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12%\n\x04spec\x18\x06 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x16\n\x0e\x62ytes_uploaded\x18\x07 \x01(\x04\x12=\n\x07seconds\x18\x08 \x03(\x0b\x32,.veiltab.v1.GetProposalResponse.SecondsEntry\x12*\n\x08workload\x18\t \x01(\x0b\x32\x18.veiltab.v1.WorkloadSpec\x12\x15\n\x08left_out\x18\n \x01(\x04H\x00\x88\x01\x01\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x0b\n\t_left_out\":\n\x13\x43hooseTablesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0f\n\x07numbers\x18\x02 \x03(\r\"\x16\n\x14\x43hooseTablesResponse\"y\n\x0f\x46\x65tchKeyRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x18\n\x10published_digest\x18\x04 \x01(\x0c\x12\x15\n\rcanary_digest\x18\x05 \x01(\x0c\"e\n\x10\x46\x65tchKeyResponse\x12 \n\x03pad\x18\x01 \x01(\x0e\x32\x13.veiltab.v1.PadKind\x12\r\n\x05total\x18\x02 \x01(\x04\x12 \n\x05\x63hunk\x18\x03 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"\'\n\x11GetReceiptRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"\xd0\x01\n\x12GetReceiptResponse\x12\x10\n\x08\x63\x61naries\x18\x01 \x01(\x04\x12\x0f\n\x07\x63hanged\x18\x02 \x01(\x04\x12\x12\n\ncanary_key\x18\x03 \x01(\x0c\x12<\n\x07\x64igests\x18\x04 \x03(\x0b\x32+.veiltab.v1.GetReceiptResponse.DigestsEntry\x12\x15\n\rplaces_digest\x18\x05 \x01(\x0c\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"0\n\x1aGetCuratorStatementRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"M\n\x1bGetCuratorStatementResponse\x12.\n\tstatement\x18\x01 \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement2\xb4\x04\n\x0e\x43uratorService\x12^\n\x0eProposeRelease\x12!.veiltab.v1.ProposeReleaseRequest\x1a\".veiltab.v1.ProposeReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12U\n\x0bGetProposal\x12\x1e.veiltab.v1.GetProposalRequest\x1a\x1f.veiltab.v1.GetProposalResponse\"\x05\x8a\xb5\x18\x01\x03\x12X\n\x0c\x43hooseTables\x12\x1f.veiltab.v1.ChooseTablesRequest\x1a .veiltab.v1.ChooseTablesResponse\"\x05\x8a\xb5\x18\x01\x03\x12R\n\nGetReceipt\x12\x1d.veiltab.v1.GetReceiptRequest\x1a\x1e.veiltab.v1.GetReceiptResponse\"\x05\x8a\xb5\x18\x01\x03\x12m\n\x13GetCuratorStatement\x12&.veiltab.v1.GetCuratorStatementRequest\x1a\'.veiltab.v1.GetCuratorStatementResponse\"\x05\x8a\xb5\x18\x01\x03\x12N\n\x08\x46\x65tchKey\x12\x1b.veiltab.v1.FetchKeyRequest\x1a\x1c.veiltab.v1.FetchKeyResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18veiltab/v1/curator.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"\x8d\x01\n\x15ProposeReleaseRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12+\n\x07request\x18\x02 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\x12\x16\n\x0ewith_statement\x18\x04 \x01(\x08\"t\n\x16ProposeReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x31\n\x08proposal\x18\x02 \x01(\x0b\x32\x1f.veiltab.v1.GetProposalResponse\"[\n\x12GetProposalRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\x12\x16\n\x0ewith_statement\x18\x03 \x01(\x08\"\xe4\x03\n\x13GetProposalResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12%\n\x04spec\x18\x06 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x16\n\x0e\x62ytes_uploaded\x18\x07 \x01(\x04\x12=\n\x07seconds\x18\x08 \x03(\x0b\x32,.veiltab.v1.GetProposalResponse.SecondsEntry\x12*\n\x08workload\x18\t \x01(\x0b\x32\x18.veiltab.v1.WorkloadSpec\x12\x15\n\x08left_out\x18\n \x01(\x04H\x00\x88\x01\x01\x12/\n\x07receipt\x18\x0b \x01(\x0b\x32\x1e.veiltab.v1.GetReceiptResponse\x12.\n\tstatement\x18\x0c \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x0b\n\t_left_out\":\n\x13\x43hooseTablesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0f\n\x07numbers\x18\x02 \x03(\r\"\x16\n\x14\x43hooseTablesResponse\"4\n\rColumnDigests\x12\x11\n\tpublished\x18\x01 \x01(\x0c\x12\x10\n\x08\x63\x61naries\x18\x02 \x01(\x0c\"\xa9\x01\n\x0eGetKeysRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x38\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\'.veiltab.v1.GetKeysRequest.ColumnsEntry\x1aI\n\x0c\x43olumnsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.veiltab.v1.ColumnDigests:\x02\x38\x01\"s\n\x0fGetKeysResponse\x12\x33\n\x04keys\x18\x01 \x03(\x0b\x32%.veiltab.v1.GetKeysResponse.KeysEntry\x1a+\n\tKeysEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"y\n\x0f\x46\x65tchKeyRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x18\n\x10published_digest\x18\x04 \x01(\x0c\x12\x15\n\rcanary_digest\x18\x05 \x01(\x0c\"e\n\x10\x46\x65tchKeyResponse\x12 \n\x03pad\x18\x01 \x01(\x0e\x32\x13.veiltab.v1.PadKind\x12\r\n\x05total\x18\x02 \x01(\x04\x12 \n\x05\x63hunk\x18\x03 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"\'\n\x11GetReceiptRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"\xd0\x01\n\x12GetReceiptResponse\x12\x10\n\x08\x63\x61naries\x18\x01 \x01(\x04\x12\x0f\n\x07\x63hanged\x18\x02 \x01(\x04\x12\x12\n\ncanary_key\x18\x03 \x01(\x0c\x12<\n\x07\x64igests\x18\x04 \x03(\x0b\x32+.veiltab.v1.GetReceiptResponse.DigestsEntry\x12\x15\n\rplaces_digest\x18\x05 \x01(\x0c\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"0\n\x1aGetCuratorStatementRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"M\n\x1bGetCuratorStatementResponse\x12.\n\tstatement\x18\x01 \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement2\xff\x04\n\x0e\x43uratorService\x12^\n\x0eProposeRelease\x12!.veiltab.v1.ProposeReleaseRequest\x1a\".veiltab.v1.ProposeReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12U\n\x0bGetProposal\x12\x1e.veiltab.v1.GetProposalRequest\x1a\x1f.veiltab.v1.GetProposalResponse\"\x05\x8a\xb5\x18\x01\x03\x12X\n\x0c\x43hooseTables\x12\x1f.veiltab.v1.ChooseTablesRequest\x1a .veiltab.v1.ChooseTablesResponse\"\x05\x8a\xb5\x18\x01\x03\x12R\n\nGetReceipt\x12\x1d.veiltab.v1.GetReceiptRequest\x1a\x1e.veiltab.v1.GetReceiptResponse\"\x05\x8a\xb5\x18\x01\x03\x12m\n\x13GetCuratorStatement\x12&.veiltab.v1.GetCuratorStatementRequest\x1a\'.veiltab.v1.GetCuratorStatementResponse\"\x05\x8a\xb5\x18\x01\x03\x12I\n\x07GetKeys\x12\x1a.veiltab.v1.GetKeysRequest\x1a\x1b.veiltab.v1.GetKeysResponse\"\x05\x8a\xb5\x18\x01\x03\x12N\n\x08\x46\x65tchKey\x12\x1b.veiltab.v1.FetchKeyRequest\x1a\x1c.veiltab.v1.FetchKeyResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._loaded_options = None
   _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_options = b'8\001'
+  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._loaded_options = None
+  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._serialized_options = b'8\001'
+  _globals['_GETKEYSRESPONSE_KEYSENTRY']._loaded_options = None
+  _globals['_GETKEYSRESPONSE_KEYSENTRY']._serialized_options = b'8\001'
   _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._loaded_options = None
   _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_options = b'8\001'
   _globals['_CURATORSERVICE'].methods_by_name['ProposeRelease']._loaded_options = None
@@ -47,36 +51,48 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CURATORSERVICE'].methods_by_name['GetReceipt']._serialized_options = b'\212\265\030\001\003'
   _globals['_CURATORSERVICE'].methods_by_name['GetCuratorStatement']._loaded_options = None
   _globals['_CURATORSERVICE'].methods_by_name['GetCuratorStatement']._serialized_options = b'\212\265\030\001\003'
+  _globals['_CURATORSERVICE'].methods_by_name['GetKeys']._loaded_options = None
+  _globals['_CURATORSERVICE'].methods_by_name['GetKeys']._serialized_options = b'\212\265\030\001\003'
   _globals['_CURATORSERVICE'].methods_by_name['FetchKey']._loaded_options = None
   _globals['_CURATORSERVICE'].methods_by_name['FetchKey']._serialized_options = b'\212\265\030\001\003'
-  _globals['_PROPOSERELEASEREQUEST']._serialized_start=91
-  _globals['_PROPOSERELEASEREQUEST']._serialized_end=208
-  _globals['_PROPOSERELEASERESPONSE']._serialized_start=210
-  _globals['_PROPOSERELEASERESPONSE']._serialized_end=326
-  _globals['_GETPROPOSALREQUEST']._serialized_start=328
-  _globals['_GETPROPOSALREQUEST']._serialized_end=395
-  _globals['_GETPROPOSALRESPONSE']._serialized_start=398
-  _globals['_GETPROPOSALRESPONSE']._serialized_end=785
-  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_start=726
-  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_end=772
-  _globals['_CHOOSETABLESREQUEST']._serialized_start=787
-  _globals['_CHOOSETABLESREQUEST']._serialized_end=845
-  _globals['_CHOOSETABLESRESPONSE']._serialized_start=847
-  _globals['_CHOOSETABLESRESPONSE']._serialized_end=869
-  _globals['_FETCHKEYREQUEST']._serialized_start=871
-  _globals['_FETCHKEYREQUEST']._serialized_end=992
-  _globals['_FETCHKEYRESPONSE']._serialized_start=994
-  _globals['_FETCHKEYRESPONSE']._serialized_end=1095
-  _globals['_GETRECEIPTREQUEST']._serialized_start=1097
-  _globals['_GETRECEIPTREQUEST']._serialized_end=1136
-  _globals['_GETRECEIPTRESPONSE']._serialized_start=1139
-  _globals['_GETRECEIPTRESPONSE']._serialized_end=1347
-  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_start=1301
-  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_end=1347
-  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_start=1349
-  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_end=1397
-  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_start=1399
-  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_end=1476
-  _globals['_CURATORSERVICE']._serialized_start=1479
-  _globals['_CURATORSERVICE']._serialized_end=2043
+  _globals['_PROPOSERELEASEREQUEST']._serialized_start=92
+  _globals['_PROPOSERELEASEREQUEST']._serialized_end=233
+  _globals['_PROPOSERELEASERESPONSE']._serialized_start=235
+  _globals['_PROPOSERELEASERESPONSE']._serialized_end=351
+  _globals['_GETPROPOSALREQUEST']._serialized_start=353
+  _globals['_GETPROPOSALREQUEST']._serialized_end=444
+  _globals['_GETPROPOSALRESPONSE']._serialized_start=447
+  _globals['_GETPROPOSALRESPONSE']._serialized_end=931
+  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_start=872
+  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_end=918
+  _globals['_CHOOSETABLESREQUEST']._serialized_start=933
+  _globals['_CHOOSETABLESREQUEST']._serialized_end=991
+  _globals['_CHOOSETABLESRESPONSE']._serialized_start=993
+  _globals['_CHOOSETABLESRESPONSE']._serialized_end=1015
+  _globals['_COLUMNDIGESTS']._serialized_start=1017
+  _globals['_COLUMNDIGESTS']._serialized_end=1069
+  _globals['_GETKEYSREQUEST']._serialized_start=1072
+  _globals['_GETKEYSREQUEST']._serialized_end=1241
+  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._serialized_start=1168
+  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._serialized_end=1241
+  _globals['_GETKEYSRESPONSE']._serialized_start=1243
+  _globals['_GETKEYSRESPONSE']._serialized_end=1358
+  _globals['_GETKEYSRESPONSE_KEYSENTRY']._serialized_start=1315
+  _globals['_GETKEYSRESPONSE_KEYSENTRY']._serialized_end=1358
+  _globals['_FETCHKEYREQUEST']._serialized_start=1360
+  _globals['_FETCHKEYREQUEST']._serialized_end=1481
+  _globals['_FETCHKEYRESPONSE']._serialized_start=1483
+  _globals['_FETCHKEYRESPONSE']._serialized_end=1584
+  _globals['_GETRECEIPTREQUEST']._serialized_start=1586
+  _globals['_GETRECEIPTREQUEST']._serialized_end=1625
+  _globals['_GETRECEIPTRESPONSE']._serialized_start=1628
+  _globals['_GETRECEIPTRESPONSE']._serialized_end=1836
+  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_start=1790
+  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_end=1836
+  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_start=1838
+  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_end=1886
+  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_start=1888
+  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_end=1965
+  _globals['_CURATORSERVICE']._serialized_start=1968
+  _globals['_CURATORSERVICE']._serialized_end=2607
 # @@protoc_insertion_point(module_scope)

@@ -9,14 +9,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ProposeReleaseRequest(_message.Message):
-    __slots__ = ("study_digest", "request", "wait_milliseconds")
+    __slots__ = ("study_digest", "request", "wait_milliseconds", "with_statement")
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
+    WITH_STATEMENT_FIELD_NUMBER: _ClassVar[int]
     study_digest: str
     request: _release_pb2.ReleaseRequest
     wait_milliseconds: int
-    def __init__(self, study_digest: _Optional[str] = ..., request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
+    with_statement: bool
+    def __init__(self, study_digest: _Optional[str] = ..., request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., wait_milliseconds: _Optional[int] = ..., with_statement: bool = ...) -> None: ...
 
 class ProposeReleaseResponse(_message.Message):
     __slots__ = ("state", "proposal")
@@ -27,15 +29,17 @@ class ProposeReleaseResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., proposal: _Optional[_Union[GetProposalResponse, _Mapping]] = ...) -> None: ...
 
 class GetProposalRequest(_message.Message):
-    __slots__ = ("release_id", "wait_milliseconds")
+    __slots__ = ("release_id", "wait_milliseconds", "with_statement")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
+    WITH_STATEMENT_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     wait_milliseconds: int
-    def __init__(self, release_id: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
+    with_statement: bool
+    def __init__(self, release_id: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ..., with_statement: bool = ...) -> None: ...
 
 class GetProposalResponse(_message.Message):
-    __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds", "workload", "left_out")
+    __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds", "workload", "left_out", "receipt", "statement")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +57,8 @@ class GetProposalResponse(_message.Message):
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     waiting_for: str
     failure: str
@@ -63,7 +69,9 @@ class GetProposalResponse(_message.Message):
     seconds: _containers.ScalarMap[str, float]
     workload: _release_pb2.WorkloadSpec
     left_out: int
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., left_out: _Optional[int] = ...) -> None: ...
+    receipt: GetReceiptResponse
+    statement: _release_pb2.SignedStatement
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., left_out: _Optional[int] = ..., receipt: _Optional[_Union[GetReceiptResponse, _Mapping]] = ..., statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
 
 class ChooseTablesRequest(_message.Message):
     __slots__ = ("release_id", "numbers")
@@ -76,6 +84,42 @@ class ChooseTablesRequest(_message.Message):
 class ChooseTablesResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ColumnDigests(_message.Message):
+    __slots__ = ("published", "canaries")
+    PUBLISHED_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
+    published: bytes
+    canaries: bytes
+    def __init__(self, published: _Optional[bytes] = ..., canaries: _Optional[bytes] = ...) -> None: ...
+
+class GetKeysRequest(_message.Message):
+    __slots__ = ("release_id", "columns")
+    class ColumnsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: ColumnDigests
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[ColumnDigests, _Mapping]] = ...) -> None: ...
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    columns: _containers.MessageMap[str, ColumnDigests]
+    def __init__(self, release_id: _Optional[str] = ..., columns: _Optional[_Mapping[str, ColumnDigests]] = ...) -> None: ...
+
+class GetKeysResponse(_message.Message):
+    __slots__ = ("keys",)
+    class KeysEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.ScalarMap[str, bytes]
+    def __init__(self, keys: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
 
 class FetchKeyRequest(_message.Message):
     __slots__ = ("release_id", "attribute", "offset", "published_digest", "canary_digest")

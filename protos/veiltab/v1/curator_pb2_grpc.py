@@ -60,6 +60,11 @@ class CuratorServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementResponse.FromString,
                 _registered_method=True)
+        self.GetKeys = channel.unary_unary(
+                '/veiltab.v1.CuratorService/GetKeys',
+                request_serializer=veiltab_dot_v1_dot_curator__pb2.GetKeysRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetKeysResponse.FromString,
+                _registered_method=True)
         self.FetchKey = channel.unary_stream(
                 '/veiltab.v1.CuratorService/FetchKey',
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.FetchKeyRequest.SerializeToString,
@@ -109,6 +114,15 @@ class CuratorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetKeys(self, request, context):
+        """Gives the keys of attributes that were granted to the caller, if the caller holds the columns that this curator
+        tested, of a release whose pads come from keys. It leaves out those of attributes that are not granted, and refuses
+        if that leaves none. Callers: researchers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FetchKey(self, request, context):
         """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
         columns that this curator tested. Callers: researchers.
@@ -144,6 +158,11 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.GetCuratorStatement,
                     request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementResponse.SerializeToString,
+            ),
+            'GetKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetKeys,
+                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetKeysRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__pb2.GetKeysResponse.SerializeToString,
             ),
             'FetchKey': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchKey,
@@ -287,6 +306,33 @@ class CuratorService(object):
             '/veiltab.v1.CuratorService/GetCuratorStatement',
             veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.CuratorService/GetKeys',
+            veiltab_dot_v1_dot_curator__pb2.GetKeysRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__pb2.GetKeysResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,11 @@ class CuratorServiceStub:
     """
     GetCuratorStatement: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetCuratorStatementRequest, _curator_pb2.GetCuratorStatementResponse]
     """States what this curator knows of a release of the caller's that is ready here, signed by it. Callers: researchers."""
+    GetKeys: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetKeysRequest, _curator_pb2.GetKeysResponse]
+    """Gives the keys of attributes that were granted to the caller, if the caller holds the columns that this curator
+    tested, of a release whose pads come from keys. It leaves out those of attributes that are not granted, and refuses
+    if that leaves none. Callers: researchers.
+    """
     FetchKey: _grpc.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]
     """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
     columns that this curator tested. Callers: researchers.
@@ -75,6 +80,11 @@ class CuratorServiceAsyncStub(CuratorServiceStub):
     """
     GetCuratorStatement: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetCuratorStatementRequest, _curator_pb2.GetCuratorStatementResponse]  # type: ignore[assignment]
     """States what this curator knows of a release of the caller's that is ready here, signed by it. Callers: researchers."""
+    GetKeys: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetKeysRequest, _curator_pb2.GetKeysResponse]  # type: ignore[assignment]
+    """Gives the keys of attributes that were granted to the caller, if the caller holds the columns that this curator
+    tested, of a release whose pads come from keys. It leaves out those of attributes that are not granted, and refuses
+    if that leaves none. Callers: researchers.
+    """
     FetchKey: _aio.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]  # type: ignore[assignment]
     """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
     columns that this curator tested. Callers: researchers.
@@ -128,6 +138,17 @@ class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_curator_pb2.GetCuratorStatementResponse, _abc.Awaitable[_curator_pb2.GetCuratorStatementResponse]]:
         """States what this curator knows of a release of the caller's that is ready here, signed by it. Callers: researchers."""
+
+    @_abc_1.abstractmethod
+    def GetKeys(
+        self,
+        request: _curator_pb2.GetKeysRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_curator_pb2.GetKeysResponse, _abc.Awaitable[_curator_pb2.GetKeysResponse]]:
+        """Gives the keys of attributes that were granted to the caller, if the caller holds the columns that this curator
+        tested, of a release whose pads come from keys. It leaves out those of attributes that are not granted, and refuses
+        if that leaves none. Callers: researchers.
+        """
 
     @_abc_1.abstractmethod
     def FetchKey(

@@ -9,15 +9,17 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class GetReleaseRequest(_message.Message):
-    __slots__ = ("release_id", "with_columns")
+    __slots__ = ("release_id", "with_columns", "with_statement")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     WITH_COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    WITH_STATEMENT_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     with_columns: bool
-    def __init__(self, release_id: _Optional[str] = ..., with_columns: bool = ...) -> None: ...
+    with_statement: bool
+    def __init__(self, release_id: _Optional[str] = ..., with_columns: bool = ..., with_statement: bool = ...) -> None: ...
 
 class GetReleaseResponse(_message.Message):
-    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds", "salt", "progress", "columns")
+    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds", "salt", "progress", "columns", "statement")
     class ColumnsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +35,7 @@ class GetReleaseResponse(_message.Message):
     SALT_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     spec: _release_pb2.ReleaseSpec
     waiting_for: _containers.RepeatedScalarFieldContainer[str]
@@ -41,7 +44,8 @@ class GetReleaseResponse(_message.Message):
     salt: bytes
     progress: str
     columns: _containers.ScalarMap[str, bytes]
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ..., progress: _Optional[str] = ..., columns: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+    statement: _release_pb2.SignedStatement
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ..., progress: _Optional[str] = ..., columns: _Optional[_Mapping[str, bytes]] = ..., statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
 
 class GetServerStatementRequest(_message.Message):
     __slots__ = ("release_id",)
