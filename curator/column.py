@@ -65,6 +65,7 @@ class ColumnReader:
         self.numerals: Numerals | None = None
         self.dtype = symbol_dtype(rule.attribute.size)
         """Type of its symbols."""
+        self._code_dtype = np.min_scalar_type(-rule.attribute.size)
         self._counts = np.zeros(rule.attribute.size, np.int64)
         self._missing = 0
         self._unknown_rows = 0
@@ -74,7 +75,7 @@ class ColumnReader:
 
     def codes(
         self, column: pa.DictionaryArray, first_row: int, exact: Collection[str] | None = None
-    ) -> NDArray[np.int32]:
+    ) -> NDArray[np.signedinteger]:
         """Return the codes of a batch and count them; a distinct value is looked up once a batch, not once a row.
 
         Args:
@@ -87,16 +88,16 @@ class ColumnReader:
         is_missing = self.rule.coding.is_missing
         if self.numerals is not None and len(entries) and not self.numerals.is_decided(exact):
             self.numerals.decide(first_rows_of(values, entries, first_row, is_missing), exact)
-        codes = np.array([self._code(value) for value in values], np.int32)
+        codes = np.array([self._code(value) for value in values], self._code_dtype)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
         np.add.at(self._counts, codes[known], rows[known])
         self._missing += sum(int(n) for v, n in zip(values, rows, strict=True) if n and is_missing(v))
-        self._note_unknown(values, entries, codes, first_row)
-        coded: NDArray[np.int32] = codes[entries]
-        return coded
+        if rows[codes == UNKNOWN].any():
+            self._note_unknown(values, entries, codes, first_row)
+        return codes.take(entries)
 
-    def symbols(self, codes: NDArray[np.int32]) -> Symbols:
+    def symbols(self, codes: NDArray[np.signedinteger]) -> Symbols:
         """Return the symbols of the codes of respondents."""
         symbols: Symbols = codes.astype(self.dtype)  # type: ignore[assignment]
         return symbols
@@ -133,12 +134,10 @@ class ColumnReader:
         return code if plain is None else coding.code(plain)
 
     def _note_unknown(
-        self, values: list[str | None], entries: NDArray[np.int32], codes: NDArray[np.int32], first_row: int
+        self, values: list[str | None], entries: NDArray[np.int32], codes: NDArray[np.signedinteger], first_row: int
     ) -> None:
         """Count the rows with unknown values, and note the first of them a value."""
         where = np.flatnonzero((codes == UNKNOWN)[entries])
-        if not where.size:
-            return
         self._unknown_rows += len(where)
         self._unknown_first += [int(row) + first_row for row in where[: FIRST - len(self._unknown_first)]]
         order = np.argsort(entries[where], kind="stable")

@@ -71,8 +71,9 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
         The composite ids, parts joined by SEPARATOR.
     """
     filled = [(pc.fill_null(part, "") if part.null_count else part).cast(pa.large_string()) for part in parts]
-    separated = np.any([_separated(part) for part in filled], axis=0)
-    clean = [_normalised(part, steps) for part in filled]
+    ranges = [_byte_range(part) for part in filled]
+    separated = np.any([_separated(part, low) for part, (low, _) in zip(filled, ranges, strict=True)], axis=0)
+    clean = [_normalised(part, steps, low, high) for part, (low, high) in zip(filled, ranges, strict=True)]
     broken = np.any([_broken(part, steps) for part in clean], axis=0)
     clean = [_numbered(part, steps) for part in clean]
     empty = np.any([np.diff(string_buffers(part)[0]) == 0 for part in clean], axis=0)
@@ -80,7 +81,13 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     whole = ~(empty | separated | broken)
     if not whole.all():
         values = pc.if_else(pa.array(whole), values, pa.scalar(None, values.type))
-    return Ids(values=values, whole=whole, empty=int(empty.sum()), separated=int(separated.sum()), broken=broken)
+    return Ids(
+        values=values,
+        whole=whole,
+        empty=int(np.count_nonzero(empty)),
+        separated=int(np.count_nonzero(separated)),
+        broken=broken,
+    )
 
 
 class RepeatedIds:
@@ -150,9 +157,8 @@ def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64])
     return repeats
 
 
-def _normalised(part: pa.Array, steps: Sequence[str]) -> pa.Array:
-    """Run the steps on one id column."""
-    low, high = _byte_range(part)
+def _normalised(part: pa.Array, steps: Sequence[str], low: int, high: int) -> pa.Array:
+    """Run the steps on one id column, whose bytes are from `low` to `high`."""
     # White space of ASCII is not above the blank, and ASCII is its own form C.
     if "strip" in steps and (low <= ord(" ") or high >= _ASCII_END):
         part = pc.utf8_trim_whitespace(part)
@@ -186,9 +192,8 @@ def _numbered(part: pa.Array, steps: Sequence[str]) -> pa.Array:
     return part
 
 
-def _separated(part: pa.Array) -> NDArray[np.bool_]:
-    """Return where an id column holds the separator."""
-    low, _ = _byte_range(part)
+def _separated(part: pa.Array, low: int) -> NDArray[np.bool_]:
+    """Return where an id column, whose bytes are from `low` on, holds the separator."""
     if low > ord(SEPARATOR):
         return np.zeros(len(part), np.bool_)
     found: NDArray[np.bool_] = pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False)

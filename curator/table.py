@@ -208,12 +208,16 @@ class _Rows:
         for code in codes:
             kept &= code >= 0
             dropped |= code == DROP
-        symbols = {c.rule.name: c.symbols(code[kept]) for c, code in zip(self._columns, codes, strict=True)}
+        all_kept = bool(kept.all())
+        symbols = {
+            column.rule.name: column.symbols(code if all_kept else code[kept])
+            for column, code in zip(self._columns, codes, strict=True)
+        }
         self._read += batch.rows
-        self._dropped += int(dropped.sum())
+        self._dropped += int(np.count_nonzero(dropped))
         self._empty += ids.empty
         self._separated += ids.separated
-        self._broken += int(ids.broken.sum())
+        self._broken += int(np.count_nonzero(ids.broken))
         self._first_broken += [
             int(row) + first_row for row in np.flatnonzero(ids.broken)[: FIRST - len(self._first_broken)]
         ]
@@ -221,7 +225,7 @@ class _Rows:
             shape.take(batch.texts[name])
         self._repeats.take(ids.values)
         self._respondents.append(ids.values, kept, symbols)
-        self._digest.update(ids.values if kept.all() else ids.values.filter(pa.array(kept)), symbols)
+        self._digest.update(ids.values if all_kept else ids.values.filter(pa.array(kept)), symbols)
 
     @property
     def _number_step(self) -> str:

@@ -45,14 +45,14 @@ class RowBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenBatch:
-    """Where a batch lies: the ids of all of its rows, which of them are respondents, and the symbols of these."""
+    """Where a batch lies: the ids of all of its rows, which of them are respondents (None: all), and their symbols."""
 
     rows: int
     kept: int
     lengths: int
     texts: int
     text_bytes: int
-    is_kept: int
+    is_kept: int | None
     symbols: tuple[int, ...]
 
     def read(self, file: Readable, types: Types) -> RowBatch:
@@ -66,7 +66,7 @@ class WrittenBatch:
     def kept_ids(self, file: Readable) -> pa.Array:
         """Return the ids of its respondents."""
         ids = self.ids(file)
-        if self.kept == self.rows:
+        if self.is_kept is None:
             return ids
         return ids.filter(pa.array(file.read(self.is_kept, self.rows).view(np.bool_)))
 
@@ -109,14 +109,15 @@ class TableRows:
             columns: attribute -> symbols of the respondents.
         """
         offsets, text = string_buffers(ids.fill_null("") if ids.null_count else ids)
+        respondents = int(np.count_nonzero(kept))
         self._batches.append(
             WrittenBatch(
                 rows=len(ids),
-                kept=int(np.count_nonzero(kept)),
+                kept=respondents,
                 lengths=self._file.append(np.diff(offsets).astype("<u4")),
                 texts=self._file.append(text),
                 text_bytes=len(text),
-                is_kept=self._file.append(kept),
+                is_kept=None if respondents == len(ids) else self._file.append(kept),
                 symbols=tuple(self._file.append(columns[name]) for name in self.types),
             )
         )

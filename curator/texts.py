@@ -12,4 +12,4 @@ def string_buffers(ids: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]
     _, ends, data = ids.buffers()
     offsets = np.frombuffer(ends, np.int64)[ids.offset : ids.offset + len(ids) + 1]
     text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return offsets - offsets[0], text[offsets[0] : offsets[-1]]
+    return offsets - offsets[0] if offsets[0] else offsets, text[offsets[0] : offsets[-1]]

@@ -16,6 +16,19 @@ _MORE = 17
 """Length class of a block that others follow; 0..16 are the lengths of a last block."""
 
 
+def _halves(blocks: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the first and the second words of blocks of 16 bytes each, shape (2, number of blocks)."""
+    return np.ascontiguousarray(blocks.astype(np.uint8).view("<u8").T)
+
+
+_CLASSES, _PLACES = np.ogrid[: _MORE + 1, :_BLOCK]
+_MASKS = _halves(np.where(_PLACES < _CLASSES, 0xFF, 0))
+"""Which bytes of a block count, by its length class."""
+
+_PADDING = _halves(np.where(_PLACES == _CLASSES, 0x80, 0))
+"""What is put behind them."""
+
+
 def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401  # pyarrow ships no types
     """Turn ids into tokens: token = AES-256-CMAC_key(UTF-8 bytes of the id), 128 bits.
 
@@ -69,8 +82,10 @@ class _Cmac:
     def __init__(self, key: bytes) -> None:
         # CMAC chains the bare block cipher itself; nothing is encrypted in ECB mode.
         self._encrypt = Cipher(algorithms.AES(check_key(key)), modes.ECB()).encryptor()  # noqa: S305
-        first = _double(self._encrypt.update(bytes(_BLOCK)))
-        self._masks, self._tails = _final_blocks(first, _double(first))
+        whole = _double(self._encrypt.update(bytes(_BLOCK)))
+        # To a block that is padded K2 is added, to a last one that is whole K1, to others nothing.
+        subkeys = b"".join((*[_double(whole)] * _BLOCK, whole, bytes(_BLOCK)))
+        self._tails = _PADDING ^ np.frombuffer(subkeys, "<u8").reshape(-1, 2).T
 
     def compute(
         self, text: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], states: NDArray[np.uint64]
@@ -101,7 +116,7 @@ class _Cmac:
         words = words.reshape(count, 2 * blocks)
         for half in range(2):
             word = words[:, half - 2]
-            word &= self._masks[half][last]
+            word &= _MASKS[half][last]
             word ^= self._tails[half][last]
         for block in range(blocks):
             mixed = np.ascontiguousarray(words[:, 2 * block : 2 * block + 2])
@@ -126,26 +141,10 @@ class _Cmac:
             left = np.minimum(lengths[:count] - j * _BLOCK, _MORE)
             for half in range(2):
                 word = words[starts[:count] + (j * _BLOCK + 8 * half)]
-                word &= self._masks[half].take(left)
+                word &= _MASKS[half].take(left)
                 word ^= self._tails[half].take(left)
                 np.bitwise_xor(states[:count, half], word, out=block[:count, half])
             self._encrypt.update_into(block[:count].data.cast("B"), states[: count + 1].data.cast("B"))
-
-
-def _final_blocks(whole: bytes, padded: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Tabulate by length class which bytes of a block count, and what is added: padding bit and subkey K1 or K2."""
-    masks, tails = [], []
-    for length in range(_MORE + 1):
-        masks.append((b"\xff" * length)[:_BLOCK].ljust(_BLOCK, b"\0"))
-        padding = (bytes(length) + b"\x80").ljust(_BLOCK, b"\0")[:_BLOCK]
-        subkey = padded if length < _BLOCK else whole if length == _BLOCK else bytes(_BLOCK)
-        tails.append(bytes(a ^ b for a, b in zip(padding, subkey, strict=True)))
-    return _halves(masks), _halves(tails)
-
-
-def _halves(blocks: list[bytes]) -> NDArray[np.uint64]:
-    """Return the first and the second words of 16-byte blocks, shape (2, number of blocks)."""
-    return np.ascontiguousarray(np.frombuffer(b"".join(blocks), "<u8").reshape(-1, 2).T)
 
 
 def _double(block: bytes) -> bytes:

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from veiltab.common.core.coding import DROP, Coding
+from veiltab.common.core.coding import DROP, UNKNOWN, Coding
 from veiltab.common.core.domain import Attribute
 from veiltab.common.study.file import AttributeRule
 from veiltab.curator.column import ColumnReader
@@ -27,3 +27,14 @@ def test_a_slice_is_coded_as_its_own_values(index: pa.DataType, absent: bool) ->
         expected = [DROP if value is None else CATEGORIES.index(value) for value in values[start:]]
         assert reader.codes(column.slice(start), 2).tolist() == expected
         assert reader.reading().counts == tuple(expected.count(symbol) for symbol in range(3))
+
+
+@pytest.mark.parametrize("size", [2, 127, 128, 129, 256, 257, 32_768, 32_769])
+def test_the_last_of_many_categories_has_its_code_beside_one_that_is_absent(size: int) -> None:
+    categories = tuple(map(str, range(size)))
+    attribute, coding = Attribute(name="place", categories=categories), Coding(categories=categories)
+    reader = ColumnReader(AttributeRule(attribute=attribute, owner="alice", column="place", coding=coding))
+    codes = reader.codes(pa.array([categories[-1], None, "unknown"]).dictionary_encode(), 2)
+    assert codes.tolist() == [size - 1, DROP, UNKNOWN]
+    assert reader.symbols(codes[:1]).tolist() == [size - 1]
+    assert reader.reading().counts[-1] == 1
