@@ -4,13 +4,17 @@ common/core/coin has the mathematics. Both halves of a toss give the same answer
 crash at either end. A release's coin has no share before the release is charged here: a seed costs its epsilon first. A
 coin whose value was erased is never tossed again.
 
+The share of a release's coin and the commitment to it are recorded with the charge, and the others hear of that and of
+the commitment at once. Of whom a curator has not heard so, it asks for the commitment.
+
 A curator asks for the others' shares once it holds every commitment. So whoever has this one's share and never opens
 its own had all that a toss needs, and has perhaps seen the coin: it is one that withholds. Whoever is merely away never
 asked.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
@@ -20,6 +24,10 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
 
 _ALIGNMENT, _RELEASE = "alignment", "release"
+_COMMITMENT_BYTES = 32
+
+NONE_SHOWN: Mapping[str, bytes] = MappingProxyType({})
+"""No commitment of another curator."""
 
 
 def alignment_coin(alignment_id: str) -> str:
@@ -48,8 +56,22 @@ class Coins:
         self._store = store
         self._ledger = ledger
 
-    async def toss(self, coin_id: str, peers: Peers) -> bytes:
+    def commit(self, release_id: str) -> None:
+        """Draw this curator's share of a release's coin and commit to it, in the transaction of the charge."""
+        coin_id = release_coin(release_id)
+        self._commit(coin_id, self._store.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH)))
+
+    def commitment(self, release_id: str) -> bytes:
+        """Return this curator's commitment to its share of a release's coin; empty before there is one."""
+        return self._store.commitments(release_coin(release_id)).get(self._name, b"")
+
+    async def toss(self, coin_id: str, peers: Peers, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
         """Toss a coin with all other curators, or return its value if it was tossed.
+
+        Args:
+            coin_id: the coin.
+            peers: the other curators.
+            shown: commitments of other curators that they have shown; the rest of them are asked for theirs.
 
         Raises:
             NotReadyError: its release is not charged, here or at another curator.
@@ -62,14 +84,17 @@ class Coins:
         with transaction(self._store.connection):
             own = self.share(coin_id)
             mine = self._commit(coin_id, own)
+            for name, committed in shown.items():
+                self._take(coin_id, name, committed)
         for name in peers.curators:
-            self._store.commit(coin_id, name, await peers.commitment(name, coin_id, mine))
+            if name not in shown:
+                self._take(coin_id, name, await peers.commitment(name, coin_id, mine))
         commitments = self._store.commitments(coin_id)
         shares = {self._name: own}
         refusal: NotReadyError | UnavailableError | None = None
         for name in peers.curators:  # all of them, so that none passes for one that withholds
             try:
-                share = await peers.opening(name, coin_id, transcript(commitments))
+                share = await peers.opening(name, coin_id, transcript(commitments), mine)
             except (NotReadyError, UnavailableError) as error:
                 refusal = refusal or error
                 continue
@@ -103,31 +128,33 @@ class Coins:
         """
         with transaction(self._store.connection):
             own = self.share(coin_id)
-            if len(committed) != 32:
-                raise InvalidInputError("a commitment has 32 bytes", where="Commit")
-            self._store.commit(coin_id, peer, committed)
+            self._take(coin_id, peer, committed)
             return self._commit(coin_id, own)
 
-    def open_share(self, coin_id: str, peer: str, seen: bytes) -> bytes:
+    def open_share(self, coin_id: str, peer: str, seen: bytes, committed: bytes = b"") -> bytes:
         """Return one's own share to a peer that holds the same commitments of all curators, and record that.
 
         Args:
             coin_id: the coin.
             peer: who asks.
             seen: the peer's transcript of the commitments.
+            committed: the peer's own commitment, recorded with that; empty if it was recorded before.
 
         Raises:
             NotReadyError, ConflictError, InvalidInputError: as `share`.
             NotReadyError: not every curator has committed here.
-            ConflictError: the peer holds other commitments.
+            ConflictError: the peer holds other commitments, or committed to something else before.
         """
-        own = self.share(coin_id)
-        commitments = self._store.commitments(coin_id)
-        if set(commitments) != self._curators:
-            raise NotReadyError("does not hold every commitment yet", where=f"curator {self._name}")
-        if transcript(commitments) != seen:
-            raise ConflictError("the curators hold different commitments", where="coin toss")
-        self._store.set_opening_given(coin_id, peer)
+        with transaction(self._store.connection):
+            own = self.share(coin_id)
+            if committed:
+                self._take(coin_id, peer, committed)
+            commitments = self._store.commitments(coin_id)
+            if set(commitments) != self._curators:
+                raise NotReadyError("does not hold every commitment yet", where=f"curator {self._name}")
+            if transcript(commitments) != seen:
+                raise ConflictError("the curators hold different commitments", where="coin toss")
+            self._store.set_opening_given(coin_id, peer)
         return own
 
     def share(self, coin_id: str) -> bytes:
@@ -148,6 +175,17 @@ class Coins:
         if not share:
             raise ConflictError("this coin was tossed and is forgotten", where="coin toss")
         return share
+
+    def _take(self, coin_id: str, peer: str, committed: bytes) -> None:
+        """Record a peer's commitment.
+
+        Raises:
+            InvalidInputError: it is none.
+            ConflictError: the peer committed to something else before.
+        """
+        if len(committed) != _COMMITMENT_BYTES:
+            raise InvalidInputError(f"a commitment has {_COMMITMENT_BYTES} bytes", where=f"curator {peer}")
+        self._store.commit(coin_id, peer, committed)
 
     def _commit(self, coin_id: str, own: bytes) -> bytes:
         mine = commitment(coin_id, self._name, own)

@@ -82,9 +82,16 @@ class Peers:
         answer = await peer.ask(peer.stub.Commit, request)
         return answer.commitment
 
-    async def opening(self, curator: str, coin_id: str, seen: bytes) -> bytes:
-        """Return a peer's share of a coin; the peer opens it only to a curator with the same commitments."""
-        request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=seen)
+    async def opening(self, curator: str, coin_id: str, seen: bytes, mine: bytes) -> bytes:
+        """Return a peer's share of a coin; the peer opens it only to a curator with the same commitments.
+
+        Args:
+            curator: the peer.
+            coin_id: the coin.
+            seen: transcript of all commitments.
+            mine: one's own among them.
+        """
+        request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=seen, commitment=mine)
         peer = self.curators[curator]
         answer = await peer.ask(peer.stub.Reveal, request)
         return answer.share
@@ -288,4 +295,5 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress)
         sample_check=answer.sample_check,
         tested=answer.tested,
         failure=words_from_proto(answer.failure),
+        commitment=answer.commitment,
     )

@@ -412,6 +412,7 @@ class CuratorDriver:
             sample_check=stored.sample_check,
             tested=self._is_tested(stored),
             failure=stored.failure,
+            commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
         )
 
     def _is_tested(self, stored: CuratorRelease) -> bool:
@@ -667,21 +668,23 @@ class CuratorDriver:
                 self._open_tables(stored)
             case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
                 with self._stages.stage(stored.request.release_id) as stage:
-                    await self._take_charged(chosen, stored, stage, peers, server)
+                    await self._take_charged(chosen, stored, others, stage, peers, server)
             case _:
                 assert_never(chosen)
 
-    async def _take_charged(
+    async def _take_charged(  # noqa: PLR0913, PLR0917 - what a step may depend on
         self,
         chosen: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST, Step.FINISH],
         stored: CuratorRelease,
+        others: tuple[Progress, ...],
         stage: Stage,
         peers: Peers,
         server: ServerLink,
     ) -> None:
         match chosen:
             case Step.DRAW:
-                await self._draw(stored.planned_spec, stage, peers)
+                shown = {peer.curator: peer.commitment for peer in others if peer.commitment}
+                await self._draw(stored.planned_spec, shown, stage, peers)
             case Step.ENCRYPT:
                 await self._encrypt(stored, stage, peers)
             case Step.UPLOAD:
@@ -740,8 +743,10 @@ class CuratorDriver:
                 await server.announce(own)
             if own is planned:
                 self._announced.add(own.release_id)
-        with step("charge", release_id=planned.release_id):
+        with step("charge", release_id=planned.release_id), transaction(self.store.connection):
             self.ledger.charge(planned.release_id)
+            if isinstance(planned, ReleaseSpec):
+                self.coins.commit(planned.release_id)
 
     def _open_tables(self, stored: CuratorRelease) -> None:
         if stored.workload is None:
@@ -750,10 +755,10 @@ class CuratorDriver:
         self.store.open_tables(stored.request.release_id, numbers, int(time.time()))
         self._submitted.set()
 
-    async def _draw(self, spec: ReleaseSpec, stage: Stage, peers: Peers) -> None:
+    async def _draw(self, spec: ReleaseSpec, shown: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
         table = self.alignment.table(spec.alignment)
         try:
-            sample = await self.sampler.draw(spec, table, peers, stage)
+            sample = await self.sampler.draw(spec, table, peers, stage, shown)
         except (NotReadyError, UnavailableError):
             self._log_hanging(spec.release_id)
             raise

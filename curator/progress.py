@@ -153,7 +153,8 @@ class CuratorRelease:
 class Progress:
     """One curator's progress with a release, as its peers see it.
 
-    `tested` says that the server has passed its test, or that it has no columns to test.
+    `tested` says that the server has passed its test, or that it has no columns to test. `commitment` is the one to its
+    share of the release's coin, empty where it shows none.
     """
 
     curator: str
@@ -167,6 +168,7 @@ class Progress:
     sample_check: bytes
     tested: bool
     failure: str
+    commitment: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.RevealRequest, context: Context
     ) -> curator_peer_pb2.RevealResponse:
         peer = caller(context).name
-        share = self._driver.coins.open_share(request.coin_id, peer, request.transcript)
+        share = self._driver.coins.open_share(request.coin_id, peer, request.transcript, request.commitment)
         return curator_peer_pb2.RevealResponse(share=share)
 
     async def FetchTokens(
@@ -282,4 +282,5 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
         sample_check=progress.sample_check or None,
         tested=progress.tested,
         failure=progress.failure,
+        commitment=progress.commitment or None,
     )

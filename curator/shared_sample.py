@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.coins import Coins, release_coin
+from veiltab.curator.coins import NONE_SHOWN, Coins, release_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.draw_tasks import DrawnSample
 from veiltab.curator.noise import CuratorsNoise, canary_key, coin_key, curators_noise
@@ -83,7 +83,12 @@ class Sampler:
         return path
 
     async def draw(
-        self, spec: ReleaseSpec, table: AlignedTable, peers: Peers, stage: Stage | None = None
+        self,
+        spec: ReleaseSpec,
+        table: AlignedTable,
+        peers: Peers,
+        stage: Stage | None = None,
+        shown: Mapping[str, bytes] = NONE_SHOWN,
     ) -> SharedSample:
         """Draw the sample of a release, its coins and its canaries, again if need be.
 
@@ -92,6 +97,7 @@ class Sampler:
             table: all respondents.
             peers: the other curators.
             stage: says how far the draw is, if anybody asks.
+            shown: as in `Coins.toss`.
 
         Raises:
             VeiltabError: as `Coins.toss`; after NotReadyError try again.
@@ -100,7 +106,7 @@ class Sampler:
         """
         stage = stage or Stage()
         with step("toss", release_id=spec.release_id):
-            seed = await self._coins.toss(release_coin(spec.release_id), peers)
+            seed = await self._coins.toss(release_coin(spec.release_id), peers, shown)
         with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
             key = derive(seed, "sampling")
             draw: Callable[[], SampleRows | DrawnSample]

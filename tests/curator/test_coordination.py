@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import reserve
 from tests.curator.made_records import unsynced_statements
 from tests.curator.made_rows import workplace
-from veiltab.common.core.coin import commitment, toss
+from veiltab.common.core.coin import commitment, toss, transcript
 from veiltab.common.errors import (
     ConflictError,
     IntegrityError,
@@ -25,12 +25,14 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import MAX_RESPONDENTS, Study, study_from_bytes
+from veiltab.curator.coins import NONE_SHOWN
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
@@ -101,9 +103,9 @@ class Village:
         unary = {rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal", "GetProgress")}
         return SimpleNamespace(**unary, FollowProgress=follow)
 
-    async def tossed(self, name: str, coin: str) -> bytes:
+    async def tossed(self, name: str, coin: str, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
         """Let one curator toss once."""
-        return await self.drivers[name].coins.toss(coin, self.peers(name))
+        return await self.drivers[name].coins.toss(coin, self.peers(name), shown)
 
     def toss(self, coin: str, rounds: int = 5, names: Sequence[str] = ("alice", "bob", "carol")) -> dict[str, bytes]:
         """Let curators toss, again and again, as the drivers do; raise the first refusal that is not "not ready"."""
@@ -261,6 +263,70 @@ def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, m
         driver.ledger.charge(ID)
         charged.append(name)
     assert len(set(village.toss(RELEASE).values())) == 1
+
+
+def shown_with_charges(village: Village, spec: ReleaseSpec) -> dict[str, bytes]:
+    """Let every curator charge a release; return what each commits to."""
+    for driver in village.drivers.values():
+        reserve(driver.ledger, spec)
+        driver.ledger.charge(ID)
+        driver.coins.commit(ID)
+    return {name: driver.coins.commitment(ID) for name, driver in village.drivers.items()}
+
+
+def of_others(shown: dict[str, bytes], name: str) -> dict[str, bytes]:
+    return {other: committed for other, committed in shown.items() if other != name}
+
+
+def test_whose_commitment_is_shown_is_not_asked_for_it(village: Village, make_spec: Make) -> None:
+    shown = shown_with_charges(village, make_spec())
+    assert {len(committed) for committed in shown.values()} == {32}
+    village.twist |= dict.fromkeys([(name, "Commit") for name in village.drivers], away)
+    for name in ("alice", "bob"):  # carol holds none of theirs yet
+        with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
+            asyncio.run(village.tossed(name, RELEASE, of_others(shown, name)))
+    values = [asyncio.run(village.tossed(name, RELEASE, of_others(shown, name))) for name in ("carol", "bob", "alice")]
+    shares = {name: driver.store.own_share(RELEASE, b"") for name, driver in village.drivers.items()}
+    assert values == [toss(RELEASE, shares)] * 3
+
+
+def test_a_commitment_that_is_shown_counts_as_one_that_was_asked_for(village: Village, make_spec: Make) -> None:
+    shown = shown_with_charges(village, make_spec())
+    for length in (31, 33):
+        with pytest.raises(InvalidInputError, match="curator bob: a commitment has 32 bytes"):
+            asyncio.run(village.tossed("alice", RELEASE, shown | {"bob": bytes(length)}))
+    with pytest.raises(NotReadyError):
+        asyncio.run(village.tossed("alice", RELEASE, of_others(shown, "alice")))
+    changed = of_others(shown, "alice") | {"bob": bytes(32)}
+    with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
+        asyncio.run(village.tossed("alice", RELEASE, changed))
+    assert village.drivers["alice"].store.commitments(RELEASE)["bob"] == shown["bob"]
+
+
+def test_a_share_is_given_only_with_the_record_of_what_its_asker_committed_to(
+    village: Village, make_spec: Make
+) -> None:
+    shown = shown_with_charges(village, make_spec())
+    alice = village.drivers["alice"]
+
+    def asked(committed: bytes, of_carol: bytes = shown["carol"]) -> bytes:
+        seen = transcript({"alice": shown["alice"], "bob": committed, "carol": of_carol})
+        request = curator_peer_pb2.RevealRequest(coin_id=RELEASE, transcript=seen, commitment=committed)
+        return asyncio.run(CuratorPeerServicer(alice).Reveal(request, cast("Any", "bob"))).share
+
+    with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
+        asked(shown["bob"])
+    alice.store.commit(RELEASE, "carol", shown["carol"])
+    with pytest.raises(ConflictError, match="different commitments"):
+        asked(shown["bob"], of_carol=bytes(32))
+    with pytest.raises(InvalidInputError, match="a commitment has 32 bytes"):
+        asked(b"short")
+    assert not alice.store.openings_withheld(RELEASE)
+    assert asked(shown["bob"]) == alice.store.own_share(RELEASE, b"")
+    assert alice.store.commitments(RELEASE)["bob"] == shown["bob"]
+    assert alice.store.openings_withheld(RELEASE) == {"bob"}
+    with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
+        asked(bytes(32))
 
 
 def test_a_forgotten_coin_is_not_tossed_again(village: Village) -> None:

@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -17,7 +17,7 @@ from tests.curator.made_records import deny, unsynced_statements
 from tests.curator.made_rows import aligned, workplace
 from tests.curator.power import Power
 from veiltab.common.core.canaries import CanaryPlaces, places_key
-from veiltab.common.core.coin import transcript
+from veiltab.common.core.coin import commitment, transcript
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
@@ -207,6 +207,7 @@ class World:
             failure="",
         )
         self.tosses: list[str] = []
+        self.shown: dict[str, bytes] = {}
         self.questions: list[str] = []
         self.looks = 0
         self.announced: list[bytes] = []
@@ -248,8 +249,9 @@ class World:
         self.questions.append(kind)
         return ANSWERS[kind](text)
 
-    async def toss(self, coin: str, _: Peers) -> bytes:
+    async def toss(self, coin: str, _: Peers, shown: Mapping[str, bytes]) -> bytes:
         self.tosses.append(coin)
+        self.shown = dict(shown)
         return bytes(range(32))
 
     async def indices(self, *_: str) -> AsyncIterator[bytes]:
@@ -1154,13 +1156,42 @@ def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_
     assert "of the budget of 1 there is 0.05" in world.driver.store.release(ID).failure
 
 
+def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+    world.follow()
+    driver, coin = world.driver, f"release/{ID}"
+    with monkeypatch.context() as broken:
+
+        def crash(*_: object) -> NoReturn:
+            raise KeyboardInterrupt
+
+        broken.setattr(driver.store, "commit", crash)
+        with pytest.raises(KeyboardInterrupt):
+            world.step()
+    assert not driver.ledger.is_charged(ID)
+    assert driver.store.own_share(coin, b"") == b""  # none was kept
+    assert not driver.progress(ID).commitment
+    assert world.step()
+    share = driver.store.own_share(coin, b"")
+    assert driver.progress(ID).commitment == commitment(coin, "alice", share)
+
+
+def test_what_another_curator_committed_to_with_its_charge_goes_into_the_toss(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.bob = replace(world.bob, charged=True, commitment=b"c" * 32)
+    world.step()
+    assert world.shown == {"bob": b"c" * 32}
+
+
 # A curator that withholds its part of the coin
 
 
 def withheld(world: World, monkeypatch: pytest.MonkeyPatch, *, asks: bool = True) -> None:
     """Let bob commit, ask for alice's share if he asks for any, and never open his own."""
 
-    async def toss(coin: str, _: Peers) -> bytes:
+    async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> bytes:
         coins = world.driver.coins
         coins.exchange_commitments(coin, "bob", bytes(32))
         if asks:

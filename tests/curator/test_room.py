@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ MODES = [(name, Sampling.SEED) for name in SCHEMES] + [("wor", Sampling.SERVER),
 class Tossed:
     """A coin whose value is known."""
 
-    async def toss(self, _coin: str, _peers: Peers) -> bytes:
+    async def toss(self, _coin: str, _peers: Peers, _shown: Mapping[str, bytes]) -> bytes:
         return bytes(range(32))
 
 

@@ -1,7 +1,7 @@
 """The rows that every curator draws from one coin, and the check by which they compare them."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ ID = "0" * 31 + "1"
 class Tossed:
     """A coin whose value is known."""
 
-    async def toss(self, coin_id: str, _: Peers) -> bytes:
+    async def toss(self, coin_id: str, _: Peers, _shown: Mapping[str, bytes]) -> bytes:
         assert coin_id == release_coin(ID)
         return bytes(range(32))
 

@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"\x85\x01\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x1a\n\rtable_version\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\x42\x10\n\x0e_table_version\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"4\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\")\n\x11GetSessionRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\"4\n\x12GetSessionResponse\x12\x0c\n\x04part\x18\x01 \x01(\x0c\x12\x10\n\x08\x66inished\x18\x02 \x01(\t\"|\n\x10\x46\x65tchFlowRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\"\n\x04kind\x18\x03 \x01(\x0e\x32\x14.veiltab.v1.FlowKind\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"D\n\x11\x46\x65tchFlowResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"R\n\x12GetProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\x12\x0c\n\x04seen\x18\x02 \x03(\x0c\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\"V\n\x13GetProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x10\n\x08versions\x18\x02 \x03(\x0c\",\n\x15\x46ollowProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\"X\n\x16\x46ollowProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x0f\n\x07unknown\x18\x02 \x03(\t\"\x9a\x02\n\x0fReleaseProgress\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x03 \x01(\x08\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12\x18\n\x0bspec_digest\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08reserved\x18\x07 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x08 \x01(\x08\x12\x19\n\x0csample_check\x18\t \x01(\x0cH\x01\x88\x01\x01\x12\x0f\n\x07\x66\x61ilure\x18\n \x01(\t\x12\x0e\n\x06tested\x18\x0b \x01(\x08\x42\x0e\n\x0c_spec_digestB\x0f\n\r_sample_check*~\n\x08\x46lowKind\x12\x19\n\x15\x46LOW_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46LOW_KIND_QUERY\x10\x01\x12\x11\n\rFLOW_KIND_SET\x10\x02\x12\x14\n\x10\x46LOW_KIND_COMMON\x10\x03\x12\x19\n\x15\x46LOW_KIND_RESPONDENTS\x10\x04\x32\x80\x06\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12R\n\nGetSession\x12\x1d.veiltab.v1.GetSessionRequest\x1a\x1e.veiltab.v1.GetSessionResponse\"\x05\x8a\xb5\x18\x01\x01\x12Q\n\tFetchFlow\x12\x1c.veiltab.v1.FetchFlowRequest\x1a\x1d.veiltab.v1.FetchFlowResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12U\n\x0bGetProgress\x12\x1e.veiltab.v1.GetProgressRequest\x1a\x1f.veiltab.v1.GetProgressResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x62\n\x0e\x46ollowProgress\x12!.veiltab.v1.FollowProgressRequest\x1a\".veiltab.v1.FollowProgressResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"\x85\x01\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x1a\n\rtable_version\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\x42\x10\n\x0e_table_version\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"H\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\x12\x12\n\ncommitment\x18\x03 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\")\n\x11GetSessionRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\"4\n\x12GetSessionResponse\x12\x0c\n\x04part\x18\x01 \x01(\x0c\x12\x10\n\x08\x66inished\x18\x02 \x01(\t\"|\n\x10\x46\x65tchFlowRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\"\n\x04kind\x18\x03 \x01(\x0e\x32\x14.veiltab.v1.FlowKind\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"D\n\x11\x46\x65tchFlowResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"R\n\x12GetProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\x12\x0c\n\x04seen\x18\x02 \x03(\x0c\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\"V\n\x13GetProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x10\n\x08versions\x18\x02 \x03(\x0c\",\n\x15\x46ollowProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\"X\n\x16\x46ollowProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x0f\n\x07unknown\x18\x02 \x03(\t\"\xc2\x02\n\x0fReleaseProgress\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x03 \x01(\x08\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12\x18\n\x0bspec_digest\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08reserved\x18\x07 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x08 \x01(\x08\x12\x19\n\x0csample_check\x18\t \x01(\x0cH\x01\x88\x01\x01\x12\x0f\n\x07\x66\x61ilure\x18\n \x01(\t\x12\x0e\n\x06tested\x18\x0b \x01(\x08\x12\x17\n\ncommitment\x18\x0c \x01(\x0cH\x02\x88\x01\x01\x42\x0e\n\x0c_spec_digestB\x0f\n\r_sample_checkB\r\n\x0b_commitment*~\n\x08\x46lowKind\x12\x19\n\x15\x46LOW_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46LOW_KIND_QUERY\x10\x01\x12\x11\n\rFLOW_KIND_SET\x10\x02\x12\x14\n\x10\x46LOW_KIND_COMMON\x10\x03\x12\x19\n\x15\x46LOW_KIND_RESPONDENTS\x10\x04\x32\x80\x06\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12R\n\nGetSession\x12\x1d.veiltab.v1.GetSessionRequest\x1a\x1e.veiltab.v1.GetSessionResponse\"\x05\x8a\xb5\x18\x01\x01\x12Q\n\tFetchFlow\x12\x1c.veiltab.v1.FetchFlowRequest\x1a\x1d.veiltab.v1.FetchFlowResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12U\n\x0bGetProgress\x12\x1e.veiltab.v1.GetProgressRequest\x1a\x1f.veiltab.v1.GetProgressResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x62\n\x0e\x46ollowProgress\x12!.veiltab.v1.FollowProgressRequest\x1a\".veiltab.v1.FollowProgressResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,8 +51,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CURATORPEERSERVICE'].methods_by_name['GetProgress']._serialized_options = b'\212\265\030\001\001'
   _globals['_CURATORPEERSERVICE'].methods_by_name['FollowProgress']._loaded_options = None
   _globals['_CURATORPEERSERVICE'].methods_by_name['FollowProgress']._serialized_options = b'\212\265\030\001\001'
-  _globals['_FLOWKIND']._serialized_start=1643
-  _globals['_FLOWKIND']._serialized_end=1769
+  _globals['_FLOWKIND']._serialized_start=1703
+  _globals['_FLOWKIND']._serialized_end=1829
   _globals['_HELLOREQUEST']._serialized_start=96
   _globals['_HELLOREQUEST']._serialized_end=176
   _globals['_HELLORESPONSE']._serialized_start=179
@@ -62,35 +62,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMMITRESPONSE']._serialized_start=368
   _globals['_COMMITRESPONSE']._serialized_end=404
   _globals['_REVEALREQUEST']._serialized_start=406
-  _globals['_REVEALREQUEST']._serialized_end=458
-  _globals['_REVEALRESPONSE']._serialized_start=460
-  _globals['_REVEALRESPONSE']._serialized_end=491
-  _globals['_FETCHTOKENSREQUEST']._serialized_start=493
-  _globals['_FETCHTOKENSREQUEST']._serialized_end=551
-  _globals['_FETCHTOKENSRESPONSE']._serialized_start=553
-  _globals['_FETCHTOKENSRESPONSE']._serialized_end=623
-  _globals['_GETSESSIONREQUEST']._serialized_start=625
-  _globals['_GETSESSIONREQUEST']._serialized_end=666
-  _globals['_GETSESSIONRESPONSE']._serialized_start=668
-  _globals['_GETSESSIONRESPONSE']._serialized_end=720
-  _globals['_FETCHFLOWREQUEST']._serialized_start=722
-  _globals['_FETCHFLOWREQUEST']._serialized_end=846
-  _globals['_FETCHFLOWRESPONSE']._serialized_start=848
-  _globals['_FETCHFLOWRESPONSE']._serialized_end=916
-  _globals['_FETCHINDICESREQUEST']._serialized_start=918
-  _globals['_FETCHINDICESREQUEST']._serialized_end=975
-  _globals['_FETCHINDICESRESPONSE']._serialized_start=977
-  _globals['_FETCHINDICESRESPONSE']._serialized_end=1048
-  _globals['_GETPROGRESSREQUEST']._serialized_start=1050
-  _globals['_GETPROGRESSREQUEST']._serialized_end=1132
-  _globals['_GETPROGRESSRESPONSE']._serialized_start=1134
-  _globals['_GETPROGRESSRESPONSE']._serialized_end=1220
-  _globals['_FOLLOWPROGRESSREQUEST']._serialized_start=1222
-  _globals['_FOLLOWPROGRESSREQUEST']._serialized_end=1266
-  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_start=1268
-  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_end=1356
-  _globals['_RELEASEPROGRESS']._serialized_start=1359
-  _globals['_RELEASEPROGRESS']._serialized_end=1641
-  _globals['_CURATORPEERSERVICE']._serialized_start=1772
-  _globals['_CURATORPEERSERVICE']._serialized_end=2540
+  _globals['_REVEALREQUEST']._serialized_end=478
+  _globals['_REVEALRESPONSE']._serialized_start=480
+  _globals['_REVEALRESPONSE']._serialized_end=511
+  _globals['_FETCHTOKENSREQUEST']._serialized_start=513
+  _globals['_FETCHTOKENSREQUEST']._serialized_end=571
+  _globals['_FETCHTOKENSRESPONSE']._serialized_start=573
+  _globals['_FETCHTOKENSRESPONSE']._serialized_end=643
+  _globals['_GETSESSIONREQUEST']._serialized_start=645
+  _globals['_GETSESSIONREQUEST']._serialized_end=686
+  _globals['_GETSESSIONRESPONSE']._serialized_start=688
+  _globals['_GETSESSIONRESPONSE']._serialized_end=740
+  _globals['_FETCHFLOWREQUEST']._serialized_start=742
+  _globals['_FETCHFLOWREQUEST']._serialized_end=866
+  _globals['_FETCHFLOWRESPONSE']._serialized_start=868
+  _globals['_FETCHFLOWRESPONSE']._serialized_end=936
+  _globals['_FETCHINDICESREQUEST']._serialized_start=938
+  _globals['_FETCHINDICESREQUEST']._serialized_end=995
+  _globals['_FETCHINDICESRESPONSE']._serialized_start=997
+  _globals['_FETCHINDICESRESPONSE']._serialized_end=1068
+  _globals['_GETPROGRESSREQUEST']._serialized_start=1070
+  _globals['_GETPROGRESSREQUEST']._serialized_end=1152
+  _globals['_GETPROGRESSRESPONSE']._serialized_start=1154
+  _globals['_GETPROGRESSRESPONSE']._serialized_end=1240
+  _globals['_FOLLOWPROGRESSREQUEST']._serialized_start=1242
+  _globals['_FOLLOWPROGRESSREQUEST']._serialized_end=1286
+  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_start=1288
+  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_end=1376
+  _globals['_RELEASEPROGRESS']._serialized_start=1379
+  _globals['_RELEASEPROGRESS']._serialized_end=1701
+  _globals['_CURATORPEERSERVICE']._serialized_start=1832
+  _globals['_CURATORPEERSERVICE']._serialized_end=2600
 # @@protoc_insertion_point(module_scope)

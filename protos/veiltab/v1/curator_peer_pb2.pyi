@@ -59,12 +59,14 @@ class CommitResponse(_message.Message):
     def __init__(self, commitment: _Optional[bytes] = ...) -> None: ...
 
 class RevealRequest(_message.Message):
-    __slots__ = ("coin_id", "transcript")
+    __slots__ = ("coin_id", "transcript", "commitment")
     COIN_ID_FIELD_NUMBER: _ClassVar[int]
     TRANSCRIPT_FIELD_NUMBER: _ClassVar[int]
+    COMMITMENT_FIELD_NUMBER: _ClassVar[int]
     coin_id: str
     transcript: bytes
-    def __init__(self, coin_id: _Optional[str] = ..., transcript: _Optional[bytes] = ...) -> None: ...
+    commitment: bytes
+    def __init__(self, coin_id: _Optional[str] = ..., transcript: _Optional[bytes] = ..., commitment: _Optional[bytes] = ...) -> None: ...
 
 class RevealResponse(_message.Message):
     __slots__ = ("share",)
@@ -173,7 +175,7 @@ class FollowProgressResponse(_message.Message):
     def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ..., unknown: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReleaseProgress(_message.Message):
-    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested")
+    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested", "commitment")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DECIDED_FIELD_NUMBER: _ClassVar[int]
@@ -185,6 +187,7 @@ class ReleaseProgress(_message.Message):
     SAMPLE_CHECK_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     TESTED_FIELD_NUMBER: _ClassVar[int]
+    COMMITMENT_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     state: _release_pb2.ReleaseState
     decided: bool
@@ -196,4 +199,5 @@ class ReleaseProgress(_message.Message):
     sample_check: bytes
     failure: str
     tested: bool
-    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ...) -> None: ...
+    commitment: bytes
+    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ..., commitment: _Optional[bytes] = ...) -> None: ...
