@@ -194,10 +194,11 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     ) -> curator_pb2.GetProposalResponse:
         stored, progress = await self._driver.proposal(release_id, asker, offered_seconds(milliseconds))
         receipt, statement = None, None
-        if stored.state is ReleaseState.READY and stored.workload is None:
+        if stored.state is ReleaseState.READY and stored.spec is not None:
             # Who is refused them here is told why where it asks for them alone.
             with suppress(DeniedError):
-                receipt = _tested_to_proto(self._driver.receipt(release_id, asker.name))
+                if stored.spec.columns_of(self._driver.name):
+                    receipt = _tested_to_proto(self._driver.receipt(release_id, asker.name))
             with suppress(InvalidInputError):
                 statement = signed_to_proto(self._driver.statement(release_id, asker.name)) if with_statement else None
         return curator_pb2.GetProposalResponse(
@@ -235,7 +236,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def GetKeys(self, request: curator_pb2.GetKeysRequest, context: Context) -> curator_pb2.GetKeysResponse:
         claimed = {
             attribute: ColumnDigests(published=column.published, canaries=column.canaries)
-            for attribute, column in request.columns.items()
+            for attribute, column in sorted(request.columns.items())
         }
         keys = self._driver.keys(request.release_id, caller(context).name, claimed)
         response = curator_pb2.GetKeysResponse()

@@ -22,6 +22,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.signing import SignedText
@@ -178,8 +179,12 @@ def test_all_keys_that_may_leave_are_given_at_once(driver: CuratorDriver, make_r
     assert given == ["sex"]
     with pytest.raises(DeniedError, match="another researcher's"):
         keys(driver, "sex", researcher="rita")
-    for attributes in (("age",), ("salary", "age"), ()):
-        with pytest.raises(DeniedError, match="age: this attribute was not granted" if attributes else "is asked for"):
+    for attributes, refusal in (
+        (("age",), "age: this attribute was not granted"),
+        (("salary", "age"), "salary: this attribute was not granted"),
+        ((), "no attribute is asked for"),
+    ):
+        with pytest.raises(DeniedError, match=refusal):
             keys(driver, *attributes)
     with pytest.raises(FailedReleaseError, match="another column than this curator tested"):
         keys(driver, "age", "sex", published=bytes(32))
@@ -225,6 +230,10 @@ def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement
         assert answer.receipt == receipt(driver)
         assert not with_statement or answer.statement.text == "stated"
         driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
+        assert not asked().HasField("receipt")
+        # A table of a release may have none of the attributes that were granted for all of them.
+        driver.store.connection.execute("UPDATE decision SET expires = NULL")
+        driver.store.set_spec(ID, make_spec(columns=(Column(attribute="salary", owner="bob", size=2),)))
         assert not asked().HasField("receipt")
 
 
