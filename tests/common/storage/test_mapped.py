@@ -1,11 +1,11 @@
-"""Row numbers on disk."""
+"""Arrays on disk."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from veiltab.common.storage.mapped import mapped_rows
+from veiltab.common.storage.mapped import mapped_array, mapped_rows
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [3], [2, 0, 5]])
@@ -16,3 +16,15 @@ def test_rows_are_those_of_all_pieces(tmp_path: Path, lengths: list[int]) -> Non
     assert rows.dtype == np.int64
     assert isinstance(rows, np.memmap) is bool(sum(lengths))
     assert not list(tmp_path.iterdir())
+
+
+def test_an_array_is_what_its_file_holds_and_is_read_alone(tmp_path: Path) -> None:
+    numbers = np.arange(5000, dtype="<u2")
+    numbers.tofile(tmp_path / "numbers")
+    array = mapped_array(tmp_path / "numbers", "<u2")
+    assert np.array_equal(array, numbers)
+    assert not array.flags.writeable
+    (tmp_path / "empty").touch()
+    for name, error in {"empty": ValueError, "none": FileNotFoundError}.items():
+        with pytest.raises(error):
+            mapped_array(tmp_path / name, "<u2")

@@ -18,15 +18,17 @@ from veiltab.common.storage.scratch import Scratch
     sizes=st.lists(st.integers(0, 40), max_size=6),
     batch=st.integers(1, 60),
     part=st.integers(1, 60),
+    section=st.integers(1, 200),
     seed=st.integers(0, 2**32),
 )
 def test_parts_together_are_a_stable_sort_by_the_leading_bits(
-    sizes: list[int], batch: int, part: int, seed: int
+    sizes: list[int], batch: int, part: int, section: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitions, "BATCH", batch)
         patch.setattr(partitions, "PART", part)
+        patch.setattr(partitions, "SECTION", section)
         records = Partitions(Scratch(None))
         leads, wide = np.empty(0, np.uint16), np.empty((0, 2), np.uint64)
         for size in sizes:

