@@ -26,7 +26,6 @@ def test_the_folder_of_the_client_is_read(client: Path) -> None:
     assert identity.authority.read_bytes() == (client.parent / "ca.pem").read_bytes()
     assert identity.tasks_key.hex() == (client / "tasks.key").read_text().strip()
     assert repr(identity.tasks_key) not in repr(identity)
-    assert repr(identity.tasks_key) not in repr(identity)
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "client.pem", "client.key", "tasks.key"])

@@ -27,7 +27,6 @@ def test_it_shows_its_length_and_nothing_else() -> None:
 
 def test_a_key_is_not_shown() -> None:
     assert repr(KEY) not in repr(SEAL)
-    assert repr(KEY) not in repr(SEAL)
 
 
 @pytest.mark.parametrize(
