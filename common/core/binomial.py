@@ -1,19 +1,26 @@
-"""Binomial probabilities by Loader's saddle-point expansion, to ten digits at any size, with numpy alone.
+"""Binomial probabilities by Loader's saddle-point expansion, to ten digits at any size, the same on every machine.
 
 The remaining error comes from the mean n p: relatively about 1e-16 times the distance from it.
 """
 
-from math import log1p, pi
+from math import inf, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from veiltab.common.core.elementary import SERIES_TO, Floats, exp_each, log, log1p, log_each, odd_series
 
 PIECE = 8192
 """Most numbers that are worked on at once, so that their temporary arrays stay in the processor's cache."""
 
+_NEAR = 0.01
+"""(x - mean)^2/(x + mean)^2 to which the series is used where others need the logarithm."""
+
 _EXACT_BELOW = 16
+_DIVISORS = (1188, 1680, 1260, 360)
+_FEWER_FROM = 200
+"""The first two terms are below 1e-19 from here on."""
+
 _STIRLING = np.array(
     [
         0.0,
@@ -73,34 +80,48 @@ def _fill(result: Floats, x: NDArray[np.int64], n: NDArray[np.int64], p: float) 
 
 
 def _pmf(x: NDArray[np.int64], n: NDArray[np.int64], p: float) -> Floats:
+    if not 0 < p < 1:
+        return np.asarray(x == (n if p else 0), np.float64)
+    if n.max(initial=0) <= _FEW:
+        return _pmf_of_few(x, n, p)
     inside = (x > 0) & (x < n)
-    if 0 < p < 1 and inside.all():
-        return _pmf_inside(x.astype(float), n.astype(float), p)
-    x, n = np.broadcast_arrays(x, n)
-    result = np.zeros(x.shape)
-    if p in {0.0, 1.0}:
-        result[x == (n if p else 0)] = 1.0
-        return result
-    low, high = (x == 0) & (n >= 0), (x == n) & (x > 0)
-    result[low] = np.exp(n[low] * log1p(-p))
-    result[high] = np.exp(n[high] * np.log(p))
-    result[inside] = _pmf_inside(x[inside].astype(float), n[inside].astype(float), p)
+    if inside.all():
+        exponent, scale = _inside(x.astype(float), n.astype(float), p)
+    else:
+        x, n = np.broadcast_arrays(x, n)
+        low, high = (x == 0) & (n >= 0), (x == n) & (x > 0)
+        exponent, scale = np.zeros(x.shape), np.zeros(x.shape)
+        exponent[low], scale[low] = n[low] * log1p(-p), 1.0
+        exponent[high], scale[high] = n[high] * log(p), 1.0
+        exponent[inside], scale[inside] = _inside(x[inside].astype(float), n[inside].astype(float), p)
+    result = exp_each(exponent)
+    result *= scale
     return result
 
 
-def _pmf_inside(k: Floats, n: Floats, p: float) -> Floats:
-    """Return the probabilities for 0 < k < n; what depends on one of them alone is computed in its shape."""
+def _pmf_of_few(x: NDArray[np.int64], n: NDArray[np.int64], p: float) -> Floats:
+    """Return the probabilities of up to _FEW trials, by a table of ln k!."""
+    others = n - x
+    exponent = _LN_FACTORIALS.take(n, mode="clip") - _LN_FACTORIALS.take(x, mode="clip")
+    exponent -= _LN_FACTORIALS.take(others, mode="clip")
+    exponent += x * log(p) + others * log1p(-p)
+    return np.where((x >= 0) & (others >= 0), exp_each(exponent), 0.0)
+
+
+def _inside(k: Floats, n: Floats, p: float) -> tuple[Floats, Floats]:
+    """Return the logarithms of the probabilities for 0 < k < n, and factors of them.
+
+    What depends on one of k and n alone is computed in its shape.
+    """
     others = n - k
     exponent: Floats = _stirling_error(n) - _stirling_error(k)
     exponent -= _stirling_error(others)
     deviance = _deviance(k, n * p)
     deviance += _deviance(others, n * (1 - p))
     exponent -= deviance
-    np.exp(exponent, out=exponent)
     variance = 2 * pi * k * others
     np.divide(n, variance, out=variance)
-    exponent *= np.sqrt(variance, out=variance)
-    return exponent
+    return exponent, np.sqrt(variance, out=variance)
 
 
 def binomial_tail(x: int, n: int, p: float) -> float:
@@ -116,43 +137,56 @@ def binomial_tail(x: int, n: int, p: float) -> float:
 
 
 def _stirling_error(k: Floats) -> Floats:
-    small = k < _EXACT_BELOW
-    safe = np.maximum(k, _EXACT_BELOW)
+    smallest = float(k.min(initial=inf))
+    safe = k if smallest >= _EXACT_BELOW else np.maximum(k, _EXACT_BELOW)
     square = safe * safe
     np.divide(1, square, out=square)
     # The series is (1/12 - square (1/360 - square (1/1260 - square (1/1680 - square/1188))))/k.
-    series = square / 1188
-    for divisor in (1680, 1260, 360):
+    divisors = _DIVISORS if smallest < _FEWER_FROM else _DIVISORS[2:]
+    series = square / divisors[0]
+    for divisor in divisors[1:]:
         np.subtract(1 / divisor, series, out=series)
         series *= square
     np.subtract(1 / 12, series, out=series)
     series /= safe
-    if small.any():
+    if smallest < _EXACT_BELOW:
+        small = k < _EXACT_BELOW
         series[small] = _STIRLING[k[small].astype(np.int64)]
     return series
 
 
 def _deviance(x: Floats, mean: Floats) -> Floats:
     """Return x ln(x/mean) + mean - x without cancellation."""
-    series = x - mean
+    result = x - mean
     v = x + mean
-    np.divide(series, v, out=v)
-    near = np.abs(v) < 0.1
-    # x ln(x/mean) + mean - x = (x - mean) v + 2 x sum_{j>=1} v^(2j+1)/(2j+1); v^2 < 0.01, so ten terms are exact.
+    np.divide(result, v, out=v)
     square = v * v
-    total = square * (1 / 21)
-    for j in range(9, 0, -1):
-        total += 1 / (2 * j + 1)
-        total *= square
-    series *= v
+    if is_any_far := float(square.max(initial=0.0)) > SERIES_TO:
+        far = square > _NEAR
+        square[far] = _NEAR
+        logs = np.zeros(far.shape)
+        logs[far] = log_each((x / mean)[far])
+        logs *= x
+        logs -= result
+    # x ln(x/mean) + mean - x = (x - mean) v + 2 x v sum_{j>=1} v^(2j)/(2j+1).
+    result *= v
     v *= 2 * x
-    v *= total
-    series += v
-    return series if near.all() else np.where(near, series, x * np.log(x / mean) + mean - x)
+    v *= odd_series(square)
+    result += v
+    return np.where(far, logs, result) if is_any_far else result
+
+
+def _ln_factorials(last: int) -> Floats:
+    k = np.arange(1, last + 1, dtype=np.float64)
+    return np.concatenate([[0.0], (k + 0.5) * log_each(k) - k + 0.5 * log(2 * pi) + _stirling_error(k)])
+
+
+_FEW = 1024
+_LN_FACTORIALS = _ln_factorials(_FEW)
 
 
 def window(n: int, p: float, *, log_mass: float = 75.0) -> tuple[int, int]:
     """Return an interval of Bin(n, p) outside which there is less than 2 e^-log_mass, by Bernstein's inequality."""
     mean, variance = n * p, n * p * (1 - p)
-    reach = log_mass / 3 + (log_mass**2 / 9 + 2 * variance * log_mass) ** 0.5
+    reach = log_mass / 3 + sqrt(log_mass * log_mass / 9 + 2 * variance * log_mass)
     return max(0, int(mean - reach)), min(n, int(mean + reach) + 1)

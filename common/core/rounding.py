@@ -102,6 +102,11 @@ def exp_below(x: Decimal) -> Fraction:
     return Fraction(_DOWN.next_minus(_DOWN.exp(x)))
 
 
+def exp_above(x: Decimal) -> Fraction:
+    """Return a rational number at least e^x and within a relative 1e-58 of it."""
+    return Fraction(_UP.next_plus(_UP.exp(x)))
+
+
 def ln_above(x: Fraction) -> Decimal:
     """Return ln x (nats) rounded up to a multiple of 1e-12, for x >= 1."""
     if x < 1:

@@ -6,8 +6,9 @@ the secret sample, and the (epsilon, delta) one of the secret order, which is fa
 
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import exp, inf, log
+from math import inf
 
+from veiltab.common.core.elementary import exp, log
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.privacy.root import largest_allowed
@@ -15,7 +16,7 @@ from veiltab.common.privacy.shuffle import OrderCertificate, check_delta
 from veiltab.common.schemes.simple_random import gamma_for_pure_epsilon
 
 _DIGITS = Context(prec=7, rounding=ROUND_FLOOR)
-"""gamma - 1 keeps seven digits, so that curators whose machines round differently still plan the same release."""
+"""gamma - 1 keeps seven digits: its search stops as close to the largest that is allowed."""
 
 _STEP = Fraction(1, 10**6)
 _LARGEST_LOG = 60.0
@@ -68,8 +69,8 @@ def calibrate(  # noqa: PLR0913 - one argument a quantity
 
     # The blanket of n rows hides one row as well as about 2.5 ln(1/delta) / epsilon0^2 noisy rows a cell would.
     sampled = log(1 + float(floor))
-    guess = log(sample * sampled**2 / (2.5 * log(1 / float(delta))))
-    best = largest_allowed(log(floor), guess, _LARGEST_LOG if ceiling is None else log(ceiling), excess)
+    guess = log(sample * sampled * sampled / (2.5 * log(1 / float(delta))))
+    best = largest_allowed(log(float(floor)), guess, _LARGEST_LOG if ceiling is None else log(float(ceiling)), excess)
     a = max(Fraction(_DIGITS.create_decimal(Decimal(exp(best)))), floor)
     while True:
         mechanism = GammaDiagonal.from_gamma(cells, 1 + a)

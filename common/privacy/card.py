@@ -1,12 +1,14 @@
 """The epsilon card: the guarantee against each coalition. It is shown before any approval and beside every result."""
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import lru_cache
 
 from veiltab.common.core.rounding import upward
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
+
+_DIGITS = Context(prec=30, rounding=ROUND_HALF_EVEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,8 @@ class EpsilonCard:
 
 def advised_delta(population: int) -> Decimal:
     """Return min(1e-6, n^-1.1), to two digits downward: small beside the chance of naming one respondent."""
-    return min(Decimal("1e-6"), Decimal(f"{population**-1.1 * 0.95:.1e}"))
+    power = _DIGITS.power(Decimal(population), Decimal("-1.1"))
+    return min(Decimal("1e-6"), Decimal(f"{_DIGITS.multiply(power, Decimal('0.95')):.1e}"))
 
 
 def delta_warning(delta: Decimal, population: int) -> str:

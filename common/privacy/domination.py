@@ -16,7 +16,7 @@ from math import inf, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.binomial import Floats
+from veiltab.common.core.elementary import Floats
 from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile
 
 Profile = Callable[[Floats], Floats]

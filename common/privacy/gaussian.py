@@ -15,7 +15,7 @@ from math import erfc, log, sqrt
 
 import numpy as np
 
-from veiltab.common.core.binomial import Floats
+from veiltab.common.core.elementary import Floats
 from veiltab.common.privacy.root import largest_allowed
 
 LARGEST = 64.0

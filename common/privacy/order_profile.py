@@ -21,7 +21,8 @@ from math import ceil, exp, log
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.binomial import Floats, binomial_pmf, window
+from veiltab.common.core.binomial import binomial_pmf, window
+from veiltab.common.core.elementary import Floats
 from veiltab.common.core.rounding import ln_above
 from veiltab.common.privacy.shuffle import OrderCertificate
 

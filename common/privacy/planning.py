@@ -1,7 +1,8 @@
 """Plans how many rows to sample and how much to perturb, from public parameters: n, the cells and epsilon.
 
 Every curator computes the plan for itself and compares; so nothing in it may depend on the machine. Sizes and privacy
-parameters come from exact arithmetic; floats appear only in the expected errors, which decide nothing.
+parameters come from exact arithmetic. Floats appear in certificates and in expected errors, and there only by
+operations that have the same digits on every machine (see veiltab.common.core.elementary).
 """
 
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ def mean_squared_error(  # noqa: PLR0913 - one argument a quantity
     Theorem 3.4 is about sqrt(K) above its square root.
     """
     spread = 1 - (1 / cells if sum_of_squares is None else sum_of_squares)
-    noise = (cells - 1) * (2 * gamma + cells - 2) / (gamma - 1) ** 2 / sample
+    noise = (cells - 1) * (2 * gamma + cells - 2) / ((gamma - 1) * (gamma - 1)) / sample
     if variance_factor is None:
         variance_factor = (population - sample) / ((population - 1) * sample) if population > 1 else 0.0
     return noise + variance_factor * spread
@@ -265,7 +266,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         return plan_of(pure)
     everyone = plan_of(population)
     squares = None if sum_of_squares is None else float(sum_of_squares)
-    limit = (_WORTH * everyone.root_mse(squares)) ** 2
+    aim = _WORTH * everyone.root_mse(squares)
     # Without calibrating it: the error of a sample with the least noise that can run.
     least = mean_squared_error(
         population=population,
@@ -274,10 +275,10 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         gamma=float(GammaDiagonal(cells=cells, replacement=1).gamma),
         sum_of_squares=squares,
     )
-    if pure == population or least >= limit:
+    if pure == population or sqrt(least) >= aim:
         return everyone
     smaller = plan_of(pure)
-    return smaller if smaller.root_mse(squares) ** 2 < limit else everyone
+    return smaller if smaller.root_mse(squares) < aim else everyone
 
 
 def _mechanism(scheme: Scheme, cells: int, epsilon: Decimal, delta: Decimal | None) -> GammaDiagonal:

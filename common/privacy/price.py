@@ -29,7 +29,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from veiltab.common.core.binomial import Floats
+from veiltab.common.core.elementary import Floats
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError

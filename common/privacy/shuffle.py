@@ -32,12 +32,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import exp, inf, log
+from math import fsum, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.binomial import PIECE, Floats, binomial_pmf, window
+from veiltab.common.core.binomial import PIECE, binomial_pmf, window
+from veiltab.common.core.elementary import Floats, exp, log
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.root import largest_allowed
@@ -52,6 +53,8 @@ _DOWN = 1 - 1e-15
 
 _OMITTED = 75.0
 """-ln of the probability that a window leaves out on each side."""
+
+_OUTSIDE = exp(-_OMITTED)
 
 _NEGLIGIBLE = 115.0
 """-ln of a probability that is less than a rounding beside what windows leave out."""
@@ -72,7 +75,7 @@ _ONE_SUM = 128
 """Most numbers that NumPy sums at once; of more it adds the sums of two halves, the first a multiple of 8 long."""
 
 _MOST_KEPT = 4_000_000
-"""How many numbers of laws of hr are kept for the next epsilon: 32 MB."""
+"""How many numbers of laws are kept for the next epsilon: 32 MB."""
 
 _LITTLE_WORK = 3_000
 """How many probabilities of hr allow a law of its own for every s."""
@@ -123,7 +126,7 @@ class OrderCertificate:
         return self._delta(epsilon, _Memory())
 
     def _delta(self, epsilon: float, memory: "_Memory") -> float:
-        if epsilon > log(self.pure_ratio) + 1:
+        if epsilon > log(float(self.pure_ratio)) + 1:
             return 0.0
         e = max(Fraction(1), exp_below(Decimal(epsilon)))
         return 0.0 if e >= self.pure_ratio else min(1.0, _Sum(self, e, memory).value())
@@ -131,7 +134,7 @@ class OrderCertificate:
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon (nats) that the certificate grants at a delta in (0, 1), rounded up."""
         check_delta(delta)
-        top = log(self.pure_ratio) * (1 + 1e-15) + 1e-15
+        top = log(float(self.pure_ratio)) * (1 + 1e-15) + 1e-15
         q = float(self.gamma) + self.cells - 1
         memory = _Memory()
 
@@ -139,7 +142,7 @@ class OrderCertificate:
             found = self._delta(-x, memory)
             return log(found / delta) if found > 0 else -inf
 
-        guess = min(top, self.sample / self.population * (2.5 * log(1 / delta) * q / self.sample) ** 0.5)
+        guess = min(top, self.sample / self.population * sqrt(2.5 * log(1 / delta) * q / self.sample))
         return abs(largest_allowed(-top, -guess, 0.0, excess))
 
 
@@ -167,12 +170,12 @@ class _Sum:
         self.low, self.high = window(self.m, self.p, log_mass=_OMITTED)
         first, last = window(self.m - self.low, self.rest_probability, log_mass=_OMITTED)
         self.rests = last - first + 1
-        self.shared = self._rows_of_one_rest(log(e))
+        self.shared = self._rows_of_one_rest(log(float(e)))
 
     def value(self) -> float:
         """Return the bound."""
         omitted = self._omitted()
-        total = 0.0 if omitted and self._is_negligible() else sum(self._parts())
+        total = 0.0 if omitted and self._is_negligible() else fsum(self._parts())
         return self.a / self.n * (total * (1 + _ROUNDING) + omitted)
 
     def _is_negligible(self) -> bool:
@@ -185,7 +188,7 @@ class _Sum:
         k = 0.5 - (1 - self.c) / self.step
         d = self.c * (self.n - self.m + least) / self.step
         s = min(max(d / k if k > 0 else inf, self.low, 1), self.high)
-        return 2 * (k * s + d) ** 2 >= _NEGLIGIBLE * s
+        return 2 * (k * s + d) * (k * s + d) >= _NEGLIGIBLE * s
 
     def _parts(self) -> Iterator[float]:
         """Yield the sum in parts, by ranges of s."""
@@ -205,14 +208,15 @@ class _Sum:
         """
         if self.m <= min(self.high, self.rests - 1, 2 * _OMITTED):
             return 0.0
-        return 6 * self.m * self.p * exp(-_OMITTED)
+        return 6 * self.m * self.p * _OUTSIDE
 
     def _rows_of_one_rest(self, epsilon: float) -> int:
         """Return how many s one law of hr may serve: each loses half (epsilon c/(1+e))^2 Var/m of delta, relatively."""
         if self.rests * (self.high - self.low + 1) <= _LITTLE_WORK:
             return 1
         variance = self.rest_probability * (1 - self.rest_probability)
-        loss = (epsilon * self.c / self.step) ** 2 * variance / 2
+        change = epsilon * self.c / self.step
+        loss = change * change * variance / 2
         return max(1, int(min(_REST_LOSS / loss, 1e9))) if loss > 0 else 10**9
 
     def _block(self, s: NDArray[np.int64], start: int, rest: "_Rest") -> float:
@@ -233,7 +237,7 @@ class _Sum:
         below = most - width
         least = np.where(below <= decided, rest.means[group] - centre, rest.low - centre)
         linear = _shortfall(s, below, s - self.c * (others + least) - self.step * below, self.step, self.memory)
-        return float(binomial_pmf(s, self.m, self.p) @ (self.c * one_by_one + linear))
+        return float((self.memory.law(s, self.m, self.p) * (self.c * one_by_one + linear)).sum())
 
     def _turn(self, s: NDArray[np.int64], others: Floats) -> NDArray[np.int64]:
         """Return the largest h1 for which the bracket is not negative."""
@@ -284,10 +288,21 @@ class _Memory:
     """What the sums for one certificate at several epsilons have in common: a search for its epsilon needs it again."""
 
     def __init__(self) -> None:
+        self._laws: dict[tuple[int, int], Floats] = {}
         self._rests: dict[tuple[int, ...], _Rest] = {}
         self._room = _MOST_KEPT
         self._ratios: dict[tuple[int, int], tuple[int, NDArray[np.int64], Floats]] = {}
         self._tails: dict[tuple[int, int], float] = {}
+
+    def law(self, s: NDArray[np.int64], m: int, p: float) -> Floats:
+        """Return P(Bin(m, p) = s) for consecutive s; m and p are always the same."""
+        key = (int(s[0]), len(s))
+        if (law := self._laws.get(key)) is None:
+            law = binomial_pmf(s, m, p)
+            if law.size <= self._room:
+                self._laws[key] = law
+                self._room -= law.size
+        return law
 
     def rest(self, trials: NDArray[np.int64], p: float) -> _Rest:
         """Return the laws of hr for some numbers of trials, evenly spaced; p is always the same."""
@@ -327,10 +342,10 @@ def tails(s: NDArray[np.int64], a: NDArray[np.int64], memory: _Memory) -> Floats
     """
     steepest = float(np.max((s - a) / (a + 1.0)))
     decay = -log(steepest) if 0 < steepest < 1 else (1e9 if steepest <= 0 else 0.0)
-    terms = int(min(42 / decay if decay > 0 else 1e9, 14 * s[-1] ** 0.5 + 40, max(int(np.max(s - a)), 0) + 1))
+    terms = int(min(42 / decay if decay > 0 else 1e9, 14 * sqrt(s[-1]) + 40, max(int(np.max(s - a)), 0) + 1))
     if terms * len(s) <= 1_600_000:
         return binomial_pmf(a, s, 0.5) * memory.tail_ratios(s, a, terms)
-    return _carried(s, a, memory, stretch=int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-9)))))
+    return _carried(s, a, memory, stretch=int(max(4, min(sqrt(s[-1]) / 3, 4 / max(decay, 1e-9)))))
 
 
 def _tail_ratios(s: NDArray[np.int64], a: NDArray[np.int64], terms: int) -> Floats:

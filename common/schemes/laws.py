@@ -4,7 +4,8 @@ from math import expm1, log1p
 
 import numpy as np
 
-from veiltab.common.core.binomial import Floats, binomial_pmf
+from veiltab.common.core.binomial import binomial_pmf
+from veiltab.common.core.elementary import Floats
 
 _NEGLIGIBLE = 1e-18
 

@@ -5,17 +5,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import expm1, inf, nextafter
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.rounding import exp_above, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, held_in_memory, in_memory
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
+
+_LARGEST = 600
+"""Epsilon of a second stage beyond which its amplification is not computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ class TwoStage(Scheme, ABC):
     def _second_stage(self, gamma: Fraction) -> tuple[Decimal, Fraction | None]:
         """Return epsilon_2 = m ln(1 + (gamma - 1)/b) of draws with replacement, and e^epsilon_2 - 1; both rounded up.
 
-        None stands for an exponential beyond a float's range.
+        None stands for an epsilon beyond _LARGEST.
         """
         epsilon = self.sample * ln_above(1 + (gamma - 1) / self.stage)
-        return epsilon, Fraction(expm1(nextafter(float(epsilon), inf)) * (1 + 1e-14)) if epsilon < 600 else None
+        return epsilon, exp_above(epsilon) - 1 if epsilon < _LARGEST else None

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.binomial import Floats
 from veiltab.common.core.derivation import derive
+from veiltab.common.core.elementary import Floats
 from veiltab.common.core.rounding import exp_below, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, uniform_indices, uniform_pieces
 from veiltab.common.schemes.laws import at_least_once, binomial_law

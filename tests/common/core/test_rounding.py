@@ -8,7 +8,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from veiltab.common.core.rounding import exp_below, ln_above, ln_below, parse_delta, parse_epsilon, sqrt_of, upward
+from veiltab.common.core.rounding import (
+    exp_above,
+    exp_below,
+    ln_above,
+    ln_below,
+    parse_delta,
+    parse_epsilon,
+    sqrt_of,
+    upward,
+)
 from veiltab.common.errors import InvalidInputError
 
 
@@ -25,6 +34,15 @@ def test_exp_below_lies_below_and_close(x: Decimal) -> None:
         found = exact(exp_below(x))
         assert found < true
         assert (true - found) / true < mpmath.mpf("1e-58")
+
+
+@given(st.decimals(min_value="1e-30", max_value=600, allow_nan=False, allow_infinity=False))
+def test_exp_above_lies_above_and_close(x: Decimal) -> None:
+    with mpmath.workdps(350):
+        true = mpmath.exp(exact(x))
+        found = exact(exp_above(x))
+        assert found > true
+        assert (found - true) / true < mpmath.mpf("1e-58")
 
 
 @given(st.fractions(min_value=1, max_value=10**40))

@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 import pytest
 
-from veiltab.common.core.binomial import Floats
+from veiltab.common.core.elementary import Floats
 from veiltab.common.privacy.domination import least_mu
 from veiltab.common.privacy.price import Price, total
 

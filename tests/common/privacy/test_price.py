@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.common.privacy.enumeration import enumerated
-from veiltab.common.core.binomial import Floats
+from veiltab.common.core.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.domination import dominates, holds, least_mu

@@ -1,6 +1,7 @@
 """Release certificates: what an honest one says, and that nothing in it can be changed, missing or out of date."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -164,6 +165,17 @@ def test_another_study_another_authority_and_too_little_noise_are_named(study: S
     assert any("too small for the epsilon" in line for line in failures(certificate(study, weak), study))
     kinder = replace(honest, card=(replace(honest.card[0], faces="nothing"), *honest.card[1:]))
     assert any("another card follows from the spec" in line for line in failures(kinder, study))
+
+
+@pytest.mark.parametrize(("digits", "holds"), [(0, True), (1, True), (-1, True), (2, False), (-2, False)])
+def test_an_epsilon_of_another_version_may_differ_by_one_in_its_last_digit(
+    study: Study, digits: int, *, holds: bool
+) -> None:
+    honest = certificate(study)
+    before, epsilon, after = re.split(r"(?<=epsilon = )([\d.]+)", honest.card[0].faces, maxsplit=1)
+    other = f"{before}{Decimal(epsilon) + digits * Decimal('1e-6')}{after}"
+    shown = replace(honest, card=(replace(honest.card[0], faces=other), *honest.card[1:]))
+    assert [line.split(":")[0] for line in failures(shown, study)] == ([] if holds else ["privacy"])
 
 
 def test_an_expired_party_signs_nothing() -> None:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.binomial import Floats
 from veiltab.common.core.derivation import derive
+from veiltab.common.core.elementary import Floats
 from veiltab.common.core.rounding import exp_below, ln_above, ln_below
 from veiltab.common.core.sampling import uniform_indices
 from veiltab.common.schemes import Relation, Rows, Scheme, SizeLaw

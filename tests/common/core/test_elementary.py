@@ -1,0 +1,55 @@
+import hashlib
+from math import inf
+
+import mpmath
+import numpy as np
+
+from veiltab.common.core.elementary import Floats, exp, exp_each, log, log1p, log_each
+
+ULP = 2.0**-52
+SOME = np.random.default_rng(1)
+EXPONENTS = np.concatenate([SOME.uniform(-700, 700, 500), SOME.uniform(-1, 1, 500), [-0.0, 0.0, 1e-300, 5e-324, 1.0]])
+NUMBERS = np.concatenate(
+    [np.exp(SOME.uniform(-700, 700, 500)), SOME.uniform(0.5, 2, 500), 1 + SOME.uniform(-1e-9, 1e-9, 50), [1.0, 5e-324]]
+)
+
+
+def errors(found: Floats, exact: list[mpmath.mpf]) -> list[float]:
+    """Relative errors; none where both are zero."""
+    return [0.0 if one == true == 0 else abs(float(one / true - 1)) for one, true in zip(found, exact, strict=True)]
+
+
+def test_exponentials_have_the_digits_of_a_float() -> None:
+    with mpmath.workdps(40):
+        exact = [mpmath.exp(mpmath.mpf(x)) for x in EXPONENTS.tolist()]
+        assert max(errors(exp_each(EXPONENTS), exact)) < 1.2 * ULP
+    assert exp(-3.25) == exp_each(np.array([-3.25]))[0]
+
+
+def test_logarithms_have_the_digits_of_a_float() -> None:
+    with mpmath.workdps(40):
+        exact = [mpmath.log(mpmath.mpf(x)) for x in NUMBERS.tolist()]
+        assert max(errors(log_each(NUMBERS), exact)) < 1.5 * ULP
+        assert max(errors(np.array([log(x) for x in NUMBERS.tolist()]), exact)) < 1.5 * ULP
+
+
+def test_logarithms_near_1_have_the_digits_of_a_float() -> None:
+    x = np.concatenate([SOME.uniform(-0.9, 5, 300), -np.exp(SOME.uniform(-90, -1, 300)), [0.0, 1e-17]])
+    with mpmath.workdps(80):
+        exact = [mpmath.log(1 + mpmath.mpf(one)) for one in x.tolist()]
+        assert max(errors(np.array([log1p(one) for one in x.tolist()]), exact)) < 2 * ULP
+
+
+def test_exponentials_beyond_a_float_are_zero_and_infinite() -> None:
+    assert exp_each(np.array([-1e11, -760.0, 720.0, 1e11])).tolist() == [0, 0, inf, inf]
+    assert exp_each(np.empty((3, 0))).shape == log_each(np.empty((3, 0))).shape == (3, 0)
+
+
+def test_every_machine_has_these_bits() -> None:
+    x = np.arange(1, 200_001) / 641
+    assert digest(exp_each(x - 250)) == "9015d315932f3f46"
+    assert digest(log_each(x)) == "4539343165f82c18"
+
+
+def digest(numbers: Floats) -> str:
+    return hashlib.sha256(numbers.astype("<f8").tobytes()).hexdigest()[:16]
