@@ -9,6 +9,9 @@ import pyarrow.parquet as pq
 from veiltab.curator.tables.arrow_columns import batch_of, errors_refused, header_of
 from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
 
+_BUFFER_BYTES = 1 << 18
+"""Compressed bytes of a column that are read at once; without this, all of a row group."""
+
 
 class ParquetFile:
     """A Parquet file; numbers, dates and truth values are taken as their text.
@@ -38,7 +41,7 @@ class ParquetFile:
         return self._columns
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
-        """Read the file row group by row group."""
+        """Read the file by and by, whatever the size of its row groups."""
         spellings = selection.spellings
         coded = [spellings[name] for name in selection.coded - selection.texts]
         with self._open(coded) as file:
@@ -48,9 +51,9 @@ class ParquetFile:
     @contextmanager
     def _open(self, coded: list[str]) -> Iterator[pq.ParquetFile]:
         """Open the file."""
-        # Without pre_buffer, pyarrow does not keep what it has read: the memory is that of a row group.
+        # Without pre_buffer, pyarrow does not keep what it has read.
         with (
             errors_refused(self.where, "Parquet file", "Write it again, as Parquet or as CSV."),
-            pq.ParquetFile(self._path, read_dictionary=coded, pre_buffer=False) as file,
+            pq.ParquetFile(self._path, read_dictionary=coded, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file,
         ):
             yield file

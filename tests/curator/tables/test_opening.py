@@ -1,11 +1,13 @@
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.opening import file_of, known_rows, open_table
+from veiltab.curator.tables.reading import read_batches
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,13 @@ def test_parquet_files_state_their_rows(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("id\nx\n", "utf-8")
     found = [known_rows(open_table(tmp_path / name)) for name in ("a.parquet", "*.parquet", "c.csv")]
     assert found == [3, 7, None]
+
+
+def test_a_large_row_group_is_never_in_memory_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    ids = pa.array(np.random.default_rng(0).bytes(2**20).hex(" ", 16).split(" "))
+    pq.write_table(pa.table({"id": ids}), path, data_page_size=2**14, use_dictionary=False)
+    monkeypatch.setattr("veiltab.curator.tables.parquet.BATCH_ROWS", 2**10)
+    before = pa.total_allocated_bytes()
+    taken = [pa.total_allocated_bytes() - before for _ in read_batches(open_table(path), ["id"], ())]
+    assert max(taken) < path.stat().st_size / 2
