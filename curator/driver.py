@@ -192,8 +192,6 @@ class CuratorDriver:
         self._samples: dict[str, SharedSample] = {}
         # Releases whose last step was not said to the other curators, as another was to follow at once.
         self._unsaid: set[str] = set()
-        # Releases that this process announced to the server, and of which it has sent nothing yet.
-        self._announced: set[str] = set()
 
     def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
         if self.study.alignment == "tokens":
@@ -534,7 +532,6 @@ class CuratorDriver:
         self.looks.forget(release_id)
         self._seen.pop(release_id, None)
         self._refused.discard(release_id)
-        self._announced.discard(release_id)
         self._unsaid.discard(release_id)
         self._shown.discard(release_id)
 
@@ -741,8 +738,6 @@ class CuratorDriver:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):
                 await server.announce(own)
-            if own is planned:
-                self._announced.add(own.release_id)
         with step("charge", release_id=planned.release_id), transaction(self.store.connection):
             self.ledger.charge(planned.release_id)
             if isinstance(planned, ReleaseSpec):
@@ -815,15 +810,11 @@ class CuratorDriver:
         }
         if columns:
             size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
-            has_none = spec.release_id in self._announced
-            # Whatever becomes of this attempt, the next one asks what the server has.
-            self._announced.discard(spec.release_id)
             with step("upload", release_id=spec.release_id, size=size):
                 await server.upload(
                     spec,
                     columns,
                     lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent),
-                    has_none=has_none,
                     stage=stage,
                 )
         encryption.forget_ciphertext()

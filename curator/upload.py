@@ -19,7 +19,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
-from veiltab.common.rpc.chunks import file_chunks
+from veiltab.common.rpc.chunks import CHUNK, file_chunks
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import error_from_rpc
@@ -28,6 +28,9 @@ from veiltab.common.study.file import Study
 from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.server_check import canary_width
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
+
+TOGETHER = CHUNK
+"""Most bytes of columns that are sent in one message."""
 
 
 class ServerLink:
@@ -71,7 +74,6 @@ class ServerLink:
         columns: dict[str, tuple[Path, bytes]],
         sent: Callable[[int], None],
         *,
-        has_none: bool = False,
         stage: Stage | None = None,
     ) -> None:
         """Send this curator's columns.
@@ -80,23 +82,42 @@ class ServerLink:
             spec: of the release; announced, if it was not.
             columns: file and SHA-256 of each column's ciphertext.
             sent: called with the bytes of all columns that the server holds.
-            has_none: whether the server is known to have taken the announcement, and nothing of the columns since.
             stage: says how far it is, if anybody asks.
 
         Raises:
             FailedReleaseError: the release ended at the server.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
-        received = dict.fromkeys(columns, 0) if has_none else await self._received(spec, columns)
         total = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name))
-        with (stage or Stage()).of("sending columns", total, done=sum(received.values())) as progress:
+        # Files that are gone were sent before, and the server may have some of them whole.
+        if total <= TOGETHER and all(path.exists() for path, _ in columns.values()):
+            await self._upload_together(spec, columns)
+        else:
+            await self._upload_one_by_one(spec, columns, total, stage or Stage())
+        sent(total)
+
+    async def _upload_together(self, spec: ReleaseSpec, columns: Mapping[str, tuple[Path, bytes]]) -> None:
+        whole = [
+            ingest_pb2.WholeColumn(attribute=name, data=path.read_bytes(), digest=digest)
+            for name, (path, digest) in columns.items()
+        ]
+        request = ingest_pb2.UploadColumnsRequest(spec=spec_to_proto(spec), columns=whole)
+        try:
+            await self._server.stub.UploadColumns(request, timeout=STREAM_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            raise self._server.error_of(error) from None
+
+    async def _upload_one_by_one(
+        self, spec: ReleaseSpec, columns: Mapping[str, tuple[Path, bytes]], total: int, stage: Stage
+    ) -> None:
+        received = await self._received(spec, columns)
+        with stage.of("sending columns", total, done=sum(received.values())) as progress:
             uploads = [
                 partial(self._upload_column, spec, name, *columns[name], offset, progress)
                 for name, offset in received.items()
             ]
             if uploads:
                 await together(self._room, uploads)
-        sent(total)
 
     async def _received(self, spec: ReleaseSpec, columns: Collection[str]) -> Mapping[str, int]:
         """Return how many bytes the server holds of each column, of those that it still takes bytes of."""

@@ -147,6 +147,38 @@ class Releases:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
         return await self._receiver.take(announced, chunks)
 
+    async def upload_whole(self, spec: ReleaseSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]]) -> None:
+        """Take whole columns of a release of a curator's, which is recorded if it was not.
+
+        Args:
+            spec: of the release.
+            curator: the sender.
+            columns: attribute -> the column and its SHA-256.
+        """
+        session = await self._opened(spec, curator)
+        if session.state.unsuccessful:
+            session.check_open()
+        for attribute, (data, digest) in columns.items():
+            announced = Announced(
+                curator=curator,
+                release_id=spec.release_id,
+                attribute=attribute,
+                spec_digest=spec.digest(),
+                column_digest=digest,
+            )
+            received, is_complete = await self.upload(announced, _all_at_once(data))
+            if not is_complete:
+                raise InvalidInputError(f"the column has more than {received} bytes", where=f"attribute {attribute}")
+
+    async def _opened(self, spec: ReleaseSpec, curator: str) -> Session:
+        """Return a release that was announced, or is now."""
+        try:
+            session = await self._store.look_up(self._store.session, spec.release_id)
+        except NotFoundError:
+            session, _ = await asyncio.to_thread(self.open_release, spec, curator)
+        session.check_same(spec)
+        return session
+
     def _completed(self, session: Session) -> None:
         if session.state is ReleaseState.PERTURBING:
             self._begin_perturbation(session.spec)
@@ -283,3 +315,8 @@ class Releases:
 
     def _published(self, session: Session) -> Path:
         return self._store.folder(session.spec.release_id).published(session.publication)
+
+
+async def _all_at_once(data: bytes) -> Chunks:
+    """Yield a column as one chunk."""
+    yield 0, data

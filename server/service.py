@@ -41,6 +41,15 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             state=state_to_proto(session.state), received=received, failure=session.failure
         )
 
+    async def UploadColumns(
+        self, request: ingest_pb2.UploadColumnsRequest, context: Context
+    ) -> ingest_pb2.UploadColumnsResponse:
+        columns = {column.attribute: (column.data, column.digest) for column in request.columns}
+        if len(columns) != len(request.columns):
+            raise InvalidInputError("an attribute is named twice", where="UploadColumns")
+        await self._releases.upload_whole(spec_from_proto(request.spec), caller(context).name, columns)
+        return ingest_pb2.UploadColumnsResponse()
+
     async def UploadColumn(
         self, request_iterator: AsyncIterator[ingest_pb2.UploadColumnRequest], context: Context
     ) -> ingest_pb2.UploadColumnResponse:

@@ -9,6 +9,7 @@ import pytest
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, TransferError, UnavailableError
 from veiltab.common.release.modes import Sampling
+from veiltab.common.release.wire import spec_from_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.curator.upload import ServerLink, publication_from_proto
 from veiltab.v1 import ingest_pb2, release_pb2
@@ -50,7 +51,7 @@ Answer = Callable[[], Awaitable[ingest_pb2.UploadColumnResponse]]
 
 
 class Upload(Protocol):
-    async def __call__(self, answer: Answer, *, has_none: bool = False) -> list[int]: ...
+    async def __call__(self, answer: Answer) -> list[int]: ...
 
 
 CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
@@ -60,9 +61,8 @@ CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
 def upload(make_spec: Make, tmp_path: Path) -> Upload:
     """Return what uploads alice's column to a server that answers its stream; that returns the bytes it holds."""
 
-    async def uploaded(answer: Answer, *, has_none: bool = False) -> list[int]:
+    async def uploaded(answer: Answer) -> list[int]:
         async def ask(*_: object, **__: object) -> ingest_pb2.OpenReleaseResponse:
-            assert not has_none
             return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, received={"sex": 0})
 
         stub = SimpleNamespace(OpenRelease=None, UploadColumn=lambda *_, **__: answer())
@@ -70,7 +70,7 @@ def upload(make_spec: Make, tmp_path: Path) -> Upload:
         link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask))
         link._room = asyncio.Semaphore(1)
         held: list[int] = []
-        await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")}, held.append, has_none=has_none)
+        await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")}, held.append)
         return held
 
     return uploaded
@@ -91,14 +91,34 @@ def test_a_column_is_sent_once_the_server_has_it_whole(upload: Upload, *, is_com
     asyncio.run(scenario())
 
 
-def test_a_server_that_has_taken_the_announcement_alone_is_not_asked_what_it_has(upload: Upload) -> None:
-    async def answer() -> ingest_pb2.UploadColumnResponse:
-        return ingest_pb2.UploadColumnResponse(complete=True)
+@pytest.mark.parametrize("most", [399, 400])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_short_columns_whose_files_are_there_are_sent_together(
+    make_spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, *, is_there: bool
+) -> None:
+    monkeypatch.setattr("veiltab.curator.upload.TOGETHER", most)
+    spec, path, held, sent = make_spec(), tmp_path / "sex", list[int](), list[ingest_pb2.UploadColumnsRequest]()
+    is_together = is_there and most == 400
+    if is_there:
+        path.write_bytes(bytes(400))
 
-    async def scenario() -> None:
-        assert await upload(answer, has_none=True) == [400]
+    async def upload_columns(request: ingest_pb2.UploadColumnsRequest, **_: object) -> None:
+        assert not held
+        sent.append(request)
 
-    asyncio.run(scenario())
+    async def one_by_one(*_: object) -> None:
+        assert not is_together
+
+    link = object.__new__(ServerLink)
+    stub = SimpleNamespace(UploadColumns=upload_columns)
+    link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub))
+    monkeypatch.setattr(link, "_upload_one_by_one", one_by_one)
+    asyncio.run(link.upload(spec, {"sex": (path, b"digest")}, held.append))
+    assert held == [400]
+    assert len(sent) == is_together
+    for request in sent:
+        assert spec_from_proto(request.spec) == spec
+        assert [(one.attribute, one.data, one.digest) for one in request.columns] == [("sex", bytes(400), b"digest")]
 
 
 def test_a_server_that_is_away_is_asked_again(upload: Upload) -> None:

@@ -1,11 +1,12 @@
 import asyncio
 import hashlib
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,17 +19,22 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotFoundError,
     NotReadyError,
+    TransferError,
+    VeiltabError,
 )
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.server.leases import Lease
 from veiltab.server.perturbation import perturb_release
 from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
+from veiltab.server.service import IngestServicer
 from veiltab.server.store import ServerStore
+from veiltab.v1 import ingest_pb2
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -127,6 +133,73 @@ def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, stud
 
 
 # What is uploaded
+
+
+def whole(attribute: str, data: bytes | None = None) -> dict[str, tuple[bytes, bytes]]:
+    """Return a column and its digest, by its name."""
+    column = DATA[attribute] if data is None else data
+    return {attribute: (column, hashlib.sha256(column).digest())}
+
+
+def test_whole_columns_are_taken_of_a_release_that_was_announced_or_not(releases: Releases, make_spec: Make) -> None:
+    async def work() -> None:
+        spec = make_spec()
+        for attribute, curator in OWNERS.items():
+            for _ in range(2):  # the same again changes nothing
+                await releases.upload_whole(spec, curator, whole(attribute))
+        await settled(releases)
+        assert set(releases.publication_of(ID, "alice")[1]) == set(DATA)
+        await releases.upload_whole(spec, "bob", whole("salary"))
+        with pytest.raises(ConflictError, match="other bytes were taken"):
+            await releases.upload_whole(spec, "bob", whole("salary", bytes(400)))
+        with pytest.raises(ConflictError, match="another spec is announced"):
+            await releases.upload_whole(make_spec(sample=399), "bob", whole("salary"))
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("column", "refusal"),
+    [
+        (whole("sex", bytes(399)), InvalidInputError("the column has more than 399 bytes")),
+        (whole("sex", bytes(401)), InvalidInputError("the column has 400 bytes, and more came")),
+        (whole("salary"), DeniedError("this column is another curator's")),
+        ({"sex": (bytes(400), bytes(32))}, TransferError("the column does not have its digest")),
+        (whole("sex", bytes([2] * 400)), IntegrityError("400 of 400 symbols lie outside an alphabet of 2 categories")),
+    ],
+)
+def test_a_whole_column_is_refused_that_is_none(
+    releases: Releases,
+    store: ServerStore,
+    make_spec: Make,
+    column: dict[str, tuple[bytes, bytes]],
+    refusal: VeiltabError,
+) -> None:
+    spec = make_spec()
+    with pytest.raises(type(refusal), match=re.escape(refusal.problem)):
+        run(releases.upload_whole(spec, "alice", column))
+    assert not store.session(ID).complete
+    ends = not isinstance(refusal, InvalidInputError | DeniedError | TransferError)
+    assert store.session(ID).state is (ReleaseState.FAILED if ends else ReleaseState.UPLOADING)
+    if ends:
+        with pytest.raises(FailedReleaseError):
+            run(releases.upload_whole(spec, "alice", whole("sex")))
+
+
+def test_a_column_of_which_a_part_is_here_is_completed_by_the_whole(releases: Releases, make_spec: Make) -> None:
+    async def work() -> None:
+        assert await send(releases, make_spec(), "sex", stop=100) == (100, False)
+        await releases.upload_whole(make_spec(), "alice", whole("sex"))
+        assert releases.open_release(make_spec(), "alice")[0].complete == {"sex"}
+
+    run(work())
+
+
+def test_a_column_is_named_once_in_a_message(releases: Releases, make_spec: Make) -> None:
+    twice = [ingest_pb2.WholeColumn(attribute="sex")] * 2
+    request = ingest_pb2.UploadColumnsRequest(spec=spec_to_proto(make_spec()), columns=twice)
+    with pytest.raises(InvalidInputError, match="an attribute is named twice"):
+        run(IngestServicer(releases).UploadColumns(request, cast("Any", None)))
 
 
 def test_an_upload_may_stop_and_go_on(releases: Releases, make_spec: Make) -> None:

@@ -28,6 +28,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage
+from veiltab.curator import upload
 from veiltab.curator.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
@@ -142,6 +143,8 @@ class Deployment:
                 simulated(self.loop, stream_of(self.seed, "elsewhere"), self.network.channel),
                 patch.object(ColumnEncryption, "encrypt_together", encrypted),
                 patch.object(Receiver, "_test_again", tested),
+                # In half of the runs the columns are streamed, as long ones are.
+                patch.object(upload, "TOGETHER", self._generator("columns").choice([0, upload.TOGETHER])),
                 asyncio.Runner(loop_factory=lambda: self.loop) as runner,
             ):
                 return runner.run(self._all())

@@ -147,6 +147,9 @@ class Watch:
                 wanted = curator_pb2.GetKeysRequest.FromString(requests[0])
                 for attribute in curator_pb2.GetKeysResponse.FromString(answers[0]).keys:
                     self._key_may_leave(peer, caller, wanted.release_id, attribute)
+            case "UploadColumns":
+                spec = ingest_pb2.UploadColumnsRequest.FromString(requests[0]).spec
+                self._all_charged(spec.release_id, f"{caller} sent columns")
             case "UploadColumn":
                 header = ingest_pb2.UploadColumnRequest.FromString(requests[0]).header
                 self._all_charged(header.release_id, f"{caller} sent a column")

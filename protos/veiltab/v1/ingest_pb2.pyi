@@ -3,7 +3,7 @@ from veiltab.v1 import release_pb2 as _release_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -30,6 +30,28 @@ class OpenReleaseResponse(_message.Message):
     received: _containers.ScalarMap[str, int]
     failure: str
     def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., received: _Optional[_Mapping[str, int]] = ..., failure: _Optional[str] = ...) -> None: ...
+
+class WholeColumn(_message.Message):
+    __slots__ = ("attribute", "data", "digest")
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    attribute: str
+    data: bytes
+    digest: bytes
+    def __init__(self, attribute: _Optional[str] = ..., data: _Optional[bytes] = ..., digest: _Optional[bytes] = ...) -> None: ...
+
+class UploadColumnsRequest(_message.Message):
+    __slots__ = ("spec", "columns")
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    spec: _release_pb2.ReleaseSpec
+    columns: _containers.RepeatedCompositeFieldContainer[WholeColumn]
+    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ...) -> None: ...
+
+class UploadColumnsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class UploadHeader(_message.Message):
     __slots__ = ("release_id", "attribute", "spec_digest", "column_digest")

@@ -40,6 +40,11 @@ class IngestServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_ingest__pb2.OpenReleaseRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_ingest__pb2.OpenReleaseResponse.FromString,
                 _registered_method=True)
+        self.UploadColumns = channel.unary_unary(
+                '/veiltab.v1.IngestService/UploadColumns',
+                request_serializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnsRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnsResponse.FromString,
+                _registered_method=True)
         self.UploadColumn = channel.stream_unary(
                 '/veiltab.v1.IngestService/UploadColumn',
                 request_serializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnRequest.SerializeToString,
@@ -64,6 +69,15 @@ class IngestServiceServicer(object):
     def OpenRelease(self, request, context):
         """Announces a release, or finds it again; says how much of the caller's columns is here. The release id is the
         idempotency key; another spec under the same id is refused. Callers: curators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UploadColumns(self, request, context):
+        """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
+        not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+        Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -100,6 +114,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.OpenRelease,
                     request_deserializer=veiltab_dot_v1_dot_ingest__pb2.OpenReleaseRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_ingest__pb2.OpenReleaseResponse.SerializeToString,
+            ),
+            'UploadColumns': grpc.unary_unary_rpc_method_handler(
+                    servicer.UploadColumns,
+                    request_deserializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnsRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnsResponse.SerializeToString,
             ),
             'UploadColumn': grpc.stream_unary_rpc_method_handler(
                     servicer.UploadColumn,
@@ -145,6 +164,33 @@ class IngestService(object):
             '/veiltab.v1.IngestService/OpenRelease',
             veiltab_dot_v1_dot_ingest__pb2.OpenReleaseRequest.SerializeToString,
             veiltab_dot_v1_dot_ingest__pb2.OpenReleaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UploadColumns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.IngestService/UploadColumns',
+            veiltab_dot_v1_dot_ingest__pb2.UploadColumnsRequest.SerializeToString,
+            veiltab_dot_v1_dot_ingest__pb2.UploadColumnsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,11 @@ class IngestServiceStub:
     """Announces a release, or finds it again; says how much of the caller's columns is here. The release id is the
     idempotency key; another spec under the same id is refused. Callers: curators.
     """
+    UploadColumns: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.UploadColumnsRequest, _ingest_pb2.UploadColumnsResponse]
+    """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
+    not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+    Callers: curators.
+    """
     UploadColumn: _grpc.StreamUnaryMultiCallable[_ingest_pb2.UploadColumnRequest, _ingest_pb2.UploadColumnResponse]
     """Takes one column of the caller's, from the offset that OpenRelease named. The same bytes again change nothing;
     other bytes at the same place are refused. Callers: curators.
@@ -57,6 +62,11 @@ class IngestServiceAsyncStub(IngestServiceStub):
     OpenRelease: _aio.UnaryUnaryMultiCallable[_ingest_pb2.OpenReleaseRequest, _ingest_pb2.OpenReleaseResponse]  # type: ignore[assignment]
     """Announces a release, or finds it again; says how much of the caller's columns is here. The release id is the
     idempotency key; another spec under the same id is refused. Callers: curators.
+    """
+    UploadColumns: _aio.UnaryUnaryMultiCallable[_ingest_pb2.UploadColumnsRequest, _ingest_pb2.UploadColumnsResponse]  # type: ignore[assignment]
+    """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
+    not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+    Callers: curators.
     """
     UploadColumn: _aio.StreamUnaryMultiCallable[_ingest_pb2.UploadColumnRequest, _ingest_pb2.UploadColumnResponse]  # type: ignore[assignment]
     """Takes one column of the caller's, from the offset that OpenRelease named. The same bytes again change nothing;
@@ -81,6 +91,17 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_pb2.OpenReleaseResponse, _abc.Awaitable[_ingest_pb2.OpenReleaseResponse]]:
         """Announces a release, or finds it again; says how much of the caller's columns is here. The release id is the
         idempotency key; another spec under the same id is refused. Callers: curators.
+        """
+
+    @_abc_1.abstractmethod
+    def UploadColumns(
+        self,
+        request: _ingest_pb2.UploadColumnsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_pb2.UploadColumnsResponse, _abc.Awaitable[_ingest_pb2.UploadColumnsResponse]]:
+        """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
+        not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+        Callers: curators.
         """
 
     @_abc_1.abstractmethod
