@@ -175,7 +175,7 @@ class Peers:
                 admit(answer.total)
 
         request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id, offset=offset)
-        return peer.stream(peer.stub.FetchTokens, request, offset=offset, most=most, check=check)
+        return peer.stream(peer.stub.FetchTokens, request, offset=offset, most=most, has_digests=False, check=check)
 
     async def session(self, curator: str, alignment_id: str) -> tuple[bytes, str]:
         """Return (a peer's random part of the session of a private alignment, the session that it has finished)."""

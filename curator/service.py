@@ -68,7 +68,8 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     ) -> AsyncIterator[curator_peer_pb2.FetchTokensResponse]:
         caller(context)
         path = self._driver.alignment.shared_tokens(request.alignment_id)
-        async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
+        chunks = file_chunks(path, request.offset, has_digests=False)
+        async for total, chunk in streamed(chunks, path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchTokensResponse(total=total, chunk=chunk)
 
     async def GetSession(

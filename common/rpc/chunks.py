@@ -1,5 +1,8 @@
 """Byte streams as chunks: each with its offset and its SHA-256, so that a stream resumes anywhere and hides no damage.
 
+Tokens have no digests, which would cost as much as sending them: TLS keeps them from being altered on their way, and
+curators compare the digest of all respondents whom they find by them.
+
 A sender states the stream's total with every chunk, or once without a chunk when nothing is left to send.
 """
 
@@ -44,33 +47,35 @@ class ChunkMessage(Protocol):
         ...
 
 
-def chunk_of(offset: int, data: bytes) -> Chunk:
+def chunk_of(offset: int, data: bytes, *, has_digest: bool = True) -> Chunk:
     """Return the chunk of 1 to MAX_CHUNK bytes that begins at byte `offset` of its stream."""
     if offset < 0 or not 1 <= len(data) <= MAX_CHUNK:
         raise InvalidInputError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(data)}, at an offset from 0")
-    return Chunk(offset=offset, data=data, digest=sha256(data).digest())
+    return Chunk(offset=offset, data=data, digest=sha256(data).digest() if has_digest else b"")
 
 
-def data_of(chunk: Chunk) -> bytes:
+def data_of(chunk: Chunk, *, has_digest: bool = True) -> bytes:
     """Return a chunk's bytes, or raise TransferError: it is empty, too long, or its digest is wrong."""
-    if not 1 <= len(chunk.data) <= MAX_CHUNK:
-        raise TransferError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(chunk.data)}")
-    if sha256(chunk.data).digest() != chunk.digest:
+    data = chunk.data  # a copy each time
+    if not 1 <= len(data) <= MAX_CHUNK:
+        raise TransferError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(data)}")
+    if has_digest and sha256(data).digest() != chunk.digest:
         raise TransferError("a chunk is not what its digest says", remedy="Send it again.")
-    return chunk.data
+    return data
 
 
-def verify(chunk: Chunk, expected_offset: int) -> bytes:
+def verify(chunk: Chunk, expected_offset: int, *, has_digest: bool = True) -> bytes:
     """Return the bytes of the chunk that must come next.
 
     Args:
         chunk: what came.
         expected_offset: bytes of the stream that are here already.
+        has_digest: whether its digest is checked.
 
     Raises:
         TransferError: the chunk is damaged, or begins elsewhere.
     """
-    data = data_of(chunk)
+    data = data_of(chunk, has_digest=has_digest)
     if chunk.offset != expected_offset:
         raise TransferError(
             f"a chunk begins at byte {chunk.offset}, not at {expected_offset}", remedy="Resume at the byte expected."
@@ -78,8 +83,14 @@ def verify(chunk: Chunk, expected_offset: int) -> bytes:
     return data
 
 
-async def received(
-    responses: AsyncIterable[ChunkMessage], *, offset: int, peer: str, total: int | None = None, most: int = MOST
+async def received(  # noqa: PLR0913 - what a stream may be
+    responses: AsyncIterable[ChunkMessage],
+    *,
+    offset: int,
+    peer: str,
+    total: int | None = None,
+    most: int = MOST,
+    has_digests: bool = True,
 ) -> AsyncIterator[bytes]:
     """Yield the bytes of a stream in order, each chunk verified, to its very end.
 
@@ -89,6 +100,7 @@ async def received(
         peer: who sends, for messages.
         total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
         most: bytes that the stream may have at all.
+        has_digests: whether the digests of chunks are checked.
 
     Raises:
         TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, the
@@ -108,7 +120,7 @@ async def received(
             if not response.HasField("chunk"):
                 ended = True
                 continue
-            data = verify(response.chunk, position)
+            data = verify(response.chunk, position, has_digest=has_digests)
             position += len(data)
             if position > total:
                 raise TransferError("a stream runs past its length", where=peer)
@@ -135,7 +147,7 @@ def chunk_messages(data: bytes, offset: int = 0) -> Iterator[Chunk]:
         yield chunk_of(start, data[start : start + CHUNK])
 
 
-def file_chunks(path: Path, offset: int = 0) -> Iterator[Chunk]:
+def file_chunks(path: Path, offset: int = 0, *, has_digests: bool = True) -> Iterator[Chunk]:
     """Yield the chunks of a file from byte `offset` on.
 
     Raises:
@@ -150,7 +162,7 @@ def file_chunks(path: Path, offset: int = 0) -> Iterator[Chunk]:
         check_offset(offset, path.stat().st_size)
         file.seek(offset)
         while data := file.read(CHUNK):
-            yield chunk_of(offset, data)
+            yield chunk_of(offset, data, has_digest=has_digests)
             offset += len(data)
 
 

@@ -94,6 +94,7 @@ class Peer(Generic[Stub]):
         *,
         offset: int = 0,
         most: int = MOST,
+        has_digests: bool = True,
         check: Callable[[Piece], None] = lambda _: None,
     ) -> AsyncIterator[bytes]:
         """Return the bytes that an RPC of the stub streams; see `received`.
@@ -104,6 +105,7 @@ class Peer(Generic[Stub]):
             total: as in `received`.
             offset: as in `received`; the request says it too.
             most: as in `received`.
+            has_digests: as in `received`.
             check: raises if a response is not to be taken.
         """
         responses = method(request, timeout=STREAM_SECONDS)
@@ -114,7 +116,10 @@ class Peer(Generic[Stub]):
                 yield response
 
         try:
-            async for data in received(checked(), offset=offset, peer=str(self.party), total=total, most=most):
+            chunks = received(
+                checked(), offset=offset, peer=str(self.party), total=total, most=most, has_digests=has_digests
+            )
+            async for data in chunks:
                 yield data
         finally:
             # A peer whose stream is refused must not go on to fill what gRPC reads ahead.

@@ -248,7 +248,8 @@ class _Tokens(CuratorPeerServiceServicer):
         self, request: FetchTokensRequest, context: object
     ) -> AsyncIterator[FetchTokensResponse]:
         del context
-        async for total, chunk in streamed(file_chunks(self._path, request.offset), self._path.stat().st_size, 0):
+        chunks = file_chunks(self._path, request.offset, has_digests=False)
+        async for total, chunk in streamed(chunks, self._path.stat().st_size, 0):
             yield FetchTokensResponse(total=total, chunk=chunk)
 
 
@@ -265,7 +266,7 @@ async def _stream(folder: Path, study: Study, tokens: Path) -> float:
 
         async def fetch() -> None:
             with (folder / "received").open("wb") as file:
-                async for data in peer.stream(peer.stub.FetchTokens, FetchTokensRequest()):
+                async for data in peer.stream(peer.stub.FetchTokens, FetchTokensRequest(), has_digests=False):
                     file.write(data)
 
         await fetch()  # the first one opens the connection

@@ -40,10 +40,10 @@ async def streamed(messages: Iterable[Response]) -> AsyncIterator[Response]:
         yield message
 
 
-def read(messages: Iterable[Response], offset: int = 0, total: int | None = None) -> bytes:
+def read(messages: Iterable[Response], offset: int = 0, total: int | None = None, *, has_digests: bool = True) -> bytes:
     async def scenario() -> bytes:
-        parts = [data async for data in received(streamed(messages), offset=offset, peer="server cloud", total=total)]
-        return b"".join(parts)
+        pieces = received(streamed(messages), offset=offset, peer="server cloud", total=total, has_digests=has_digests)
+        return b"".join([data async for data in pieces])
 
     return asyncio.run(scenario())
 
@@ -101,6 +101,21 @@ def test_a_corrupted_chunk_is_refused(corruption: str) -> None:
             data_of(bad)
 
 
+def bare(message: Response) -> Response:
+    """Return a message whose chunk has no digest."""
+    chunk = Chunk(offset=message.chunk.offset, data=message.chunk.data)
+    return Response(total=message.total, chunk=chunk if message.HasField("chunk") else None)
+
+
+@pytest.mark.parametrize("corruption", ["empty", "overlong", "later", "earlier"])
+def test_a_chunk_without_a_digest_has_a_length_and_a_place(corruption: str) -> None:
+    good = chunk_of(5, b"second", has_digest=False)
+    assert not good.digest
+    assert verify(good, 5, has_digest=False) == b"second"
+    with pytest.raises(IntegrityError):
+        verify(CORRUPTIONS[corruption](good), 5, has_digest=False)
+
+
 def test_a_stream_arrives_whole_and_resumes_anywhere() -> None:
     assert read(responses()) == WHOLE
     assert read(responses(), total=len(WHOLE)) == WHOLE
@@ -138,6 +153,15 @@ BROKEN = {
 def test_a_broken_stream_is_refused(case: str) -> None:
     with pytest.raises(IntegrityError):
         read(BROKEN[case])
+    with pytest.raises(IntegrityError):
+        read(map(bare, BROKEN[case]), has_digests=False)
+
+
+def test_a_stream_without_digests_is_taken_only_where_none_are_expected() -> None:
+    messages = list(map(bare, responses()))
+    assert read(messages, has_digests=False) == WHOLE
+    with pytest.raises(IntegrityError, match="digest"):
+        read(messages)
 
 
 def test_nothing_past_the_total_is_handed_on() -> None:
@@ -194,6 +218,7 @@ def test_files_and_bytes_are_cut_alike(size: int, offset: int, tmp_path: Path) -
         return
     pieces = list(file_chunks(path, offset))
     assert pieces == list(chunk_messages(data, offset))
+    assert list(file_chunks(path, offset, has_digests=False)) == [Chunk(offset=p.offset, data=p.data) for p in pieces]
     sent = [Response(total=size, chunk=piece) for piece in pieces] or [Response(total=size)]
     assert read(sent, offset=offset) == data[offset:]
 
