@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from veiltab.common.errors import TransferError
+from veiltab.common.errors import TransferError, UnavailableError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import make_private
 from veiltab.common.storage.sealed import SealedFile
@@ -45,9 +45,10 @@ class RunFile:
 
         Raises:
             TransferError: it is no file of a run.
+            UnavailableError: the run's folder is gone.
             OSError: it is not there.
         """
-        with named_in_errors(self.path):
+        with _in_folder(self.path.parent), named_in_errors(self.path):
             descriptor = os.open(self.path, os.O_RDONLY)
         try:
             salt = os.read(descriptor, _SALT)
@@ -79,6 +80,7 @@ class RunFiles:
         """Open a file under a name of its own; when the block ends, it gets its name, in the place of an earlier one.
 
         Raises:
+            UnavailableError: the run's folder is gone.
             OSError: the disk is full or fails.
         """
         begun = f"{name}.{secrets.token_hex(8)}.part"
@@ -90,12 +92,14 @@ class RunFiles:
             raise
         finally:
             os.close(descriptor)
-        (self.folder / begun).replace(self.folder / name)
+        with _in_folder(self.folder):
+            (self.folder / begun).replace(self.folder / name)
 
     def created(self, name: str) -> SealedFile:
         """Return a new file that stays open until nothing refers to it; others read what is there.
 
         Raises:
+            UnavailableError: the run's folder is gone.
             OSError: there is such a file, or the disk is full or fails.
         """
         descriptor, salt = self._new(name)
@@ -116,10 +120,26 @@ class RunFiles:
     def _new(self, name: str) -> tuple[int, bytes]:
         """Return a new file's descriptor and salt."""
         salt = secrets.token_bytes(_SALT)
-        with named_in_errors(self.folder):
+        with _in_folder(self.folder), named_in_errors(self.folder):
             descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             os.pwrite(descriptor, salt, 0)
         return descriptor, salt
+
+
+@contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
+    """Say what to do where a file is not there because the whole folder is gone."""
+    try:
+        yield
+    except FileNotFoundError:
+        if folder.is_dir():
+            raise
+        raise UnavailableError(
+            "the folder with the files of this run is gone",
+            where="disk",
+            remedy="If it is what a cluster's workers share, mount it again here and at each of them. If its files are"
+            " lost, start this party again.",
+        ) from None
 
 
 def _sealed(descriptor: int, path: Path, key: bytes, salt: bytes) -> SealedFile:

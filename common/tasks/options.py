@@ -14,6 +14,9 @@ from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess
 from veiltab.common.tasks.pool import Pool
 
+MOST_A_CORE = 16
+"""Most processes for each core that this process may use: more compute nothing sooner, and take memory."""
+
 dask_identity_option = click.option(
     "--dask-identity",
     type=click.Path(path_type=Path),
@@ -25,7 +28,7 @@ _OPTIONS = (
         "--workers",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Processes that compute; by default one a core. With 0 or 1, this process does.",
+        help=f"Processes that compute; by default one a core, at most {MOST_A_CORE}. With 0 or 1, this process does.",
     ),
     click.option(
         "--dask",
@@ -46,7 +49,8 @@ class EngineOptions:
         dask_identity: folder of the client's certificate and keys.
 
     Raises:
-        InvalidInputError: processes of this machine beside a cluster, or an identity without one.
+        InvalidInputError: processes of this machine beside a cluster, far more of them than it has cores, or an
+            identity without a cluster.
     """
 
     workers: int | None = None
@@ -57,6 +61,12 @@ class EngineOptions:
         if self.dask is not None and self.workers is not None:
             raise InvalidInputError(
                 "the cluster has its own workers", where="--workers", remedy="Leave --workers or --dask out."
+            )
+        if self.workers is not None and self.workers > MOST_A_CORE * cores():
+            raise InvalidInputError(
+                f"{self.workers} processes are more than {MOST_A_CORE} for each of {cores()} cores",
+                where="--workers",
+                remedy="Give about as many as there are cores, or leave it out.",
             )
         if self.dask is None and self.dask_identity is not None:
             raise InvalidInputError("there is no cluster to show it to", where="--dask-identity", remedy="Give --dask.")

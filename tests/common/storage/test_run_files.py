@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veiltab.common.errors import IntegrityError, TransferError
+from veiltab.common.errors import IntegrityError, TransferError, UnavailableError
 from veiltab.common.storage.run_files import RunFile, RunFiles, new_run, run_in
 from veiltab.common.storage.sealed import PAGE
 from veiltab.common.storage.stored import PlainFile
@@ -48,6 +48,21 @@ def test_nothing_of_what_was_written_can_be_seen(tmp_path: Path) -> None:
     other = RunFile(path=path, key=bytes(32))
     with other.opened() as file, pytest.raises(IntegrityError, match="was altered"):
         file.read(0, len(SECRET))
+
+
+def test_a_folder_that_is_gone_is_told_from_a_file(tmp_path: Path) -> None:
+    """As a shared folder is that was unmounted."""
+    run = new_run(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read(run, "a", 0, 1)
+    write(run, "a")
+    with pytest.raises(UnavailableError, match="mount it again here and at each of them"), run.written("b"):
+        run.folder.rename(tmp_path / "away")
+    for use in (lambda: read(run, "a", 0, 1), lambda: write(run, "c"), lambda: run.created("d")):
+        with pytest.raises(UnavailableError, match="the folder with the files of this run is gone"):
+            use()
+    (tmp_path / "away").rename(run.folder)
+    assert read(run, "a", 0, 1) == SECRET[:1].tobytes()
 
 
 @pytest.mark.parametrize("place", [0, 15, 16, 20, 500, 16 + 2**13, 16 + 4 + 2**13 + 15])

@@ -36,6 +36,14 @@ def test_by_default_there_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None
     assert pool._workers == 5
 
 
+def test_no_more_processes_than_cores_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.common.tasks.options.cores", lambda: 2)
+    assert EngineOptions(workers=32).workers == 32
+    with pytest.raises(InvalidInputError, match="33 processes are more than 16 for each of 2 cores") as caught:
+        EngineOptions(workers=33)
+    assert caught.value.where == "--workers"
+
+
 def test_a_party_reaches_its_cluster_over_tls_only(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     client = init_cluster(tmp_path)["client"]
