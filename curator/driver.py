@@ -79,7 +79,7 @@ from veiltab.curator.release import (
     plan_question,
 )
 from veiltab.curator.room import release_bytes
-from veiltab.curator.server_check import ServerCheck
+from veiltab.curator.server_check import ServerCheck, canary_width
 from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.statements import signed_statement
 from veiltab.curator.store import CuratorStore
@@ -821,9 +821,13 @@ class CuratorDriver:
 
     async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
         spec = stored.planned_spec
+        if spec.columns_of(self.name):
+            # For what the server sends, until it is compared.
+            self._room.keep(spec.release_id, spec.canaries * canary_width(spec, self.name))
         with step("test server", release_id=spec.release_id):
             encryption = self.encryption(spec.release_id)
             await self.server_check.run(spec, server, encryption, stage)
+        self._room.give_back(spec.release_id)
 
     async def _tidy(self, release_id: str, deadline: int) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""

@@ -58,6 +58,11 @@ class ColumnEncryption:
         self._folder = folder
         self._release_id = release_id
 
+    @property
+    def folder(self) -> Path:
+        """Where the files of the release lie."""
+        return self._folder
+
     def ciphertext(self, attribute: str) -> Path:
         """Return where the ciphertext of a column is kept until it is sent."""
         return self._folder / f"{attribute}.ciphertext"

@@ -2,13 +2,17 @@
 
 What the server published is recorded before it learns the canaries' places, so it cannot change a column afterwards.
 The ciphertext of the canaries that it was sent is compared with what it published at their places; no key is needed.
+Either may be as long as a column: both lie on disk, what the server sends in a file without a name.
 """
 
 import asyncio
 import hashlib
+import tempfile
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +24,7 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.bounded_set import BoundedSet
 from veiltab.curator.encryption import ColumnEncryption
@@ -27,6 +32,9 @@ from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.store import CuratorStore
 
 _PLACE_BYTES = 8
+
+Sent = bytes | NDArray[np.uint8]
+"""What a server sent, in memory or mapped from disk."""
 
 
 class ServerUnderTest(Protocol):
@@ -41,8 +49,8 @@ class ServerUnderTest(Protocol):
         """Return the digests of what is published."""
         ...
 
-    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
-        """Return the published symbols of the canaries in the caller's columns."""
+    def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+        """Return the published symbols of the canaries in the caller's columns, piece by piece."""
         ...
 
 
@@ -54,7 +62,7 @@ class PublishedCanaries:
         count: how many they are.
         numbers: which of the release's canaries these are, by order of their places, if the server samples; None if
             they are all of them.
-        symbols: attribute of the curator's own -> symbols, shape (count,).
+        symbols: attribute of the curator's own -> symbols, shape (count,), mapped from disk if what was sent is.
     """
 
     count: int
@@ -68,7 +76,7 @@ def canary_width(spec: ReleaseSpec, curator: str) -> int:
     return place + sum(column.byte_length(1) for column in spec.columns_of(curator))
 
 
-def published_canaries(spec: ReleaseSpec, curator: str, data: bytes) -> PublishedCanaries:
+def published_canaries(spec: ReleaseSpec, curator: str, data: Sent) -> PublishedCanaries:
     """Read what the server sends a curator about the canaries.
 
     Args:
@@ -85,7 +93,7 @@ def published_canaries(spec: ReleaseSpec, curator: str, data: bytes) -> Publishe
         raise IntegrityError(f"{len(data)} bytes are not the symbols of {spec.canaries} canaries", where="canaries")
     offset, numbers = 0, None
     if spec.sampling.is_by_server:
-        offset, numbers = count * _PLACE_BYTES, np.frombuffer(data, "<i8", count).astype(np.int64)
+        offset, numbers = count * _PLACE_BYTES, np.frombuffer(data, "<i8", count).astype(np.int64, copy=False)
         _check_sampled(spec, numbers)
     symbols = {}
     for column in spec.columns_of(curator):
@@ -181,12 +189,21 @@ class ServerCheck:
         return receipt_of(spec, self._name, canaries=canaries, changed=changed)
 
     async def _test(self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption) -> None:
-        data = b""
+        data: Sent = b""
         if spec.canaries:
-            data = await server.canaries(spec, places_key(self._store.canary_key(spec.release_id)))
+            data = await self._sent_by(server, spec, encryption.folder)
         await asyncio.to_thread(self._compare, spec, data, server.name, encryption)
 
-    def _compare(self, spec: ReleaseSpec, data: bytes, server: str, encryption: ColumnEncryption) -> None:
+    async def _sent_by(self, server: ServerUnderTest, spec: ReleaseSpec, folder: Path) -> Sent:
+        """Ask for the canaries, and return what comes, mapped from a file without a name."""
+        key = places_key(self._store.canary_key(spec.release_id))
+        with named_in_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
+            async for data in server.canaries(spec, key):
+                file.write(data)
+            file.flush()
+            return np.memmap(file, np.uint8, mode="r") if file.tell() else b""
+
+    def _compare(self, spec: ReleaseSpec, data: Sent, server: str, encryption: ColumnEncryption) -> None:
         """Compare the canaries that the server published with those that it was sent, and record the result."""
         try:
             published = published_canaries(spec, self._name, data)
@@ -214,7 +231,10 @@ def check_passed(receipt: Receipt, server: str) -> None:
 
 def _check_sampled(spec: ReleaseSpec, numbers: NDArray[np.int64]) -> None:
     """Refuse numbers of sampled canaries that are none, or that a sample of the release cannot have."""
-    if np.any(numbers[1:] <= numbers[:-1]) or np.any(numbers < 0) or np.any(numbers >= spec.canaries):
+    # Overlapping by one: the last of a chunk is below the first of the next.
+    chunks = (numbers[part.start : part.stop + 1] for part in row_slices(len(numbers)))
+    rises = all(np.all(chunk[1:] > chunk[:-1]) for chunk in chunks)
+    if not rises or (len(numbers) and not 0 <= numbers[0] <= numbers[-1] < spec.canaries):
         raise IntegrityError("the places of the sampled canaries are none of this release", where="canaries")
     # A sample without replacement spreads less than a binomial number, so the bounds are wide enough.
     share = Fraction(spec.published_rows, spec.uploaded_rows)
@@ -225,8 +245,9 @@ def _check_sampled(spec: ReleaseSpec, numbers: NDArray[np.int64]) -> None:
         )
 
 
-def _symbols(data: bytes, column: Column, count: int, offset: int) -> Symbols:
-    symbols: Symbols = np.empty(count, symbol_dtype(column.size))
-    symbols.view(np.uint8)[:] = np.frombuffer(data, np.uint8, column.byte_length(count), offset)
-    check_symbols(symbols, column.size)
+def _symbols(data: Sent, column: Column, count: int, offset: int) -> Symbols:
+    # They may begin anywhere in memory.
+    symbols = cast("Symbols", np.frombuffer(data, symbol_dtype(column.size), count, offset))
+    for part in row_slices(count):
+        check_symbols(symbols[part], column.size)
     return symbols

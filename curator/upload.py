@@ -145,8 +145,8 @@ class ServerLink:
             raise NotReadyError("has not published the release yet", where=self.name)
         return publication_from_proto(answer, spec, self.name)
 
-    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
-        """Fetch the published symbols of the canaries in this curator's columns, as the server streams them.
+    def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+        """Fetch the published symbols of the canaries in this curator's columns, piece by piece, to their very end.
 
         Raises:
             TransferError: there are more bytes than the canaries have.
@@ -154,8 +154,7 @@ class ServerLink:
         """
         request = ingest_pb2.FetchCanariesRequest(release_id=spec.release_id, places_key=places_key)
         most = spec.canaries * canary_width(spec, self._name)
-        pieces = self._server.stream(self._server.stub.FetchCanaries, request, most=most)
-        return b"".join([data async for data in pieces])
+        return self._server.stream(self._server.stub.FetchCanaries, request, most=most)
 
     def _state_of(self, answer: ingest_pb2.OpenReleaseResponse | ingest_pb2.GetPublicationResponse) -> ReleaseState:
         """Return how a release stands at the server, unless it ended there."""

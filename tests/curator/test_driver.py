@@ -288,7 +288,7 @@ class World:
             raise NotReadyError("has not published the release yet", where=self.name)
         return PublicationDigests(columns={column.attribute: bytes(32) for column in spec.columns})
 
-    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
+    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the canaries of alice's column, some of them replaced."""
         assert set(self.driver.store.published_digests(ID)) == {column.attribute for column in spec.columns}
         self.keys.append(places_key)
@@ -296,7 +296,7 @@ class World:
         sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
         rng = np.random.default_rng(1)
         replaced = rng.random(len(sent)) < self.noise * spec.server_replacement / 2**64
-        return bytes(np.where(replaced, rng.integers(0, 2, len(sent)), sent).astype(np.uint8))
+        yield bytes(np.where(replaced, rng.integers(0, 2, len(sent)), sent).astype(np.uint8))
 
     def step(self) -> bool:
         """Let alice take her steps; return whether the release has left its state, or is over."""
@@ -990,6 +990,22 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert (receipt.receipt.tester, receipt.receipt.canaries) == ("alice", 1000)
     assert receipt.canary_key == store.canary_key(ID)
     assert set(receipt.digests.columns) == {"sex", "salary"}
+
+
+def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(
+    world: World, make_request: Make, disk: PlayedDisk
+) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    disk.free = 2**20
+    world.follow()
+    assert not world.step()
+    assert not world.keys
+    assert "curator alice: this party's disk is full but for" in world.driver.store.release(ID).waiting_for
+    disk.free = 2**30
+    assert not world.step()
+    assert world.driver.progress(ID).tested
+    disk.free = LEAST_RESERVE
+    world.driver._room.keep("another", 0)
 
 
 def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: World, make_request: Make) -> None:

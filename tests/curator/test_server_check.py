@@ -2,11 +2,12 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from tracemalloc import get_traced_memory, start, stop
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
@@ -86,14 +88,16 @@ class Played:
             places=hashlib.sha256(self.sampled.data).digest() if spec.sampling.is_by_server else b"",
         )
 
-    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
-        """Return the canaries as they are published."""
+    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+        """Return the canaries as they are published, in pieces that end anywhere."""
         self.keys.append(places_key)
         places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
         is_drawn = np.isin(places, self.sampled)
         rows = np.searchsorted(self.sampled, places[is_drawn])
         numbers = np.flatnonzero(is_drawn).astype("<i8").tobytes() if spec.sampling.is_by_server else b""
-        return numbers + b"".join(column[rows].tobytes() for column in self.published.values())
+        data = numbers + b"".join(column[rows].tobytes() for column in self.published.values())
+        for begin in range(0, len(data), 1001):
+            yield data[begin : begin + 1001]
 
 
 def noisy(server: Played, replacement: int) -> dict[str, Symbols]:
@@ -253,13 +257,13 @@ def test_what_is_published_is_recorded_before_the_places_key_leaves(
     seen: list[PublicationDigests] = []
     server.is_published, show = True, server.canaries
 
-    async def observed(spec: ReleaseSpec, places_key: bytes) -> bytes:
+    def observed(spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
         seen.append(
             PublicationDigests(
                 columns=store.published_digests(spec.release_id), places=store.places_digest(spec.release_id)
             )
         )
-        return await show(spec, places_key)
+        return show(spec, places_key)
 
     server.canaries = observed  # type: ignore[method-assign]
     alice.test(server)
@@ -319,6 +323,48 @@ def test_without_its_own_ciphertext_a_curator_tests_nothing(
     with pytest.raises(IntegrityError, match="attribute age: the ciphertext of the canaries is gone or cut off"):
         alice.test(alice.server())
     assert store.receipt(alice.spec.release_id) is None
+
+
+class Zeros:
+    """A server that publishes nothing but zeros, and every second canary if it samples."""
+
+    name = "server cloud"
+
+    async def publication(self, _spec: ReleaseSpec) -> PublicationDigests:
+        """Nobody asks."""
+        raise AssertionError
+
+    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+        """Yield the canaries."""
+        assert len(places_key) == 32
+        step = 2 if spec.sampling.is_by_server else 1
+        for part in row_slices(spec.canaries if spec.sampling.is_by_server else 0):
+            yield np.arange(part.start, part.stop, step).astype("<i8").tobytes()
+        for part in row_slices(spec.canaries):
+            yield bytes((part.stop - part.start) // step)
+
+
+@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+def test_many_canaries_fill_no_memory(
+    store: CuratorStore, tmp_path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release of everybody with a delta has about as many as rows."""
+    monkeypatch.setattr("veiltab.curator.server_check.accepted", lambda count, *_: (count // 3, count))
+    peaks = []
+    for chunks in (3, 6):
+        release_id, rows = f"{chunks:032x}", chunks * CHUNK
+        store.add(request_with(release_id=release_id), 1)
+        store.record_publication(release_id, PublicationDigests(columns={"salary": bytes(32)}, places=b""))
+        store.spend_shared_keys(release_id, bytes([chunks]) * 32, bytes([chunks + 1]) * 32)
+        spec = spec_of(release_id=release_id, population=rows, sample=rows, canaries=rows, sampling=sampling)
+        encryption = ColumnEncryption(store, tmp_path, release_id)
+        encryption.canaries("salary").write_bytes(bytes(rows))
+        start()
+        asyncio.run(ServerCheck("bob", store)._test(spec, Zeros(), encryption))
+        assert store.receipt(release_id) == (rows // (2 if sampling.is_by_server else 1), 0)
+        peaks.append(get_traced_memory()[1])
+        stop()
+    assert peaks[1] < peaks[0] + CHUNK // 8
 
 
 # What a server may send
