@@ -2,7 +2,7 @@
 
 Perturbation commutes with the pads, so what is counted is the gamma-diagonal mechanism's output on the sampled rows.
 The counts say all that the rows say, for the order of the rows is random. So no row outlives its chunk: nothing that is
-decrypted is written anywhere, and of the symbols only those of the canaries, which are nobody's data, are returned.
+decrypted is written anywhere, and only the symbols of the canaries, which are nobody's data, are shown to a test.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import CanaryRows, Places, is_data
+from veiltab.common.core.canaries import CanaryPlaces, CanaryRows, Listing, Places, in_memory, is_data
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD
 from veiltab.common.core.randomness import CipherStream
@@ -31,6 +31,9 @@ from veiltab.common.storage.mapped import mapped_array
 
 Ciphertext = bytes | Path
 """The perturbed ciphertext of a column: that of a small release, or the file of another's."""
+
+CanaryTest = Callable[[slice, Sequence[Symbols]], None]
+"""Takes which of the published canaries come next, and their decrypted symbols, those of each column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +62,18 @@ class PublishedRows:
 
     Args:
         uploaded: rows that the curators uploaded, canaries included.
-        canaries: (c,) ascending places of the canaries among them.
+        canaries: their places among them.
         sampled: (m,) ascending places of the published rows, or None if the server published all.
+        many: keeps where the canaries stand, if they are too many for memory.
 
     Raises:
         IntegrityError: `sampled` are not such places.
     """
 
     uploaded: int
-    canaries: Places
+    canaries: CanaryPlaces
     sampled: Places | None = None
+    many: Listing = in_memory
 
     def __post_init__(self) -> None:
         if self.sampled is None:
@@ -87,25 +92,15 @@ class PublishedRows:
     @cached_property
     def published_canaries(self) -> CanaryRows:
         """Where the canaries stand among the published rows, and which of them were published."""
-        return CanaryRows.of(self.canaries, self.sampled)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedRows:
-    """What was decrypted, without an order of rows.
-
-    Args:
-        histogram: (K,) counts of the noisy rows of data, cells in C order of the columns.
-        canaries: of each column, the symbols of the published canaries in order of their places.
-    """
-
-    histogram: NDArray[np.int64]
-    canaries: tuple[Symbols, ...]
+        return CanaryRows.of(self.canaries, self.sampled, self.many)
 
 
 def count_rows(
-    columns: Sequence[EncryptedColumn], rows: PublishedRows, advance: Callable[[int], None] = lambda _: None
-) -> CountedRows:
+    columns: Sequence[EncryptedColumn],
+    rows: PublishedRows,
+    test: CanaryTest = lambda _, __: None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> NDArray[np.int64]:
     """Decrypt the columns of a release and count its rows of data.
 
     symbol = perturbed ciphertext - pad mod K_a
@@ -113,7 +108,11 @@ def count_rows(
     Args:
         columns: those whose keys were given, in order of the histogram.
         rows: which rows they are.
+        test: is shown all published canaries, some after the others in order of their places.
         advance: called with the number of uploaded rows among which some more are counted.
+
+    Returns:
+        Counts of the noisy rows of data, shape (K,), cells in C order of the columns.
 
     Raises:
         IntegrityError: a file has another length, or a symbol lies outside its alphabet.
@@ -123,17 +122,14 @@ def count_rows(
     """
     shape = tuple(one.column.size for one in columns)
     histogram = np.zeros(prod(shape), np.int64)
-    canary_rows = rows.published_canaries.rows
-    canaries: list[Symbols] = [np.empty(len(canary_rows), symbol_dtype(size)) for size in shape]
     with ExitStack() as files:
         readers = [_Reader(one, rows, files) for one in columns]
-        for part in _parts(rows, canary_rows):
+        for part in _parts(rows):
             symbols = [reader.decrypted(part) for reader in readers]
             tabulate([column[part.is_data] for column in symbols], shape, histogram)
-            for column, known in zip(symbols, canaries, strict=True):
-                known[part.canaries] = column[~part.is_data]
+            test(part.canaries, [column[~part.is_data] for column in symbols])
             advance(part.length)
-    return CountedRows(histogram=histogram, canaries=tuple(canaries))
+    return histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +151,9 @@ class _Part:
     canaries: slice
 
 
-def _parts(rows: PublishedRows, canary_rows: Places) -> Iterator[_Part]:
+def _parts(rows: PublishedRows) -> Iterator[_Part]:
     """Yield all published rows, by the chunks that place their pads."""
+    canary_rows = rows.published_canaries.rows
     for number, chunk in enumerate(row_slices(rows.uploaded)):
         published, first, last = None, chunk.start, chunk.stop
         if rows.sampled is not None:

@@ -26,7 +26,6 @@ from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.researcher.decryption import (
     Ciphertext,
-    CountedRows,
     EncryptedColumn,
     PublishedRows,
     count_rows,
@@ -126,10 +125,13 @@ class Receiver:
             step("count", release_id=spec.release_id),
             stage.of("decrypting and counting", spec.uploaded_rows) as progress,
         ):
-            counted = count_rows(columns, rows, progress.advance)
-        self._test_again(spec, tests, rows, columns, counted)
+            changed = ChangedCanaries(
+                common_canary_key(tests), [one.column for one in columns], spec.canaries, rows.published_canaries
+            )
+            counts = count_rows(columns, rows, changed.compare, progress.advance)
+        self._test_again(spec, tests, rows, changed)
         with written_whole(self._store.histogram(spec.release_id)) as file:
-            file.write(counted.histogram.astype("<i8").data)
+            file.write(counts.astype("<i8").data)
 
     def _sent(self, spec: ReleaseSpec, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
         lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
@@ -192,9 +194,9 @@ class Receiver:
         check_published(tests, published, claimed, self._server)
         key = places_key(common_canary_key(tests))
         found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-        places = found.listed(partial(mapped_rows, folder=self._store.folder))
         drawn = None if sampled is None else mapped_array(sampled, "<i8")
-        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn)
+        many = partial(mapped_rows, folder=self._store.folder)
+        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=found, sampled=drawn, many=many)
         digests, canary_rows = {}, rows.published_canaries.rows
         for column, ciphertext in noisy.items():
             if column.owner not in tests:
@@ -261,12 +263,7 @@ class Receiver:
         return {attribute: path}
 
     def _test_again(
-        self,
-        spec: ReleaseSpec,
-        tests: Mapping[str, CuratorsTest],
-        rows: PublishedRows,
-        columns: Sequence[EncryptedColumn],
-        counted: CountedRows,
+        self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], rows: PublishedRows, changed: ChangedCanaries
     ) -> None:
         """Test the server on what was decrypted; record the receipts, whatever they say.
 
@@ -275,12 +272,6 @@ class Receiver:
         """
         if not spec.canaries:
             return
-        changed = ChangedCanaries.of(
-            common_canary_key(tests),
-            {one.column: symbols for one, symbols in zip(columns, counted.canaries, strict=True)},
-            rows.published_canaries.sampled,
-            spec.canaries,
-        )
         receipt = changed.receipt(spec)
         self._store.set_receipts(spec.release_id, (*curators_receipts(spec, tests), receipt))
         changed.check_counts(spec, tests)

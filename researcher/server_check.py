@@ -5,17 +5,16 @@ counts the changed canaries itself, for each curator and over all columns togeth
 columns than the curators, or that changed rows of its columns together as no noise does, fails here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import canary_symbols
+from veiltab.common.core.canaries import CanaryRows, Places, canary_symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
+from veiltab.common.core.pieces import Pieces
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
@@ -146,40 +145,47 @@ def check_receipts(receipts: Sequence[Receipt], server: str, *, canaries: int) -
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedCanaries:
-    """Which of the published canaries changed in which columns of a desk.
+    """Counts how many of the published canaries changed: in the columns of each curator, and in any column of a desk.
 
     Args:
-        changed: column -> (c,) whether a canary is not the symbol that the curators uploaded.
+        canary_key: of the release.
+        columns: those that the desk decrypts.
+        canaries: all canaries of the release, c.
+        published: which of them are published.
     """
 
-    changed: Mapping[Column, NDArray[np.bool_]]
+    def __init__(self, canary_key: bytes, columns: Sequence[Column], canaries: int, published: CanaryRows) -> None:
+        self._columns = tuple(columns)
+        self._sampled = published.sampled
+        self._uploaded = [Pieces(_uploaded(canary_key, column, canaries)) for column in columns]
+        self._passed = 0
+        self._compared = 0
+        self._changed = dict.fromkeys((DESK, *(column.owner for column in columns)), 0)
 
-    @classmethod
-    def of(
-        cls, canary_key: bytes, decrypted: Mapping[Column, Symbols], published: NDArray[np.int64] | None, canaries: int
-    ) -> "ChangedCanaries":
-        """Compare decrypted canaries with those that were uploaded.
+    def compare(self, part: slice, decrypted: Sequence[Symbols]) -> None:
+        """Compare those of the published canaries that come next with what the curators uploaded; a CanaryTest.
 
         Args:
-            canary_key: of the release.
-            decrypted: column -> symbols of the published canaries in order of their places.
-            published: which of the release's canaries these are; None for all.
-            canaries: all canaries of the release, c.
+            part: which of them.
+            decrypted: their symbols in each column.
         """
-        changed = {}
-        for column, symbols in decrypted.items():
-            uploaded = partial(canary_symbols, canary_key, column.attribute, column.size, canaries)
-            sampled = None if published is None else uploaded()[published]
-            differs = changed[column] = np.empty(len(symbols), np.bool_)
-            for part in row_slices(len(symbols)):
-                differs[part] = symbols[part] != (uploaded(part) if sampled is None else sampled[part])
-        return cls(changed=changed)
-
-    def count(self, columns: Sequence[Column]) -> int:
-        """Return how many canaries changed in any of some columns."""
-        return int(np.any([self.changed[column] for column in columns], axis=0).sum())
+        if part.start == part.stop:
+            return
+        chosen: slice | Places = slice(None)
+        length = part.stop - part.start
+        if self._sampled is not None:
+            chosen = self._sampled[part] - self._passed
+            length = int(chosen[-1]) + 1
+        differ = [
+            symbols != uploaded.take(length)[chosen]
+            for symbols, uploaded in zip(decrypted, self._uploaded, strict=True)
+        ]
+        self._passed += length
+        self._compared += part.stop - part.start
+        for tester in self._changed:
+            tested = [one for one, column in zip(differ, self._columns, strict=True) if tester in {DESK, column.owner}]
+            self._changed[tester] += int(np.any(tested, axis=0).sum())
 
     def check_counts(self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest]) -> None:
         """Refuse another number of changed canaries than a curator counted.
@@ -190,10 +196,10 @@ class ChangedCanaries:
             FailedReleaseError: names the curator.
         """
         for curator, test in tests.items():
-            columns = [column for column in spec.columns_of(curator) if column in self.changed]
-            if not columns:
+            count = self._changed.get(curator)
+            if count is None:
                 continue
-            count, is_whole = self.count(columns), len(columns) == len(spec.columns_of(curator))
+            is_whole = set(self._columns).issuperset(spec.columns_of(curator))
             if count > test.changed or (is_whole and count != test.changed):
                 raise FailedReleaseError(
                     f"curator {curator} counted {test.changed:,} changed canaries, and this desk {count:,}",
@@ -202,9 +208,13 @@ class ChangedCanaries:
 
     def receipt(self, spec: ReleaseSpec) -> Receipt:
         """Return the receipt of the desk's test over all its columns together."""
-        columns = tuple(self.changed)
-        (canaries,) = {len(changed) for changed in self.changed.values()}
-        return receipt_of(spec, DESK, canaries=canaries, changed=self.count(columns), columns=columns)
+        return receipt_of(spec, DESK, canaries=self._compared, changed=self._changed[DESK], columns=self._columns)
+
+
+def _uploaded(canary_key: bytes, column: Column, canaries: int) -> Iterator[Symbols]:
+    """Yield the symbols of a column's canaries that the curators uploaded."""
+    for part in row_slices(canaries):
+        yield canary_symbols(canary_key, column.attribute, column.size, canaries, part)
 
 
 def receipt_to_proto(receipt: Receipt) -> researcher_pb2.Receipt:

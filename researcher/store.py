@@ -398,7 +398,8 @@ class ResearcherStore:
         return (
             sum(column.byte_length(spec.published_rows) for column in missing)
             + sum(column.byte_length(spec.uploaded_rows) for column in pads)
-            + 8 * (spec.cells + spec.canaries + (spec.published_rows if spec.sampling.is_by_server else 0))
+            + 8 * spec.cells
+            + spec.place_bytes
         )
 
     def delete_columns(self, release_id: str) -> None:

@@ -38,7 +38,7 @@ def canary_rows(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
     """
     found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
     drawn = mapped_array(published / PLACES, "<i8") if spec.sampling.is_by_server else None
-    return CanaryRows.of(found.listed(partial(mapped_rows, folder=published)), drawn)
+    return CanaryRows.of(found, drawn, partial(mapped_rows, folder=published))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -381,10 +381,9 @@ class ServerStore:
 
 
 def room_of(spec: ReleaseSpec) -> int:
-    """Return the bytes that a release takes at the most: ciphertext, what is published, and two lists of places."""
+    """Return the bytes that a release takes at the most: ciphertext, what is published, and lists of places."""
     rows = spec.uploaded_rows + spec.published_rows
-    places = 8 * (spec.canaries + (spec.published_rows if spec.sampling.is_by_server else 0))
-    return sum(column.byte_length(rows) for column in spec.columns) + places
+    return sum(column.byte_length(rows) for column in spec.columns) + spec.place_bytes
 
 
 def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a row of either database

@@ -122,7 +122,7 @@ def released(folder: Path, spec: ReleaseSpec, table: Mapping[str, Symbols]) -> N
             assert pad is not None
             noisy = server.published_folder(spec.release_id) / column.attribute
             encrypted.append(EncryptedColumn(column=column, noisy=noisy, key=pad[0]))
-        return count_rows(encrypted, PublishedRows(uploaded=rows, canaries=np.zeros(0, np.int64))).histogram
+        return count_rows(encrypted, PublishedRows(uploaded=rows, canaries=noise.places))
 
 
 def sampled_cells(design: Design, cells: NDArray[np.int64], draws: int) -> NDArray[np.int64]:

@@ -19,6 +19,9 @@ from veiltab.common.core.symbols import CHUNK, fill_uniform, row_slices
 
 Places = NDArray[np.int64]
 
+Listing = Callable[[Iterator[Places]], Places]
+"""Takes numbers in pieces, and gives them all, one piece after the other, from where it keeps them."""
+
 # So many are sorted in less time than all rows are compared.
 _FEW = 2**16
 
@@ -84,15 +87,21 @@ class CanaryPlaces:
 
     def pieces(self) -> Iterator[Places]:
         """Yield all places, ascending."""
-        return map(self.within, row_slices(self.rows))
+        return iter([self.source]) if isinstance(self.source, np.ndarray) else map(self.within, row_slices(self.rows))
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are kept."""
+        return not isinstance(self.source, LeastRows)
 
     def all(self) -> Places:
         """Return all places, ascending, shape (c,)."""
-        return np.concatenate([np.empty(0, np.int64), *self.pieces()])
+        return in_memory(self.pieces())
 
-    def listed(self, many: Callable[[Iterator[Places]], Places]) -> Places:
-        """Return all places, ascending: a few as they are kept, and else what `many` makes of their pieces."""
-        return many(self.pieces()) if isinstance(self.source, LeastRows) else self.source
+
+def in_memory(pieces: Iterator[Places]) -> Places:
+    """Return numbers that come in pieces as an array; a Listing."""
+    return np.concatenate([np.empty(0, np.int64), *pieces])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
@@ -108,18 +117,29 @@ class CanaryRows:
     sampled: Places | None = None
 
     @classmethod
-    def of(cls, places: Places, drawn: Places | None) -> "CanaryRows":
+    def of(cls, places: CanaryPlaces, drawn: Places | None, many: Listing = in_memory) -> "CanaryRows":
         """Find the canaries among the published rows.
 
         Args:
-            places: (c,) ascending places of the canaries among the uploaded rows.
+            places: of the canaries among the uploaded rows.
             drawn: (m,) ascending places of the rows that the server sampled, m > 0; None if it published all.
+            many: keeps what memory should not.
         """
+        listing = in_memory if places.are_few else many
         if drawn is None:
-            return cls(rows=places)
-        rows = np.searchsorted(drawn, places)
-        is_drawn = drawn.take(rows, mode="clip") == places
-        return cls(rows=rows[is_drawn], sampled=np.flatnonzero(is_drawn))
+            return cls(rows=listing(places.pieces()))
+        pairs = listing(_drawn_canaries(places, drawn)).reshape(-1, 2)
+        return cls(rows=pairs[:, 0], sampled=pairs[:, 1])
+
+
+def _drawn_canaries(places: CanaryPlaces, drawn: Places) -> Iterator[Places]:
+    """Yield of each canary that was drawn its place among what was, then its number among the canaries."""
+    before = 0
+    for some in places.pieces():
+        rows = np.searchsorted(drawn, some)
+        is_drawn = drawn.take(rows, mode="clip") == some
+        yield np.stack((rows[is_drawn], np.flatnonzero(is_drawn) + before), axis=1).reshape(-1)
+        before += len(some)
 
 
 def canary_symbols(canary_key: bytes, attribute: str, size: int, canaries: int, part: slice = slice(None)) -> Symbols:

@@ -311,7 +311,7 @@ def _count(folder: Path) -> float:
         path.write_bytes(symbols.tobytes())
         column = Column(attribute=f"a{number}", owner=_FEW, size=len(_CATEGORIES))
         columns.append(EncryptedColumn(column=column, noisy=path, key=_KEY))
-    rows = PublishedRows(uploaded=_ROWS, canaries=_NO_PLACES.all())
+    rows = PublishedRows(uploaded=_ROWS, canaries=_NO_PLACES)
 
     def pass_over() -> None:
         for column in columns:

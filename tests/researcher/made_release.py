@@ -2,8 +2,9 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -18,10 +19,29 @@ from veiltab.common.errors import DeniedError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.curator.noise import CuratorsNoise, curators_noise
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import ColumnDigests
 from veiltab.researcher.server_check import CuratorsTest
 
 SALT = bytes(range(32))
+
+
+def decrypted_canaries(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> list[Symbols]:
+    """Return what a desk's test is shown of all published canaries, column by column."""
+    shown: list[list[Symbols]] = [[np.empty(0, symbol_dtype(one.column.size))] for one in columns]
+    count = 0
+
+    def show(part: slice, symbols: Sequence[Symbols]) -> None:
+        nonlocal count
+        assert part.start == count, "canaries come in the order of their places"
+        count = part.stop
+        for column, some in zip(shown, symbols, strict=True):
+            assert len(some) == part.stop - part.start
+            column.append(some.copy())
+
+    count_rows(columns, rows, show)
+    return [cast("Symbols", np.concatenate(column)) for column in shown]
+
 
 Table = Mapping[str, Symbols]
 Perturb = Callable[[list[Symbols], ReleaseSpec], list[Symbols]]

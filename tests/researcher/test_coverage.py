@@ -139,8 +139,8 @@ def released(folder: Path, spec: ReleaseSpec, rng: np.random.Generator) -> Estim
         noisy.write_bytes(release.published[column.attribute].tobytes())
         encrypted.append(EncryptedColumn(column=column, noisy=noisy, key=release.keys[column.attribute]))
     sampled = release.places if spec.sampling.is_by_server else None
-    published = PublishedRows(uploaded=spec.uploaded_rows, canaries=release.noise.places.all(), sampled=sampled)
-    counts = count_rows(encrypted, published).histogram
+    published = PublishedRows(uploaded=spec.uploaded_rows, canaries=release.noise.places, sampled=sampled)
+    counts = count_rows(encrypted, published)
     return Estimate(domain=DOMAIN, design=design_of(spec, CELLS, counted=int(counts.sum())), counts=counts)
 
 

@@ -1,4 +1,5 @@
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tracemalloc import get_traced_memory, reset_peak, start, stop
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.researcher.made_release import decrypted_canaries
 from veiltab.common.core.canaries import CanaryPlaces, Places
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
@@ -15,10 +17,15 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import Column
-from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
+from veiltab.common.storage.mapped import mapped_rows
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.server_check import ChangedCanaries
 
 KEY = bytes(range(32))
-NONE = np.zeros(0, np.int64)
+
+
+def canaries_among(rows: int, canaries: int = 0) -> CanaryPlaces:
+    return CanaryPlaces.of(KEY, rows=rows, canaries=canaries)
 
 
 def column_of(size: int, name: str = "sex") -> Column:
@@ -44,18 +51,18 @@ def padded(column: Symbols, size: int, pad: Symbols) -> Symbols:
     return made
 
 
-def counted(noisy: Path, size: int, rows: int, key: bytes | Path) -> CountedRows:
+def counted(noisy: Path, size: int, rows: int, key: bytes | Path) -> NDArray[np.int64]:
     """Count one column without canaries."""
     column = EncryptedColumn(column=column_of(size), noisy=noisy, key=key)
-    return count_rows([column], PublishedRows(uploaded=rows, canaries=NONE))
+    return count_rows([column], PublishedRows(uploaded=rows, canaries=canaries_among(rows)))
 
 
 def decrypted(noisy: Path, size: int, rows: int, key: bytes | Path, sampled: Places | None = None) -> Symbols:
     """Return every symbol of a column, all of whose rows are said to be canaries."""
     column = EncryptedColumn(column=column_of(size), noisy=noisy, key=key)
-    found = count_rows([column], PublishedRows(uploaded=rows, canaries=np.arange(rows), sampled=sampled))
-    assert not found.histogram.any()
-    return found.canaries[0]
+    published = PublishedRows(uploaded=rows, canaries=canaries_among(rows, rows), sampled=sampled)
+    assert not count_rows([column], published).any()
+    return decrypted_canaries([column], published)[0]
 
 
 @pytest.mark.parametrize("size", [2, 3, 127, 128, 129, 200, 255, 256, 257, 300, 40_000, 65_536])
@@ -148,8 +155,9 @@ class Release:
         source = np.random.default_rng(12)
         self.rows = PublishedRows(
             uploaded=uploaded,
-            canaries=CanaryPlaces.of(KEY, rows=uploaded, canaries=canaries).all(),
+            canaries=canaries_among(uploaded, canaries),
             sampled=None if sampled is None else np.sort(source.choice(uploaded, sampled, replace=False)),
+            many=partial(mapped_rows, folder=folder),
         )
         self.table = [random_symbols(source, size, uploaded) for size in self.SIZES]
         self.columns = []
@@ -195,16 +203,17 @@ def test_rows_of_data_are_counted_and_canaries_are_not(
     release = Release(tmp_path, uploaded=uploaded, canaries=canaries, sampled=sampled, one_time=one_time)
     found = count_rows(release.columns, release.rows)
     published = set(release.published.tolist())
-    known = [place for place in release.rows.canaries.tolist() if place in published]
+    places = release.rows.canaries.all()
+    known = [place for place in places.tolist() if place in published]
     data = sorted(published - set(known))
     expected = np.zeros(Release.SIZES, np.int64)
     np.add.at(expected, tuple(column[data] for column in release.table), 1)
-    assert found.histogram.dtype == np.int64
-    assert np.array_equal(found.histogram, expected.reshape(-1))
-    for symbols_of_one, column in zip(found.canaries, release.table, strict=True):
+    assert found.dtype == np.int64
+    assert np.array_equal(found, expected.reshape(-1))
+    for symbols_of_one, column in zip(decrypted_canaries(release.columns, release.rows), release.table, strict=True):
         assert np.array_equal(symbols_of_one, column[known])
     numbers = release.rows.published_canaries.sampled
-    assert np.array_equal(release.rows.canaries if numbers is None else release.rows.canaries[numbers], known)
+    assert np.array_equal(places if numbers is None else places[numbers], known)
     assert np.array_equal(release.published[release.rows.published_canaries.rows], known)
 
 
@@ -218,7 +227,7 @@ def test_rows_are_counted_in_c_order(tmp_path: Path) -> None:
         noisy.write_bytes(values.tobytes())
         pad.write_bytes(np.zeros_like(values).tobytes())
         columns.append(EncryptedColumn(column=column_of(size, f"a{number}"), noisy=noisy, key=pad))
-    found = count_rows(columns, PublishedRows(uploaded=rows, canaries=NONE)).histogram
+    found = count_rows(columns, PublishedRows(uploaded=rows, canaries=canaries_among(rows)))
     expected = np.zeros(sizes, np.int64)
     for cell in zip(*table, strict=True):
         expected[cell] += 1
@@ -244,6 +253,28 @@ def test_what_is_decrypted_is_written_nowhere_and_fills_no_memory(tmp_path: Path
     assert peaks[1] < peaks[0] + CHUNK // 8
 
 
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_many_canaries_fill_no_memory(tmp_path: Path, *, is_sampled: bool) -> None:
+    """A release of everybody with a delta has about as many as rows."""
+    peaks, column = [], column_of(2)
+    for chunks in (2, 5):
+        uploaded, canaries = chunks * CHUNK, chunks * CHUNK // 2
+        rows = PublishedRows(
+            uploaded=uploaded,
+            canaries=canaries_among(uploaded, canaries),
+            sampled=np.arange(0, uploaded, 2) if is_sampled else None,
+            many=partial(mapped_rows, folder=tmp_path),
+        )
+        noisy = tmp_path / "noisy"
+        noisy.write_bytes(bytes(rows.count))
+        start()
+        changed = ChangedCanaries(KEY, [column], canaries, rows.published_canaries)
+        count_rows([EncryptedColumn(column=column, noisy=noisy, key=KEY)], rows, changed.compare)
+        peaks.append(get_traced_memory()[1])
+        stop()
+    assert peaks[1] < peaks[0] + CHUNK
+
+
 @pytest.mark.parametrize(
     "where",
     [[], [-1, 3], [3, 3], [4, 3], [3, 10], [0, 2, 1], [2**62]],
@@ -251,7 +282,7 @@ def test_what_is_decrypted_is_written_nowhere_and_fills_no_memory(tmp_path: Path
 )
 def test_places_that_are_none_of_the_uploaded_rows_are_refused(where: list[int]) -> None:
     with pytest.raises(IntegrityError, match="places: the sampled places are not ascending places"):
-        PublishedRows(uploaded=10, canaries=NONE, sampled=np.array(where, np.int64))
+        PublishedRows(uploaded=10, canaries=canaries_among(10), sampled=np.array(where, np.int64))
 
 
 @pytest.mark.parametrize("one_time", [False, True])

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
 from veiltab.common.core.domain import Symbols, symbol_dtype
@@ -25,7 +26,7 @@ from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.decryption import CanaryTest, EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.receiving import Receiver
 from veiltab.researcher.server_check import CuratorsTest
@@ -187,9 +188,11 @@ def test_what_is_received_says_how_far_it_is(
             await fetch_column(spec, column, path, advance)
         said.append(str(stage))
 
-    def counted(columns: Sequence[EncryptedColumn], rows: PublishedRows, advance: Callable[[int], None]) -> CountedRows:
+    def counted(
+        columns: Sequence[EncryptedColumn], rows: PublishedRows, test: CanaryTest, advance: Callable[[int], None]
+    ) -> NDArray[np.int64]:
         said.append(str(stage))
-        found = count_rows(columns, rows, advance)
+        found = count_rows(columns, rows, test, advance)
         said.append(str(stage))
         return found
 

@@ -125,7 +125,7 @@ class Deployment:
                     village=self.village, network=self.network, party=party, folder=folder, seed=self.seed
                 )
         self.loop = VirtualLoop(self._generator("threads"))
-        encrypt, test = ColumnEncryption.encrypt_together, Receiver._test_again
+        encrypt, count = ColumnEncryption.encrypt_together, Receiver._count
 
         def encrypted(encryption: ColumnEncryption, columns: Iterable[PlainColumn], *others: Any) -> None:  # noqa: ANN401
             columns = tuple(columns)
@@ -133,16 +133,16 @@ class Deployment:
                 self.watch.see_plain(encryption._release_id, one.attribute, one.symbols[:])
             encrypt(encryption, columns, *others)
 
-        def tested(receiver: Receiver, spec: ReleaseSpec, *found: Any) -> None:  # noqa: ANN401
+        def counted(receiver: Receiver, spec: ReleaseSpec, *found: Any) -> None:  # noqa: ANN401
             _, rows, columns, _ = found
             self.watch.see_rows(spec.release_id, columns, rows)
-            test(receiver, spec, *found)
+            count(receiver, spec, *found)
 
         try:
             with (
                 simulated(self.loop, stream_of(self.seed, "elsewhere"), self.network.channel),
                 patch.object(ColumnEncryption, "encrypt_together", encrypted),
-                patch.object(Receiver, "_test_again", tested),
+                patch.object(Receiver, "_count", counted),
                 # In half of the runs the columns are streamed, as long ones are.
                 patch.object(upload, "TOGETHER", self._generator("columns").choice([0, upload.TOGETHER])),
                 asyncio.Runner(loop_factory=lambda: self.loop) as runner,

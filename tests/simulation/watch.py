@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from tests.researcher.made_release import decrypted_canaries
 from tests.simulation.parties import SERVER, PartyHost, Village, follows
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 from veiltab.curator.progress import APPROVED
-from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, server_release_pb2
 
 _FINISHED = {state.value for state in ReleaseState if state.finished}
@@ -198,8 +200,10 @@ class Watch:
 
     def see_rows(self, release: str, columns: Sequence[EncryptedColumn], rows: PublishedRows) -> None:
         """Look at the rows that a desk has counted; they leave the product if all are said to be canaries."""
-        assert np.array_equal(self.canaries.setdefault(release, rows.canaries), rows.canaries)
-        every = count_rows(columns, replace(rows, canaries=np.arange(rows.uploaded))).canaries
+        places = rows.canaries.all()
+        assert np.array_equal(self.canaries.setdefault(release, places), places)
+        everyone = CanaryPlaces.of(bytes(32), rows=rows.uploaded, canaries=rows.uploaded)
+        every = decrypted_canaries(columns, replace(rows, canaries=everyone))
         for one, symbols in zip(columns, every, strict=True):
             known = self.rows.setdefault((release, one.column.attribute), symbols)
             assert np.array_equal(known, symbols), "a release was decrypted to other rows before"
