@@ -13,7 +13,7 @@ from veiltab.common.study.file import Study
 def agreed_spec(
     request: ReleaseRequest, study: Study, published: ReleaseSpec, planned: Mapping[str, ReleaseSpec]
 ) -> ReleaseSpec:
-    """Return the spec of a release once its server and every curator state the same, and it is what was asked for.
+    """Return the spec of a release once its server and its curators state the same, and it is what was asked for.
 
     Args:
         request: what was asked for.
@@ -22,7 +22,7 @@ def agreed_spec(
         planned: curator -> what it says that it planned, of those that say so.
 
     Raises:
-        NotReadyError: a curator has not planned the release yet.
+        NotReadyError: a curator with columns in it has not planned the release yet.
         FailedReleaseError: the server or a curator speaks of another release, or of none that was asked for.
     """
     _check_published(published, request.release_id, study, planned)
@@ -47,7 +47,7 @@ def agreed_workload(request: ReleaseRequest, study: Study, planned: Mapping[str,
         NotReadyError: a curator has not planned the release yet.
         FailedReleaseError: a curator speaks of another release, or of none that was asked for.
     """
-    _check_all_planned(study, planned)
+    _check_all_planned([curator.name for curator in study.curators], planned)
     (first, workload), *others = planned.items()
     for name, other in others:
         if other.digest() != workload.digest():
@@ -62,7 +62,7 @@ def agreed_workload(request: ReleaseRequest, study: Study, planned: Mapping[str,
 def agreed_table(
     table: ReleaseSpec, study: Study, published: ReleaseSpec, planned: Mapping[str, ReleaseSpec]
 ) -> ReleaseSpec:
-    """Return the spec of a table once its server and every curator state that of the workload.
+    """Return the spec of a table once its server and its curators state that of the workload.
 
     Args:
         table: as the workload describes it.
@@ -82,8 +82,8 @@ def agreed_table(
 
 
 def _check_published(published: ReleaseSpec, release_id: str, study: Study, planned: Mapping[str, ReleaseSpec]) -> None:
-    """Refuse a publication that is of another release, or not the one that every curator planned."""
-    _check_all_planned(study, planned)
+    """Refuse a publication that is of another release, or not the one that its curators planned."""
+    _check_all_planned({column.owner for column in published.columns}, planned)
     if published.release_id != release_id:
         raise FailedReleaseError("it answered about another release", where=f"server {study.server.name}")
     for name, other in planned.items():
@@ -91,10 +91,10 @@ def _check_published(published: ReleaseSpec, release_id: str, study: Study, plan
             raise FailedReleaseError("the server published another release than was planned", where=f"curator {name}")
 
 
-def _check_all_planned(study: Study, planned: Container[str]) -> None:
-    for curator in study.curators:
-        if curator.name not in planned:
-            raise NotReadyError("has not planned the release yet", where=f"curator {curator.name}")
+def _check_all_planned(curators: Iterable[str], planned: Container[str]) -> None:
+    for curator in curators:
+        if curator not in planned:
+            raise NotReadyError("has not planned the release yet", where=f"curator {curator}")
 
 
 def _check_asked_for(differing: Sequence[str]) -> None:

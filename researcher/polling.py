@@ -64,7 +64,8 @@ class Publication:
 class _Asked:
     """The questions to the curators about a release, and what each said last.
 
-    `may_go_on` says that the last answers are worth another step, `attempt` how many were not.
+    `may_go_on` says that the last answers are worth another step, `attempt` how many were not. `is_enough` says that
+    the release was ready at all curators with columns in it.
     """
 
     under_way: dict[str, asyncio.Task[curator_pb2.GetProposalResponse | VeiltabError]] = field(default_factory=dict)
@@ -73,11 +74,13 @@ class _Asked:
     looks_at_server: int = 0
     may_go_on: bool = False
     attempt: int = 0
+    is_enough: bool = False
 
     def is_worth_asking(self, curator: str, curators: int) -> bool:
         """Whether to ask a curator now: not twice at a time, nor while only others have something left to do."""
         over = {name for name, position in self.furthest.items() if position >= _position(ReleaseState.READY)}
-        return curator not in self.under_way and (curator not in over or len(over) == curators)
+        are_over = self.is_enough or len(over) == curators
+        return curator not in self.under_way and (curator not in over or are_over)
 
     def take(self) -> bool:
         """Take the answers that are there; return whether a curator is further than it ever was."""
@@ -124,7 +127,8 @@ class Polling:
         It waits until one more curator answers, which each puts off a little.
 
         Returns:
-            What each curator said last.
+            What each curator said last; of a release that is ready at every curator with columns in it, what those say
+            at which it is ready.
 
         Raises:
             NotReadyError, UnavailableError: a curator does not answer, or has not answered yet.
@@ -140,7 +144,7 @@ class Polling:
         await asyncio.wait(asked.under_way.values(), return_when=asyncio.FIRST_COMPLETED)
         asked.may_go_on = asked.take() or asyncio.get_running_loop().time() >= began + LONGEST_WAIT / 2
         answers = self._answers(stored, asked)
-        if len(answers) < len(parties.curators):
+        if len(answers) < len(parties.curators) and not asked.is_enough:
             raise NotReadyError("not every curator has answered yet", where=f"release {release_id}")
         return answers
 
@@ -171,27 +175,28 @@ class Polling:
             return error
 
     def _answers(self, stored: ResearcherRelease, asked: _Asked) -> dict[str, curator_pb2.GetProposalResponse]:
-        """Record what each curator said last of a release, and return it."""
-        statuses, answers = self.of(stored.request.release_id), {}
-        unreachable: VeiltabError | None = None
-        for name, answer in asked.said.items():
-            if isinstance(answer, VeiltabError):
-                if not isinstance(answer, NotReadyError | UnavailableError):
-                    raise answer
-                statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(answer))
-                unreachable = answer
+        """Record what each curator said last of a release, and return it as `ask_curators` does."""
+        statuses, answers, refusals = self.of(stored.request.release_id), {}, list[VeiltabError]()
+        for name, said in asked.said.items():
+            if isinstance(said, VeiltabError):
+                statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(said))
+                refusals.append(said)
                 continue
-            state = state_from_proto(answer.state)
-            statuses[f"curator {name}"] = (state, words_from_proto(answer.waiting_for))
-            self._record(stored, name, answer)
-            if state is ReleaseState.DENIED:
-                raise DeniedError(words_from_proto(answer.failure))
+            state = state_from_proto(said.state)
+            statuses[f"curator {name}"] = (state, words_from_proto(said.waiting_for))
+            self._record(stored, name, said)
             # A curator whose test of the server failed ends a release that is published, too.
-            if state is ReleaseState.FAILED or (state.unsuccessful and stored.spec is None):
-                raise ended_without_result(state, words_from_proto(answer.failure))
-            answers[name] = answer
-        if unreachable:
-            raise unreachable
+            if state is ReleaseState.DENIED:
+                refusals.append(DeniedError(words_from_proto(said.failure)))
+            elif state is ReleaseState.FAILED or (state.unsuccessful and stored.spec is None):
+                refusals.append(ended_without_result(state, words_from_proto(said.failure)))
+            else:
+                answers[name] = said
+        ready = _of_all_owners(answers)
+        asked.is_enough = bool(ready)
+        if refusals and not ready:
+            raise next((one for one in refusals if not _is_absence(one)), refusals[-1])
+        answers = ready or answers
         states = map(state_from_proto, (answer.state for answer in answers.values()))
         least = min(*states, ReleaseState.UPLOADING, key=_position)
         if least is not stored.state:
@@ -257,6 +262,21 @@ class Polling:
             columns=dict(answer.columns),
             statement=signed_from_proto(answer.statement) if answer.HasField("statement") else None,
         )
+
+
+def _of_all_owners(answers: Answers) -> dict[str, curator_pb2.GetProposalResponse]:
+    """Return the answers of the curators at which a release is ready, if all that have columns in it are among them.
+
+    It is ready at a curator once each has tested the server, so nothing is waited for that another one says.
+    """
+    ready = {name: one for name, one in answers.items() if state_from_proto(one.state) is ReleaseState.READY}
+    owners = {column.owner for one in ready.values() for column in one.spec.columns}
+    return ready if owners and owners <= ready.keys() else {}
+
+
+def _is_absence(error: VeiltabError) -> bool:
+    """Whether a curator does not answer, and may later."""
+    return isinstance(error, NotReadyError | UnavailableError)
 
 
 def planned_specs(answers: Answers) -> dict[str, ReleaseSpec]:

@@ -36,7 +36,7 @@ def test_what_all_state_alike_is_taken(study: Study, make_request: Make, make_sp
 
 
 @pytest.mark.parametrize("planned", [(), ("alice",), ("bob",)])
-def test_nothing_is_taken_before_every_curator_has_planned(
+def test_nothing_is_taken_before_every_curator_with_columns_in_it_has_planned(
     study: Study, make_request: Make, make_spec: Make, planned: tuple[str, ...]
 ) -> None:
     for published in (make_spec(), make_spec(release_id=OTHER)):
@@ -175,8 +175,10 @@ def test_of_a_partial_workload_the_tables_with_what_is_denied_are_left_out(study
 def test_a_table_is_the_one_of_its_workload(study: Study) -> None:
     first = workload_with().table(0)
     assert agreed_table(first, study, first, by_everyone(first)) == first
-    with pytest.raises(NotReadyError, match="has not planned"):
-        agreed_table(first, study, first, {"alice": first})
+    # All of its columns are alice's, and bob has agreed to the workload.
+    assert agreed_table(first, study, first, {"alice": first}) == first
+    with pytest.raises(NotReadyError, match="curator alice: has not planned"):
+        agreed_table(first, study, first, {"bob": first})
     weaker = replace(first, server_replacement=1)
     with pytest.raises(FailedReleaseError, match="another table than was agreed before the charge"):
         agreed_table(first, study, weaker, by_everyone(weaker))

@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import state_to_proto
+from veiltab.common.release.wire import spec_to_proto, state_to_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
@@ -27,9 +28,10 @@ AWAY = UnavailableError("no connection", where="curator bob")
 class Curators:
     """Alice and bob, who answer a first question at once, and every other one when they are further."""
 
-    def __init__(self, *, wait: bool = True) -> None:
-        self.curators = {"alice": None, "bob": None}
+    def __init__(self, *others: str, wait: bool = True, spec: ReleaseSpec | None = None) -> None:
+        self.curators = dict.fromkeys(("alice", "bob", *others))
         self.wait = wait
+        self.spec = None if spec is None else spec_to_proto(spec)
         self.states: dict[str, ReleaseState | VeiltabError] = dict.fromkeys(self.curators, ReleaseState.REQUESTED)
         self.asked: list[tuple[str, float]] = []
         self._changed = asyncio.Condition()
@@ -46,7 +48,7 @@ class Curators:
         said = self.states[name]
         if isinstance(said, VeiltabError):
             raise said
-        return curator_pb2.GetProposalResponse(state=state_to_proto(said), failure="no")
+        return curator_pb2.GetProposalResponse(state=state_to_proto(said), failure="no", spec=self.spec)
 
     async def move(self, name: str, state: ReleaseState | VeiltabError) -> None:
         async with self._changed:
@@ -183,6 +185,63 @@ def test_answers_without_news_are_followed_by_pauses(
             await polling.ask_curators(stored, cast("PartyLinks", curators))
             await polling.pause(ID)
         assert pauses == [0, 1, 2, 0, 1]
+
+    run(scenario)
+
+
+NOT_NEEDED = [
+    AWAY,
+    NotReadyError("does not know the table"),
+    DeniedError("not here"),
+    *(state for state in ReleaseState if state is not ReleaseState.READY),
+]
+
+
+@pytest.mark.parametrize("third", NOT_NEEDED, ids=str)
+def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
+    polling: Polling,
+    stored: ResearcherRelease,
+    make_spec: Make,
+    pauses: list[int],
+    third: ReleaseState | VeiltabError,
+) -> None:
+    async def scenario() -> None:
+        curators, ready = Curators("carol", wait=False, spec=make_spec()), state_to_proto(ReleaseState.READY)
+        for name in ("alice", "bob"):
+            await curators.move(name, ReleaseState.READY)
+        await curators.move("carol", third)
+        for _ in range(3):
+            answers = await all_answers(polling, stored, curators)
+            assert {name: one.state for name, one in answers.items()} == {"alice": ready, "bob": ready}
+            await polling.pause(ID)
+        state, why = polling.of(ID)["curator carol"]
+        assert (why == str(third)) if isinstance(third, VeiltabError) else (state is third)
+        # Of both of them it needs the keys, so it waits, and says for whom.
+        await curators.move("bob", AWAY)
+        while polling.of(ID)["curator bob"][0] is ReleaseState.READY:
+            with suppress(VeiltabError):
+                await polling.ask_curators(stored, cast("PartyLinks", curators))
+            await polling.pause(ID)
+        assert polling.of(ID)["curator bob"] == (ReleaseState.REQUESTED, str(AWAY))
+        polling.stop_asking(ID)
+
+    run(scenario)
+    assert pauses
+
+
+def test_who_hangs_keeps_nobody_waiting_who_needs_nothing_of_it(
+    polling: Polling, stored: ResearcherRelease, make_spec: Make
+) -> None:
+    async def scenario() -> None:
+        curators = Curators("carol", spec=make_spec())
+        await all_answers(polling, stored, curators)  # the next questions wait for a change
+        for name in ("alice", "bob"):
+            asking = asyncio.create_task(all_answers(polling, stored, curators))
+            await turns()
+            await curators.move(name, ReleaseState.READY)
+            answers = await asking
+        assert set(answers) == {"alice", "bob"}
+        polling.stop_asking(ID)
 
     run(scenario)
 
