@@ -6,7 +6,8 @@ crash at either end, and the same answers come.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import grpc
 
@@ -22,9 +23,17 @@ from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.alignment.ring import PART_BYTES, Flow
 from veiltab.curator.alignment.ring_wire import flow_kind_to_proto
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import NoFollowingError, Others, Said, joined
+from veiltab.curator.looks import MOST_ASKED, Said
 from veiltab.curator.progress import Progress
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
+
+_MOST_A_SECOND = 400.0
+"""Short answers of one curator that are read in a second: several times as many as say what is new."""
+
+_SHORT_BYTES = 4096
+
+_CALL = 20.0
+"""Answers that a call counts for."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +55,8 @@ class Peers:
                 self.curators[curator.name] = Peer.at(
                     curator.endpoint, party, identity, curator_peer_pb2_grpc.CuratorPeerServiceStub
                 )
+
+        self._paces = defaultdict[str, Pace](Pace)
 
     async def close(self) -> None:
         """Close the channels."""
@@ -96,33 +107,6 @@ class Peers:
         answer = await peer.ask(peer.stub.Reveal, request)
         return answer.share
 
-    async def progress(self, release_ids: tuple[str, ...]) -> dict[str, Others]:
-        """Return how far every other curator is with some releases, in one call to each."""
-        unseen = dict.fromkeys(release_ids, b"")
-        answers = await asyncio.gather(*(self.news(name, unseen, 0) for name in self.curators))
-        return {release_id: joined([answer[release_id].progress for answer in answers]) for release_id in release_ids}
-
-    async def news(self, curator: str, seen: Mapping[str, bytes], seconds: float) -> dict[str, Said]:
-        """Return what is new about some releases at one curator; what it cannot be asked, or says amiss, is its own.
-
-        Args:
-            curator: whom to ask.
-            seen: release -> version of the answer that is here; empty where there is none.
-            seconds: how long the answer may wait for news.
-        """
-        peer = self.curators[curator]
-        request = curator_peer_pb2.GetProgressRequest(
-            release_ids=seen, seen=seen.values(), wait_milliseconds=int(1000 * seconds)
-        )
-        try:
-            answer = await peer.ask(peer.stub.GetProgress, request, within=ASK_SECONDS + seconds, once=True)
-            return _news_from_proto(curator, seen, answer)
-        except VeiltabError as error:
-            refusal = error
-        except Exception as error:  # noqa: BLE001 - what a peer sent, and nobody foresaw, is no end of this party
-            refusal = _incident(error, curator)
-        return dict.fromkeys(seen, Said(progress=refusal))
-
     async def follow(
         self, curator: str, asked: AsyncIterator[tuple[str, ...]]
     ) -> AsyncGenerator[dict[str, Said], None]:
@@ -130,10 +114,9 @@ class Peers:
 
         Args:
             curator: whom to ask.
-            asked: ids of at most 256 releases at a time, to be followed from then on.
+            asked: ids of at most MOST_ASKED releases at a time, to be followed from then on.
 
         Raises:
-            NoFollowingError: its version knows no such call.
             VeiltabError: it cannot be asked, or says amiss.
         """
         peer = self.curators[curator]
@@ -142,17 +125,18 @@ class Peers:
             async for names in asked:
                 yield curator_peer_pb2.FollowProgressRequest(release_ids=names)
 
+        pace = self._paces[curator]
+        await pace.keep(_CALL)
         call = peer.stub.FollowProgress(requests(), timeout=STREAM_SECONDS)
         try:
             while (answer := await _next(call, str(peer.party))) is not None:
                 yield _said_from_proto(curator, answer)
+                await pace.keep(1 + answer.ByteSize() / _SHORT_BYTES)
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                raise NoFollowingError from None
             raise peer.error_of(error) from None
         except VeiltabError:
             raise
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - what a peer sent, and nobody foresaw, is no end of this party
             raise _incident(error, curator) from None
         finally:
             call.cancel()
@@ -225,26 +209,6 @@ def check_study_digest(study: Study, digest: str, who: str) -> None:
         )
 
 
-def _news_from_proto(
-    curator: str, seen: Mapping[str, bytes], answer: curator_peer_pb2.GetProgressResponse
-) -> dict[str, Said]:
-    """Return what an answer says of each release, but for those of which the asker has the same version.
-
-    Raises:
-        InvalidInputError: it has versions, and not of every release.
-    """
-    said = {release.release_id: _progress_or_error(curator, release) for release in answer.releases}
-    versions = tuple(answer.versions) or (b"",) * len(seen)
-    if len(versions) != len(seen):
-        raise InvalidInputError("does not state the version of every answer", where=f"curator {curator}")
-    unknown = NotReadyError("has not received the request yet", where=f"curator {curator}")
-    return {
-        release_id: Said(progress=said.get(release_id, unknown), version=version)
-        for (release_id, before), version in zip(seen.items(), versions, strict=True)
-        if release_id in said or not version or version != before
-    }
-
-
 def _incident(error: Exception, curator: str) -> VeiltabError:
     """Log that what a curator sent cannot be read, and return what is said of it."""
     refusal, logged = refusal_of(error)
@@ -269,13 +233,36 @@ async def _next(
     return answer if isinstance(answer, curator_peer_pb2.FollowProgressResponse) else None
 
 
+class Pace:
+    """How fast one curator's answers are read: one that sends them without an end takes no core here."""
+
+    def __init__(self) -> None:
+        self._ends = 0.0
+        self._left = 0.0
+
+    async def keep(self, cost: float) -> None:
+        """Wait for the next second if this one had enough.
+
+        Args:
+            cost: of what was read, or is asked now, in short answers.
+        """
+        now = asyncio.get_running_loop().time()
+        if now >= self._ends:
+            self._ends, self._left = now + 1.0, _MOST_A_SECOND
+        self._left -= cost
+        if self._left <= 0:
+            await asyncio.sleep(self._ends - now)
+
+
 def _said_from_proto(curator: str, answer: curator_peer_pb2.FollowProgressResponse) -> dict[str, Said]:
-    unknown = Said(progress=NotReadyError("has not received the request yet", where=f"curator {curator}"))
-    said = {one.release_id: Said(progress=_progress_or_error(curator, one)) for one in answer.releases}
-    return dict.fromkeys(answer.unknown, unknown) | said
+    if len(answer.releases) + len(answer.unknown) > MOST_ASKED:
+        raise InvalidInputError(f"one answer is about at most {MOST_ASKED} releases", where=f"curator {curator}")
+    unknown = NotReadyError("has not received the request yet", where=f"curator {curator}")
+    said = {one.release_id: _progress_or_error(curator, one) for one in answer.releases}
+    return dict[str, Said](dict.fromkeys(answer.unknown, unknown)) | said
 
 
-def _progress_or_error(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Progress | VeiltabError:
+def _progress_or_error(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Said:
     try:
         return _progress_from_proto(curator, answer)
     except VeiltabError as error:

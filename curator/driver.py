@@ -50,7 +50,7 @@ from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.decisions import Decisions
 from veiltab.curator.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import MOST_ASKED, Looks, Others
+from veiltab.curator.looks import Looks, Others
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Policy
 from veiltab.curator.progress import (
@@ -441,7 +441,7 @@ class CuratorDriver:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))
                 tasks.create_task(self.looks.run(peers))
-                tasks.create_task(self._look_after_held(peers))
+                tasks.create_task(self._look_after_held())
                 tasks.create_task(self._erase_traces())
                 while True:
                     self._submitted.clear()
@@ -463,7 +463,10 @@ class CuratorDriver:
             if self.store.has_changed_elsewhere():
                 self.looks.wake()
                 self.changes.notify_all()
-            self._held &= self.store.waiting_for_a_person(time.time())
+            decided = self._held - self.store.waiting_for_a_person(time.time())
+            self._held -= decided
+            for release_id in decided:
+                self.looks.forget(release_id)  # whoever goes on with it looks anew
             return self.store.unfinished()
         return ()
 
@@ -480,15 +483,14 @@ class CuratorDriver:
         if stored.part_of:
             self.store.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
 
-    async def _look_after_held(self, peers: Peers) -> None:
+    async def _look_after_held(self) -> None:
         """Take up requests that wait for a person here, and are over elsewhere or beyond what is left of the budget."""
         while True:
             await asyncio.sleep(_LOOK_AFTER_HELD_SECONDS)
             self._held -= self.decisions.refused_of(self._held)
             held = tuple(self._held)
-            for start in range(0, len(held), MOST_ASKED):
-                answers = await peers.progress(held[start : start + MOST_ASKED])
-                self._held -= {release_id for release_id, others in answers.items() if _is_over(others)}
+            said = await asyncio.gather(*map(self.looks.progress, held))
+            self._held -= {release_id for release_id, others in zip(held, said, strict=True) if _is_over(others)}
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
@@ -514,7 +516,6 @@ class CuratorDriver:
                 attempt, entered = 0, time.monotonic()
             elif await self.decisions.waits_for_a_person(stored):
                 self._held.add(release_id)
-                self._stop_looking(release_id)
                 return
             else:
                 attempt = await self._wait(stored, attempt, wakes)

@@ -1,8 +1,8 @@
-"""What the other curators say of the releases under way here: one call to each peer, for what is new of them all.
+"""What the other curators say of the releases under way here: one call to each peer follows them all.
 
-A release that waits is not woken by an answer that it has seen: hundreds that wait for others cost a message every two
-seconds, and nothing of their own. What is known of a peer may be old where it does not answer; what a curator has done
-stays done (curator/progress).
+A release that waits is not woken by an answer that it has seen, and is asked about again with the next call alone:
+hundreds that wait for others cost an empty message every two seconds. What is known of a peer may be old where it does
+not answer; what a curator has done stays done (curator/progress).
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.rpc.changes import LONGEST_WAIT
@@ -18,12 +18,15 @@ from veiltab.common.rpc.peer import ASK_SECONDS, PAUSES
 from veiltab.curator.progress import Progress
 
 MOST_ASKED = 256
-"""Most releases that one call, or one message of it, asks about."""
+"""Most releases that one message asks about, or answers about."""
 
 MOST_FOLLOWED = 4096
 """Most releases that one call follows."""
 
-Others = tuple[Progress, ...] | VeiltabError
+Said: TypeAlias = Progress | VeiltabError
+"""How far another curator is with a release, or why that is not known."""
+
+Others: TypeAlias = tuple[Progress, ...] | VeiltabError
 """How far every other curator is with a release, or why that is not known."""
 
 _PACE = 0.002
@@ -32,42 +35,18 @@ _LONGEST_PACE = 0.02
 _SILENT_SECONDS = ASK_SECONDS + LONGEST_WAIT
 """How long a curator may say nothing of a release that it was asked about."""
 
-_POLLED_SECONDS = 600.0
-"""How long a curator whose version cannot be followed is asked again and again, before following it is tried again."""
-
 
 def pace(releases: int) -> float:
     """Return seconds after news of one of so many releases under way, before the next news: some come together."""
     return min(_PACE * (releases - 1), _LONGEST_PACE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What one curator says of a release.
-
-    Args:
-        progress: how far it is, or why that is not known.
-        version: of this answer; empty if the curator gives none.
-    """
-
-    progress: Progress | VeiltabError
-    version: bytes = b""
-
-
-class NoFollowingError(Exception):
-    """A curator is of an earlier version, which can be asked and not followed."""
-
-
-class AsksPeers(Protocol):
-    """Whoever can ask the other curators."""
+class FollowsPeers(Protocol):
+    """Whoever can follow the other curators."""
 
     @property
     def curators(self) -> Collection[str]:
         """Their names."""
-        ...
-
-    async def news(self, curator: str, seen: Mapping[str, bytes], seconds: float) -> Mapping[str, Said]:
-        """Return what is new at one of them about some releases; see `Peers.news`."""
         ...
 
     def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, Said]]:
@@ -91,7 +70,6 @@ class Looks:
 
     def __init__(self) -> None:
         self.wakes = 0
-        # The one that changed last is the last.
         self._looks: dict[str, _Look] = {}
         self._curators: tuple[str, ...] | None = None
         self._more: dict[str, asyncio.Event] = {}
@@ -143,8 +121,8 @@ class Looks:
         """Ask no more about a release."""
         self._looks.pop(release_id, None)
 
-    async def run(self, peers: AsksPeers) -> None:
-        """Ask the others until cancelled."""
+    async def run(self, peers: FollowsPeers) -> None:
+        """Follow the others until cancelled."""
         self._curators = tuple(peers.curators)
         self._more = {name: asyncio.Event() for name in self._curators}
         self.wake()
@@ -152,8 +130,8 @@ class Looks:
             for name in self._curators:
                 tasks.create_task(self._run(name, peers))
 
-    async def _run(self, curator: str, peers: AsksPeers) -> None:
-        """Follow one curator, or ask it again and again if it is of an earlier version."""
+    async def _run(self, curator: str, peers: FollowsPeers) -> None:
+        """Follow one curator."""
         attempt = 0
         while True:
             await self._any(curator)
@@ -162,12 +140,8 @@ class Looks:
                 async for news in peers.follow(curator, self._asked(curator)):
                     self._take(curator, news)
                     attempt = 0
-            except NoFollowingError:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_POLLED_SECONDS):
-                        await self._poll(curator, peers)
             except VeiltabError as error:
-                self._take(curator, dict.fromkeys(self._looks, Said(progress=error)))
+                self._take(curator, dict.fromkeys(self._looks, error))
                 attempt = max(attempt, 1)
             if attempt:  # the call failed, or brought nothing
                 with suppress(TimeoutError):
@@ -195,56 +169,15 @@ class Looks:
                 yield tuple(new[start : start + MOST_ASKED])
             await more.wait()
 
-    async def _poll(self, curator: str, peers: AsksPeers) -> None:
-        """Ask one curator, about those that changed last while it lets calls wait, and about all from time to time."""
-        more, attempt, loop = self._more[curator], 0, asyncio.get_running_loop()
-        all_asked = loop.time()
-        while True:
-            await self._any(curator)
-            began, names = loop.time(), tuple(self._looks)
-            if began > all_asked + LONGEST_WAIT:
-                all_asked = began
-                for start in range(0, len(names) - MOST_ASKED, MOST_ASKED):
-                    await self._ask(curator, peers, names[start : start + MOST_ASKED], 0)
-            if await self._ask(curator, peers, names[-MOST_ASKED:], LONGEST_WAIT):
-                attempt, pause = 0, pace(len(names))
-            elif more.is_set() or loop.time() - began >= LONGEST_WAIT / 2:
-                continue
-            else:
-                attempt, pause = attempt + 1, PAUSES[min(attempt, len(PAUSES) - 1)]
-            with suppress(TimeoutError):
-                await asyncio.wait_for(more.wait(), pause)
-
-    async def _ask(self, curator: str, peers: AsksPeers, names: tuple[str, ...], seconds: float) -> bool:
-        """Ask one curator about some releases; return whether anything is new. A release more ends the wait."""
-        seen = {name: said.version if (said := self._said(curator, name)) else b"" for name in names}
-        is_known = all(seen.values())
-        asking = asyncio.ensure_future(peers.news(curator, seen, seconds if is_known else 0))
-        ending = asyncio.ensure_future(self._more[curator].wait())
-        try:
-            await asyncio.wait({asking, ending} if is_known else {asking}, return_when=asyncio.FIRST_COMPLETED)
-            return asking.done() and self._take(curator, asking.result())
-        finally:
-            for task in (asking, ending):
-                task.cancel()
-
-    def _said(self, curator: str, name: str) -> Said | None:
-        look = self._looks.get(name)
-        return None if look is None else look.said.get(curator)
-
-    def _take(self, curator: str, answers: Mapping[str, Said]) -> bool:
-        """Take the answers of one curator; return whether anything is new."""
-        is_new = False
+    def _take(self, curator: str, answers: Mapping[str, Said]) -> None:
+        """Take the answers of one curator, and wake the releases of which it says something new."""
         for name, said in answers.items():
             look = self._looks.get(name)
             if look is None:
                 continue
             before, look.said[curator] = look.said.get(curator), said
-            if before is None or not _same(before.progress, said.progress):
-                is_new = True
-                self._looks[name] = self._looks.pop(name)
+            if not _same(before, said):
                 look.changed.set()
-        return is_new
 
     def _look(self, release_id: str) -> _Look:
         look = self._looks.get(release_id)
@@ -258,20 +191,16 @@ class Looks:
         """Return what is known of a release; None before every curator was asked."""
         if self._curators is None or not all(name in look.said for name in self._curators):
             return None
-        return joined([look.said[name].progress for name in self._curators])
+        progress = []
+        for name in self._curators:
+            said = look.said[name]
+            if isinstance(said, VeiltabError):
+                return said
+            progress.append(said)
+        return tuple(progress)
 
 
-def joined(answers: Collection[Progress | VeiltabError]) -> Others:
-    """Return every curator's progress, or the first error among them."""
-    progress = []
-    for answer in answers:
-        if isinstance(answer, VeiltabError):
-            return answer
-        progress.append(answer)
-    return tuple(progress)
-
-
-def _same(one: Others | Progress | None, other: Others | Progress | None) -> bool:
+def _same(one: Others | Said | None, other: Others | Said | None) -> bool:
     if isinstance(one, VeiltabError) or isinstance(other, VeiltabError):
         return str(one) == str(other)
     return one == other

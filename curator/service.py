@@ -30,7 +30,7 @@ from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_
 from veiltab.v1.release_pb2 import Chunk
 
 _FOLLOWED_SECONDS = 20.0
-"""Longest time of a call that follows releases: its caller's certificate is checked at the next one."""
+"""Longest time of a call that follows releases: the next one hears of all of them, whatever woke nobody meanwhile."""
 
 
 class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
@@ -94,28 +94,6 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         path = self._driver.shared_indices(request.release_id)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchIndicesResponse(total=total, chunk=chunk)
-
-    async def GetProgress(
-        self, request: curator_peer_pb2.GetProgressRequest, context: Context
-    ) -> curator_peer_pb2.GetProgressResponse:
-        if len(request.release_ids) > MOST_ASKED:
-            raise InvalidInputError(f"one call asks about at most {MOST_ASKED} releases", where="GetProgress")
-        names, changes = tuple(request.release_ids), self._driver.changes
-        seen = tuple(request.seen) or (b"",) * len(names)
-        if len(seen) != len(names):
-            raise InvalidInputError("the caller has a version of every answer or of none", where="GetProgress")
-
-        def news() -> list[str]:
-            return [name for name, version in zip(names, seen, strict=True) if changes.version(name) != version]
-
-        offered = offered_seconds(request.wait_milliseconds)
-        await changes.until(lambda: bool(news()), names, caller(context), offered)
-        # If there is no news all is said again: a change that woke nobody may be among it.
-        told = self._driver.progress_of(news() or names)
-        return curator_peer_pb2.GetProgressResponse(
-            releases=[_progress_to_proto(name, progress) for name, progress in told],
-            versions=map(changes.version, names),
-        )
 
     async def FollowProgress(
         self, requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest], context: Context

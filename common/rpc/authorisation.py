@@ -6,8 +6,10 @@ TLS has verified that the study's authority issued the caller's certificate. Eac
   3. the certificate is within its lifetime now: a connection outlives its certificate;
   4. it has a deadline, and its caller has not too many calls under way.
 All this happens before a byte of the request is read; only a node's call takes its place when its message is here, for
-its place is everybody's. A refusal or a veiltab error of a handler becomes a status with
-a detail; anything else that a handler raises becomes an incident number, and its text stays here.
+its place is everybody's. The first three are looked at again before each message of a stream of answers.
+
+A refusal or a veiltab error of a handler becomes a status with a detail; anything else that a handler raises becomes an
+incident number, and its text stays here.
 """
 
 import inspect
@@ -195,8 +197,11 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
                 if not inspect.isasyncgenfunction(behaviour):
                     await behaviour(request, context)
                     return
+                certificate = certificate_of(context)
                 async with aclosing(behaviour(request, context)) as responses:
                     async for response in responses:
+                        # A stream may outlive its caller's certificate.
+                        self._admission.check_caller(certificate, method)
                         await context.write(response)
 
         if handler.response_streaming:

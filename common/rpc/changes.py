@@ -167,13 +167,13 @@ class Followed:
         self._changed.set()
 
     async def news(self, most: int) -> tuple[str, ...] | None:
-        """Wait for names that the call is to hear of; if nothing changes for LONGEST_WAIT, return all of them in turns.
+        """Wait for names that the call is to hear of.
 
         Args:
             most: names to return.
 
         Returns:
-            The names, perhaps none; None once nothing more will come.
+            The names; none if nothing changes for LONGEST_WAIT, and None once nothing more will come.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT):
@@ -181,8 +181,7 @@ class Followed:
                     self._changed.clear()
                     await self._changed.wait()
                 return None if self._is_over else names
-        self._heard = dict.fromkeys(self._heard, b"")
-        return self._names(most)
+        return ()
 
     def _names(self, most: int) -> tuple[str, ...]:
         """Return some names that have another version than the call has heard; it hears of them now."""

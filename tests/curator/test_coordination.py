@@ -1,5 +1,6 @@
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field, replace
@@ -27,16 +28,15 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import MAX_RESPONDENTS, Study, study_from_bytes
 from veiltab.curator.coins import NONE_SHOWN
-from veiltab.curator.coordination import Peers, check_study_digest
+from veiltab.curator.coordination import Pace, Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import NoFollowingError, Others, Said
+from veiltab.curator.looks import Said
 from veiltab.curator.policy import Policy
 from veiltab.curator.progress import Progress
 from veiltab.curator.service import CuratorPeerServicer
@@ -74,7 +74,7 @@ class Village:
 
     def peers(self, name: str) -> Peers:
         peers = object.__new__(Peers)
-        peers._study = self.study
+        peers._study, peers._paces = self.study, defaultdict(Pace)
         others = [other for other in self.drivers if other != name]
         peers.curators = {
             other: Peer(
@@ -100,7 +100,7 @@ class Village:
             twist = self.twist.get((peer, "FollowProgress"), lambda unchanged: unchanged)
             return Following(servicer.FollowProgress(requests, cast("Any", caller)), twist)
 
-        unary = {rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal", "GetProgress")}
+        unary = {rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal")}
         return SimpleNamespace(**unary, FollowProgress=follow)
 
     async def tossed(self, name: str, coin: str, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
@@ -377,147 +377,6 @@ def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Mak
             hello(village, "alice")
 
 
-def progress(village: Village, *release_ids: str) -> dict[str, Others]:
-    """Let alice ask the others about some releases."""
-    return asyncio.run(village.peers("alice").progress(release_ids))
-
-
-def test_progress_of_the_others(village: Village, make_request: Make, make_spec: Make) -> None:
-    unknown = progress(village, ID)[ID]
-    assert isinstance(unknown, NotReadyError)
-    assert str(unknown) == "curator bob: has not received the request yet"
-    for name in ("bob", "carol"):
-        village.drivers[name].store.add(make_request(), 1)
-    village.drivers["bob"].store.set_spec(ID, make_spec())
-    reserve(village.drivers["bob"].ledger, make_spec())
-    village.drivers["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
-    answers = progress(village, ID, "f" * 32)
-    assert isinstance(answers["f" * 32], NotReadyError)
-    found = answers[ID]
-    assert not isinstance(found, VeiltabError)
-    bob, carol = found
-    assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
-    assert (bob.spec_digest, bob.reserved, bob.charged) == (make_spec().digest(), True, False)
-    assert (carol.curator, carol.state, carol.failure, carol.decided) == ("carol", ReleaseState.FAILED, "why", True)
-
-
-def test_other_refusals_stay_what_they_are(village: Village) -> None:
-    def broken(_: object) -> None:
-        raise VeiltabError("an unexpected error")
-
-    village.drivers["bob"].store.release = broken  # type: ignore[method-assign, assignment]
-    error = progress(village, ID)[ID]
-    assert isinstance(error, VeiltabError)
-    assert error.problem == "an unexpected error"
-
-
-@pytest.mark.parametrize("said", [None, 1, SimpleNamespace(releases=[None]), SimpleNamespace(releases=7)])
-def test_what_a_curator_says_amiss_is_its_own_fault_alone(village: Village, make_request: Make, said: object) -> None:
-    for name in ("bob", "carol"):
-        village.drivers[name].store.add(make_request(), 1)
-    village.twist["bob", "GetProgress"] = lambda _: said
-    error = progress(village, ID)[ID]
-    assert isinstance(error, VeiltabError)
-    assert "an unexpected error, incident" in error.problem
-
-
-def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, make_request: Make) -> None:
-    other = "f" * 32
-    for name in ("bob", "carol"):
-        for release_id in (ID, other):
-            village.drivers[name].store.add(make_request(release_id=release_id), 1)
-
-    def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
-        answer.releases[0].state = 99
-        return answer
-
-    village.twist["bob", "GetProgress"] = twisted
-    answers = progress(village, ID, other)
-    assert isinstance(answers[ID], InvalidInputError)
-    assert not isinstance(answers[other], VeiltabError)
-
-
-def test_one_call_asks_about_so_many_releases(village: Village) -> None:
-    many = tuple(f"{number:032x}" for number in range(257))
-    assert isinstance(progress(village, *many[:256])[many[0]], NotReadyError)
-    assert isinstance(progress(village, *many)[many[0]], InvalidInputError)
-
-
-def test_an_answer_that_is_known_waits_for_another(village: Village, make_request: Make) -> None:
-    alice, bob = village.peers("alice"), village.drivers["bob"]
-    bob.store.add(make_request(), 1)
-    other = "f" * 32
-
-    async def scenario() -> None:
-        async with asyncio.timeout(20):
-            said = await alice.news("bob", {ID: b"", other: b""}, LONGEST_WAIT)
-            assert isinstance(said[ID].progress, Progress)
-            assert isinstance(said[other].progress, NotReadyError)
-            seen = {name: one.version for name, one in said.items()}
-            waiting = asyncio.create_task(alice.news("bob", seen, LONGEST_WAIT))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert not waiting.done()
-            bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
-            news = await waiting
-            assert list(news) == [other]
-            assert isinstance(news[other].progress, Progress)
-            # Somebody else changed the database: what is said again is all that there is.
-            seen[other] = news[other].version
-            bob.store.set_state(ID, ReleaseState.FAILED, "why")
-            bob.changes.notify_all()
-            failed = (await alice.news("bob", seen, LONGEST_WAIT))[ID].progress
-            assert isinstance(failed, Progress)
-            assert failed.failure == "why"
-
-    asyncio.run(scenario())
-
-
-def test_a_change_that_woke_nobody_is_said_when_the_wait_is_over(
-    village: Village, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("veiltab.common.rpc.changes.LONGEST_WAIT", 0.01)
-    alice, bob = village.peers("alice"), village.drivers["bob"]
-    bob.store.add(make_request(), 1)
-
-    async def scenario() -> None:
-        said = await alice.news("bob", {ID: b""}, 0)
-        bob.store.set_state(ID, ReleaseState.FAILED, "why")
-        again = (await alice.news("bob", {ID: said[ID].version}, 1.0))[ID].progress
-        assert isinstance(again, Progress)
-        assert again.state is ReleaseState.FAILED
-
-    asyncio.run(scenario())
-
-
-def test_versions_are_of_every_release_or_of_none(village: Village) -> None:
-    request = curator_peer_pb2.GetProgressRequest(release_ids=[ID, "f" * 32], seen=[b""])
-    with pytest.raises(InvalidInputError, match="a version of every answer or of none"):
-        asyncio.run(CuratorPeerServicer(village.drivers["bob"]).GetProgress(request, cast("Any", "alice")))
-
-    def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
-        del answer.versions[1:]
-        return answer
-
-    village.twist["bob", "GetProgress"] = twisted
-    error = progress(village, ID, "f" * 32)[ID]
-    assert isinstance(error, InvalidInputError)
-    assert "does not state the version of every answer" in str(error)
-
-
-def test_an_older_curator_gives_no_versions(village: Village, make_request: Make) -> None:
-    def older(answer: Any) -> Any:  # noqa: ANN401 - a message
-        del answer.versions[:]
-        return answer
-
-    village.twist["bob", "GetProgress"] = older
-    village.drivers["bob"].store.add(make_request(), 1)
-    said = asyncio.run(village.peers("alice").news("bob", {ID: b"", "f" * 32: b""}, LONGEST_WAIT))
-    assert isinstance(said[ID].progress, Progress)
-    assert isinstance(said["f" * 32].progress, NotReadyError)
-    assert {one.version for one in said.values()} == {b""}
-
-
 class Following:
     """A call that follows releases, as gRPC's client has it."""
 
@@ -544,6 +403,69 @@ def followed(village: Village, *names: tuple[str, ...]) -> AsyncGenerator[dict[s
     return village.peers("alice").follow("bob", names_of(*names))
 
 
+def said_of(village: Village, *release_ids: str, curator: str = "bob") -> Mapping[str, Said]:
+    """Let alice follow some releases at another curator, and return what it says first."""
+
+    async def first() -> Mapping[str, Said]:
+        async with aclosing(village.peers("alice").follow(curator, names_of(release_ids))) as answers:
+            return await anext(answers)
+
+    return asyncio.run(first())
+
+
+def test_progress_of_the_others(village: Village, make_request: Make, make_spec: Make) -> None:
+    unknown = said_of(village, ID)[ID]
+    assert isinstance(unknown, NotReadyError)
+    assert str(unknown) == "curator bob: has not received the request yet"
+    for name in ("bob", "carol"):
+        village.drivers[name].store.add(make_request(), 1)
+    village.drivers["bob"].store.set_spec(ID, make_spec())
+    reserve(village.drivers["bob"].ledger, make_spec())
+    village.drivers["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
+    answers = said_of(village, ID, "f" * 32)
+    assert isinstance(answers["f" * 32], NotReadyError)
+    bob, carol = answers[ID], said_of(village, ID, curator="carol")[ID]
+    assert isinstance(bob, Progress)
+    assert isinstance(carol, Progress)
+    assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
+    assert (bob.spec_digest, bob.reserved, bob.charged) == (make_spec().digest(), True, False)
+    assert (carol.curator, carol.state, carol.failure, carol.decided) == ("carol", ReleaseState.FAILED, "why", True)
+
+
+def test_other_refusals_stay_what_they_are(village: Village) -> None:
+    def broken(_: object) -> None:
+        raise VeiltabError("an unexpected error")
+
+    village.drivers["bob"].store.release = broken  # type: ignore[method-assign, assignment]
+    with pytest.raises(VeiltabError, match=r"^an unexpected error$"):
+        said_of(village, ID)
+
+
+def test_what_a_curator_says_amiss_is_its_own_fault_alone(village: Village) -> None:
+    def unforeseen(_: object) -> NoReturn:
+        raise ValueError("a value of a person")
+
+    village.twist["bob", "FollowProgress"] = unforeseen
+    with pytest.raises(VeiltabError, match="an unexpected error, incident") as refusal:
+        said_of(village, ID)
+    assert "person" not in str(refusal.value)
+
+
+def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, make_request: Make) -> None:
+    other = "f" * 32
+    for release_id in (ID, other):
+        village.drivers["bob"].store.add(make_request(release_id=release_id), 1)
+
+    def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
+        answer.releases[0].state = 99
+        return answer
+
+    village.twist["bob", "FollowProgress"] = twisted
+    answers = said_of(village, ID, other)
+    assert isinstance(answers[ID], InvalidInputError)
+    assert not isinstance(answers[other], VeiltabError)
+
+
 def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
     bob, other = village.drivers["bob"], "f" * 32
     bob.store.add(make_request(), 1)
@@ -551,15 +473,15 @@ def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village
     async def scenario() -> None:
         async with asyncio.timeout(20), aclosing(followed(village, (ID, other))) as answers:
             said = await anext(answers)
-            assert isinstance(said[ID].progress, Progress)
-            assert isinstance(said[other].progress, NotReadyError)
+            assert isinstance(said[ID], Progress)
+            assert isinstance(said[other], NotReadyError)
             bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
             said = await anext(answers)
             assert list(said) == [other]
-            assert isinstance(said[other].progress, Progress)
+            assert isinstance(said[other], Progress)
             bob.store.set_state(ID, ReleaseState.FAILED, "why")
             bob.changes.notify(ID)
-            failed = (await anext(answers))[ID].progress
+            failed = (await anext(answers))[ID]
             assert isinstance(failed, Progress)
             assert failed.failure == "why"
             bob.changes.notify(ID)  # it is over, and said
@@ -571,7 +493,7 @@ def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village
     asyncio.run(scenario())
 
 
-def test_a_call_that_follows_ends_so_that_the_next_one_shows_its_certificate(
+def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
     village: Village, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.curator.service._FOLLOWED_SECONDS", 0.01)
@@ -616,29 +538,60 @@ def test_a_curator_that_ends_lets_nobody_follow_it_any_more(village: Village) ->
     asyncio.run(scenario())
 
 
-def test_a_curator_that_cannot_be_followed_is_an_earlier_version_or_says_why(village: Village) -> None:
-    def refused(code: grpc.StatusCode) -> Callable[[object], NoReturn]:
-        def refuse(_: object) -> NoReturn:
-            raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata())
+def test_a_curator_that_cannot_be_followed_says_why(village: Village) -> None:
+    def refuse(_: object) -> NoReturn:
+        raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata())
 
-        return refuse
-
-    async def first() -> object:
-        async with aclosing(followed(village, (ID,))) as answers:
-            return await anext(answers)
-
-    village.twist["bob", "FollowProgress"] = refused(grpc.StatusCode.UNIMPLEMENTED)
-    with pytest.raises(NoFollowingError):
-        asyncio.run(first())
-    village.twist["bob", "FollowProgress"] = refused(grpc.StatusCode.UNAVAILABLE)
+    village.twist["bob", "FollowProgress"] = refuse
     with pytest.raises(UnavailableError, match="no connection"):
-        asyncio.run(first())
-    village.twist["bob", "FollowProgress"] = lambda _: curator_peer_pb2.FollowProgressResponse(
-        releases=[curator_peer_pb2.ReleaseProgress(release_id=ID, state=cast("Any", 99))]
-    )
-    said = asyncio.run(first())
-    assert isinstance(said, dict)
-    assert isinstance(said[ID].progress, InvalidInputError)
+        said_of(village, ID)
+
+
+def test_an_answer_about_more_releases_than_one_has_is_refused(village: Village) -> None:
+    for releases, unknown in ((257, 0), (0, 257), (200, 57)):
+        village.twist["bob", "FollowProgress"] = lambda _, releases=releases, unknown=unknown: (  # type: ignore[misc]
+            curator_peer_pb2.FollowProgressResponse(
+                releases=[curator_peer_pb2.ReleaseProgress()] * releases, unknown=[ID] * unknown
+            )
+        )
+        with pytest.raises(InvalidInputError, match="curator bob: one answer is about at most 256 releases"):
+            said_of(village, ID)
+
+
+@pytest.mark.parametrize(
+    ("length", "answers_a_call", "read"), [(32, 1000, 377), (409_600, 1000, 4), (32, 1, 19)], ids=["", "long", "calls"]
+)
+def test_no_more_is_read_of_a_curator_in_a_second_than_a_few_hundred_answers(
+    village: Village, monkeypatch: pytest.MonkeyPatch, length: int, answers_a_call: int, read: int
+) -> None:
+    """A long answer counts for a hundred, and a call for twenty."""
+    peers, waits = village.peers("alice"), list[float]()
+    answer = curator_peer_pb2.FollowProgressResponse(unknown=["f" * length])
+
+    def called(_requests: object, timeout: float) -> object:
+        left = iter([answer] * answers_a_call)
+
+        async def next_one() -> object:
+            return next(left, grpc.aio.EOF)
+
+        return SimpleNamespace(read=next_one, cancel=lambda: timeout)
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def reading() -> int:
+        number = 0
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 7.0)
+        while True:
+            async for _ in peers.follow("bob", names_of((ID,))):
+                if waits:
+                    return number
+                number += 1
+
+    peers.curators["bob"].stub = cast("Any", SimpleNamespace(FollowProgress=called))
+    monkeypatch.setattr("veiltab.curator.coordination.asyncio.sleep", wait)
+    assert asyncio.run(reading()) == read
+    assert waits[0] == 1
 
 
 def test_a_curator_that_is_followed_and_says_nothing_is_away(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:

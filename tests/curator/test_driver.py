@@ -210,6 +210,7 @@ class World:
         self.shown: dict[str, bytes] = {}
         self.questions: list[str] = []
         self.looks = 0
+        self.forgotten: list[str] = []
         self.announced: list[bytes] = []
         self.uploads: list[dict[str, tuple[Path, bytes]]] = []
         self.has_columns = False
@@ -229,9 +230,7 @@ class World:
 
     wakes = 0
 
-    async def progress(self, asked: str | tuple[str, ...]) -> Any:  # noqa: ANN401 - as a driver asks, or its looks
-        if isinstance(asked, tuple):
-            return dict.fromkeys(asked, (self.bob,))
+    async def progress(self, _: str) -> tuple[Progress, ...]:
         self.looks += 1
         return (self.bob,)
 
@@ -241,8 +240,8 @@ class World:
     async def news(self, *_: object, **__: object) -> None:
         await asyncio.sleep(0.01)
 
-    def forget(self, _: str) -> None:
-        """Nothing is kept here."""
+    def forget(self, release_id: str) -> None:
+        self.forgotten.append(release_id)
 
     async def ask_the_worker(self, kind: str, text: str, _tables: int) -> str:
         self.questions.append(kind)
@@ -730,6 +729,15 @@ def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_
     assert world.looks > looks
     assert world.driver.store.release(ids[3]).state is ReleaseState.DENIED
     assert len(world.questions) == questions
+
+
+def test_what_is_held_is_followed_until_a_person_decides(world: World, make_request: Make) -> None:
+    held(world, make_request())
+    asyncio.run(run_for(world, 3))
+    assert not world.forgotten
+    deny(world.driver.store, ID)
+    asyncio.run(run_for(world, 3))
+    assert ID in world.forgotten
 
 
 def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(

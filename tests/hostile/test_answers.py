@@ -9,7 +9,8 @@ import pty
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from inspect import isasyncgenfunction
 from pathlib import Path
 from typing import Any, Self
 
@@ -53,7 +54,12 @@ class Impostor:
             self.asked.append(path)
             return behaviour(request, context)
 
-        return answer
+        async def answers(request: object, context: object) -> AsyncIterator[object]:
+            self.asked.append(path)
+            async for one in behaviour(request, context):
+                yield one
+
+        return answers if isasyncgenfunction(behaviour) else answer
 
     async def _serve(self, world: World, party: Who, behaviours: dict[str, Behaviour]) -> None:
         async with impostor(world.local, party, behaviours):
@@ -210,17 +216,18 @@ def test_what_a_curator_says_reaches_a_terminal_as_plain_text(running: World) ->
         seconds={"step": float("nan"), ESCAPES: 1.0, "long": float("inf")} | {f"step {n}": 1.0 for n in range(5000)},
     )
 
-    def progress(request: Any, _context: Any) -> Any:  # noqa: ANN401 - messages
-        failed = [
-            message("ReleaseProgress", release_id=release_id, state=STATES["FAILED"], failure=ESCAPES)
-            for release_id in request.release_ids
-        ]
-        return message("GetProgressResponse", releases=failed)
+    async def progress(requests: Any, _context: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - messages
+        async for request in requests:
+            failed = [
+                message("ReleaseProgress", release_id=release_id, state=STATES["FAILED"], failure=ESCAPES)
+                for release_id in request.release_ids
+            ]
+            yield message("FollowProgressResponse", releases=failed)
 
     behaviours: dict[str, Behaviour] = {
         "CuratorService/ProposeRelease": lambda _request, _context: message("ProposeReleaseResponse", proposal=said),
         GET_PROPOSAL: lambda _request, _context: said,
-        "CuratorPeerService/GetProgress": progress,
+        "CuratorPeerService/FollowProgress": progress,
     }
     with Impostor(running, BOB, behaviours):
         asked = running.ask(("region", "health"), "--label", label)

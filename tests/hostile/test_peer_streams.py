@@ -77,13 +77,13 @@ class Bob:
         await call(self.alice, f"{PEER}/GetSession")(own, timeout=10)
         return message("GetSessionResponse", part=bytes(16))
 
-    async def progress(self, request: Message, _context: Context) -> Message:
-        own = message("GetProgressRequest", release_ids=request.release_ids)
-        said = await call(self.alice, f"{PEER}/GetProgress")(own, timeout=10)
-        for release in said.releases:
-            release.decided = release.reserved = release.charged = True
-            release.granted[:] = ["income"]
-        return said
+    async def progress(self, requests: AsyncIterator[Message], _context: Context) -> AsyncIterator[Message]:
+        async for said in call(self.alice, f"{PEER}/FollowProgress")(requests, timeout=100):
+            for release in said.releases:
+                release.decided = release.reserved = release.charged = True
+                release.granted[:] = ["income"]
+                release.ClearField("commitment")
+            yield said
 
     def endless(self, kind: str, total: int) -> Behaviour:
         """Return a stream of sound chunks that does not end."""
@@ -106,7 +106,7 @@ class Bob:
             "Reveal": self.reveal,
             "FetchTokens": self.tokens,
             "GetSession": self.session,
-            "GetProgress": self.progress,
+            "FollowProgress": self.progress,
         }
         return {f"{PEER}/{name}": behaviour for name, behaviour in (usual | replaced).items()}
 
@@ -241,6 +241,33 @@ def test_indices_without_an_end_fill_no_memory(tmp_path: Path, total: int) -> No
                 before = rss(world)
                 await asyncio.sleep(5)
                 assert rss(world) - before < MOST
+                await check_alive(world)
+
+    with alice_alone(tmp_path) as world:
+        asyncio.run(scenario(world))
+
+
+@pytest.mark.long
+def test_progress_without_an_end_takes_no_core(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        async with connection(world.local, BOB, ALICE) as channel, connection(world.local, ROSA, ALICE) as rosa:
+            bob, sent = Bob(world=world, alice=channel), 0
+            other = number_of("ReleaseState", "RELEASE_STATE_REQUESTED")
+
+            async def progress(_requests: AsyncIterator[Message], _context: Context) -> AsyncIterator[Message]:
+                nonlocal sent
+                while True:
+                    said = message("ReleaseProgress", release_id="1" * 32, state=other, failure="x" * 10_000)
+                    yield message("FollowProgressResponse", releases=[said])
+                    sent += 1
+
+            async with impostor(world.local, BOB, bob.behaviours(FollowProgress=progress)):
+                await call(rosa, "CuratorService/ProposeRelease")(asked_for(world), timeout=20)
+                await until(lambda: sent > 100)
+                await asyncio.sleep(3)  # what gRPC and the kernel read ahead is sent
+                began, before = time.monotonic(), sent
+                await asyncio.sleep(5)
+                assert sent - before < 200 * (time.monotonic() - began)
                 await check_alive(world)
 
     with alice_alone(tmp_path) as world:

@@ -341,7 +341,7 @@ ROWS = (
         fault="as many requests as a researcher may open; 3,000 requests, and as many that wait as leave one room",
         tests=(
             "hostile/test_researcher.py::test_one_researcher_opens_so_many_requests_and_the_others_are_served",
-            "curator/test_looks.py::test_hundreds_that_wait_cost_one_call_that_waits_and_none_is_woken",
+            "curator/test_looks.py::test_hundreds_that_are_followed_are_asked_about_once",
             "protocol/test_many_requests.py::test_three_thousand_requests_and_hundreds_that_wait",
         ),
         limits="a curator keeps 256 requests open in all, so 400 never wait; who colludes with seven others takes all",

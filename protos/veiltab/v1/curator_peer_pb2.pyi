@@ -142,24 +142,6 @@ class FetchIndicesResponse(_message.Message):
     chunk: _release_pb2.Chunk
     def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
-class GetProgressRequest(_message.Message):
-    __slots__ = ("release_ids", "seen", "wait_milliseconds")
-    RELEASE_IDS_FIELD_NUMBER: _ClassVar[int]
-    SEEN_FIELD_NUMBER: _ClassVar[int]
-    WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
-    release_ids: _containers.RepeatedScalarFieldContainer[str]
-    seen: _containers.RepeatedScalarFieldContainer[bytes]
-    wait_milliseconds: int
-    def __init__(self, release_ids: _Optional[_Iterable[str]] = ..., seen: _Optional[_Iterable[bytes]] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
-
-class GetProgressResponse(_message.Message):
-    __slots__ = ("releases", "versions")
-    RELEASES_FIELD_NUMBER: _ClassVar[int]
-    VERSIONS_FIELD_NUMBER: _ClassVar[int]
-    releases: _containers.RepeatedCompositeFieldContainer[ReleaseProgress]
-    versions: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ..., versions: _Optional[_Iterable[bytes]] = ...) -> None: ...
-
 class FollowProgressRequest(_message.Message):
     __slots__ = ("release_ids",)
     RELEASE_IDS_FIELD_NUMBER: _ClassVar[int]

@@ -71,11 +71,6 @@ class CuratorPeerServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.FromString,
                 _registered_method=True)
-        self.GetProgress = channel.unary_unary(
-                '/veiltab.v1.CuratorPeerService/GetProgress',
-                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressRequest.SerializeToString,
-                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressResponse.FromString,
-                _registered_method=True)
         self.FollowProgress = channel.stream_stream(
                 '/veiltab.v1.CuratorPeerService/FollowProgress',
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressRequest.SerializeToString,
@@ -137,16 +132,9 @@ class CuratorPeerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetProgress(self, request, context):
-        """Says how far this curator is with some releases. Callers: curators.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def FollowProgress(self, request_iterator, context):
         """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
-        call after some seconds, so that a certificate is checked again. Callers: curators.
+        call after some seconds; the next one says all of it anew. Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -189,11 +177,6 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
                     servicer.FetchIndices,
                     request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.SerializeToString,
-            ),
-            'GetProgress': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetProgress,
-                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressRequest.FromString,
-                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressResponse.SerializeToString,
             ),
             'FollowProgress': grpc.stream_stream_rpc_method_handler(
                     servicer.FollowProgress,
@@ -392,33 +375,6 @@ class CuratorPeerService(object):
             '/veiltab.v1.CuratorPeerService/FetchIndices',
             veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetProgress(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/veiltab.v1.CuratorPeerService/GetProgress',
-            veiltab_dot_v1_dot_curator__peer__pb2.GetProgressRequest.SerializeToString,
-            veiltab_dot_v1_dot_curator__peer__pb2.GetProgressResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,11 +49,9 @@ class CuratorPeerServiceStub:
     """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
-    GetProgress: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetProgressRequest, _curator_peer_pb2.GetProgressResponse]
-    """Says how far this curator is with some releases. Callers: curators."""
     FollowProgress: _grpc.StreamStreamMultiCallable[_curator_peer_pb2.FollowProgressRequest, _curator_peer_pb2.FollowProgressResponse]
     """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
-    call after some seconds, so that a certificate is checked again. Callers: curators.
+    call after some seconds; the next one says all of it anew. Callers: curators.
     """
 
 @_typing.type_check_only
@@ -77,11 +75,9 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
-    GetProgress: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetProgressRequest, _curator_peer_pb2.GetProgressResponse]  # type: ignore[assignment]
-    """Says how far this curator is with some releases. Callers: curators."""
     FollowProgress: _aio.StreamStreamMultiCallable[_curator_peer_pb2.FollowProgressRequest, _curator_peer_pb2.FollowProgressResponse]  # type: ignore[assignment]
     """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
-    call after some seconds, so that a certificate is checked again. Callers: curators.
+    call after some seconds; the next one says all of it anew. Callers: curators.
     """
 
 class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -146,21 +142,13 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Streams the row indices of a release that shares them explicitly. Callers: curators."""
 
     @_abc_1.abstractmethod
-    def GetProgress(
-        self,
-        request: _curator_peer_pb2.GetProgressRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_curator_peer_pb2.GetProgressResponse, _abc.Awaitable[_curator_peer_pb2.GetProgressResponse]]:
-        """Says how far this curator is with some releases. Callers: curators."""
-
-    @_abc_1.abstractmethod
     def FollowProgress(
         self,
         request_iterator: _MaybeAsyncIterator[_curator_peer_pb2.FollowProgressRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FollowProgressResponse], _abc.AsyncIterator[_curator_peer_pb2.FollowProgressResponse]]:
         """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
-        call after some seconds, so that a certificate is checked again. Callers: curators.
+        call after some seconds; the next one says all of it anew. Callers: curators.
         """
 
 def add_CuratorPeerServiceServicer_to_server(servicer: CuratorPeerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

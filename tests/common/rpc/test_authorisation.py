@@ -3,7 +3,9 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -27,6 +29,7 @@ from veiltab.common.errors import (
 from veiltab.common.rpc.authorisation import Context, Handler, caller, declared_roles
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.revocation import FILE
 from veiltab.common.rpc.server import Limits, Registration, build_server
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.deploy.authority import Authority, names_of, new_authority
@@ -368,6 +371,57 @@ def test_an_open_connection_does_not_outlive_its_certificate(minutes: int, told:
             now += timedelta(minutes=minutes)
             with pytest.raises(DeniedError, match=told):
                 await ask(channel)
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_does_not_outlive_the_certificate_of_its_caller(
+    authority: Authority, identity_of: Identities, tmp_path: Path
+) -> None:
+    """It may expire or be revoked: either ends the stream before its next message."""
+    identity, fetch = identity_of(RITA), "/veiltab.v1.CuratorService/FetchKey"
+    now = identity.stated.not_before + timedelta(seconds=1)
+    crl = tmp_path / FILE
+    own = replace(identity_of(BOB), folder=tmp_path)
+    more = asyncio.Queue[int]()
+
+    async def asked_for(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchKeyResponse]:
+        while True:
+            yield curator_pb2.FetchKeyResponse(total=await more.get())
+
+    handler = grpc.unary_stream_rpc_method_handler(
+        asked_for, curator_pb2.FetchKeyRequest.FromString, curator_pb2.FetchKeyResponse.SerializeToString
+    )
+
+    async def scenario() -> None:
+        nonlocal now
+
+        async def told(end: Callable[[], object]) -> str:
+            call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchKeyResponse.FromString)(b"", timeout=5.0)
+            for total in (1, 2):
+                more.put_nowait(total)
+                assert (await call.read()).total == total
+            end()
+            more.put_nowait(3)
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await call.read()
+            return str(error_from_rpc(refusal.value, "bob"))
+
+        def expire() -> None:
+            nonlocal now
+            now += timedelta(days=1000)
+
+        def revoke() -> None:
+            crl.write_bytes(authority.revocation_list([], [identity.stated.serial], now).public_bytes(Encoding.PEM))
+
+        async with (
+            build_server(own, [RITA], [registered(fetch, handler)], "localhost:0", clock=lambda: now) as server,
+            connect(identity, BOB, f"localhost:{server.port}") as channel,
+        ):
+            before = now
+            assert "expired" in await told(expire)
+            now = before
+            assert "revoked" in await told(revoke)
 
     asyncio.run(scenario())
 

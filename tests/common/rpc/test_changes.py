@@ -128,15 +128,17 @@ def test_a_call_hears_of_what_it_follows_at_once_and_of_each_change() -> None:
     run(scenario)
 
 
-def test_what_a_call_follows_is_said_again_in_turns_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_hears_of_nothing_if_nothing_has_changed_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_WAIT", 0.001)
 
     async def scenario(changes: Changes) -> None:
         with changes.followed(ALICE) as followed:
             assert await followed.news(2) == ()
             followed.add(["one", "two", "three"])
-            for names in [("one", "two"), ("three",)] * 2:
+            for names in [("one", "two"), ("three",), (), ()]:
                 assert await followed.news(2) == names
+            changes.notify("two")
+            assert await followed.news(2) == ("two",)
 
     run(scenario)
 
