@@ -80,6 +80,8 @@ class Looks:
         Who says nothing of it, and perhaps something of others, is a curator that cannot be asked: a deadline holds.
         """
         look = self._look(release_id)
+        if (known := self._known(look)) is not None:
+            return known
         with suppress(TimeoutError):
             async with asyncio.timeout(_SILENT_SECONDS):
                 while (others := self._known(look)) is None:

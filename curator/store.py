@@ -798,20 +798,24 @@ class CuratorStore:
     def spend_shared_keys(self, release_id: str, coin_key: bytes, canary_key: bytes) -> None:
         """Record the keys of a release's coins and canaries as spent, before their first use; keep the canaries'.
 
+        Where this is undone the release's coin gives the same keys again, and `spend_key` makes it durable before they
+        make a symbol.
+
         Raises:
             ConflictError: another release has spent one of them.
         """
-        with transaction(self.connection) as db:
-            for key in (coin_key, canary_key):
-                spent = [hashlib.sha256(key).digest(), release_id]
-                db.execute("INSERT INTO spent_shared_key VALUES (?, ?) ON CONFLICT DO NOTHING", spent)
-                by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
-                if db.execute(by_this, spent).fetchone() is None:
-                    raise ConflictError(
-                        "coins of the noise and canaries serve one release; these are spent",
-                        where=f"release {release_id}",
-                    )
-            db.execute("INSERT INTO canary_key VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, canary_key])
+        for key in (coin_key, canary_key):
+            spent = [hashlib.sha256(key).digest(), release_id]
+            self.connection.execute_unsynced("INSERT INTO spent_shared_key VALUES (?, ?) ON CONFLICT DO NOTHING", spent)
+            by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
+            if self.connection.execute(by_this, spent).fetchone() is None:
+                raise ConflictError(
+                    "coins of the noise and canaries serve one release; these are spent",
+                    where=f"release {release_id}",
+                )
+        self.connection.execute_unsynced(
+            "INSERT INTO canary_key VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, canary_key]
+        )
 
     def canary_key(self, release_id: str) -> bytes:
         """Return the key of a release's canaries.

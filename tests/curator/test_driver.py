@@ -390,6 +390,8 @@ def test_what_a_failing_power_may_undo_is_what_is_reached_again(
         "UPDATE release SET sample_check",
         "INSERT INTO plan",
         "INSERT INTO charge",
+        "INSERT INTO spent_shared_key",
+        "INSERT INTO canary_key",
     }
 
 
