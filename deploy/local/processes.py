@@ -216,7 +216,9 @@ class LocalStudy:
 
     def wait_for_end(self, role: Role, name: str, timeout: float = 60.0) -> int:
         """Wait for a party to end by itself; return its exit code."""
-        return self._running.pop((role, name)).wait(timeout)
+        code = self._running[role, name].wait(timeout)
+        del self._running[role, name]
+        return code
 
     def stop(self) -> None:
         """Stop every party that runs."""

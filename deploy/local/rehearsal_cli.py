@@ -3,7 +3,7 @@
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -63,8 +63,12 @@ def rehearse(
         pids = local.start_all()
         parties = [{"role": role.value, "name": name, "pid": pid} for (role, name), pid in pids.items()]
         if not once and asked is None:
-            emit(as_json, _as_dict(rehearsal) | {"parties": parties}, _invitation(rehearsal))
-            _wait_for_interrupt(rehearsal)
+            try:
+                # Whoever reads the invitation may interrupt at once.
+                emit(as_json, _as_dict(rehearsal) | {"parties": parties}, _invitation(rehearsal))
+                _say_who_ends(rehearsal)
+            except KeyboardInterrupt:
+                note(f"The rehearsal has ended. Its files stay in {rehearsal.local.folder}/")
             return
         release = made_round = None
         if asked is not None or rehearsal.study.curators:
@@ -85,19 +89,16 @@ def _words(asked: str | None) -> tuple[str, ...]:
         raise InvalidInputError(f"these are no options ({error})", where="--request") from None
 
 
-def _wait_for_interrupt(rehearsal: "Rehearsal") -> None:
+def _say_who_ends(rehearsal: "Rehearsal") -> NoReturn:
     """Say which parties end by themselves, until Ctrl-C."""
     known: dict[object, str] = {}
-    try:
-        while True:
-            ended = rehearsal.local.ended()
-            for (role, name), words in ended.items():
-                if (role, name) not in known:
-                    note(f"{role.value} {name} has ended: {words}")
-            known = dict(ended)
-            time.sleep(0.5)
-    except KeyboardInterrupt:
-        note(f"The rehearsal has ended. Its files stay in {rehearsal.local.folder}/")
+    while True:
+        ended = rehearsal.local.ended()
+        for (role, name), words in ended.items():
+            if (role, name) not in known:
+                note(f"{role.value} {name} has ended: {words}")
+        known = dict(ended)
+        time.sleep(0.5)
 
 
 def _as_dict(rehearsal: "Rehearsal") -> dict[str, object]:
