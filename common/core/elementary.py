@@ -43,6 +43,9 @@ _LOG_STEPS = 64
 _LOGS = np.array([0.0, *(float(_DIGITS.ln(Decimal(i) / _LOG_STEPS)) for i in range(1, 2 * _LOG_STEPS))])
 """ln(i/64)."""
 
+_NEAR = 0.5
+"""Numbers below have an e^x - 1 by a series of their own."""
+
 SERIES_TO = 0.09
 """Largest square that `odd_series` takes."""
 
@@ -82,6 +85,29 @@ def exp_each(x: Floats) -> Floats:
     result += scale
     result *= _POWERS.take(power, mode="clip")
     return result
+
+
+def expm1_each(x: Floats) -> Floats:
+    """Return e^x - 1 element by element, within two units of the last place.
+
+    Args:
+        x: of any shape, between 0 and 10^11.
+    """
+    near = x < _NEAR
+    all_near = bool(near.all())
+    small = x if all_near else np.where(near, x, 0.0)
+    # The sum of x^k/k!, by Horner's rule and by as many terms as x needs.
+    largest = float(small.max(initial=0.0))
+    terms, left = 1, largest
+    while left > _HALF_ULP:
+        terms += 1
+        left *= largest / terms
+    series = small / terms
+    for k in range(terms - 1, 0, -1):
+        series += 1
+        series *= small
+        series /= k
+    return series if all_near else np.where(near, series, exp_each(x) - 1)
 
 
 def log_each(x: Floats) -> Floats:

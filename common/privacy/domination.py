@@ -11,12 +11,12 @@ A profile here bounds delta_A from above, for both directions of every neighbour
 """
 
 from collections.abc import Callable
-from math import inf, log, sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.elementary import Floats, exp_each, expm1_each, log
 from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile
 
 Profile = Callable[[Floats], Floats]
@@ -53,7 +53,7 @@ def least_mu(profile: Profile, *, slack: Slack, pure_epsilon: float) -> float:
     epsilons = np.linspace(0, _top(profile, slack(low), low, pure_epsilon), _INTERVALS + 1)
     deltas = _convex(epsilons, profile(epsilons))
     for left in range(_ROUNDS, -1, -1):
-        low = _least(lambda mu: _holds_at(epsilons, deltas, mu, slack(mu)), low)  # noqa: B023 - called here
+        low = _least(lambda mu: _holds_at(GaussianProfile.of(mu, epsilons), deltas, slack(mu)), low)  # noqa: B023 - called here
         mu = _least(lambda mu: holds(epsilons, deltas, mu, slack(mu)), low)  # noqa: B023 - called here
         if mu <= low * (1 + _GAP) or low == inf or not left:
             break
@@ -66,7 +66,8 @@ def dominates(mu: float, slack: float, profile: Profile, *, pure_epsilon: float)
     epsilons = np.linspace(0, _top(profile, slack, mu, pure_epsilon), 4 * _INTERVALS + 1)
     deltas = _convex(epsilons, profile(epsilons))
     for _ in range(_ROUNDS):
-        if holds(epsilons, deltas, mu, slack) or not _holds_at(epsilons, deltas, mu, slack):
+        curve = GaussianProfile.of(mu, epsilons)
+        if not _holds_at(curve, deltas, slack) or _holds_between(curve, deltas, slack).all():
             break
         epsilons, deltas = _refined(profile, epsilons, deltas, mu, slack)
     return holds(epsilons, deltas, mu, slack)
@@ -74,16 +75,16 @@ def dominates(mu: float, slack: float, profile: Profile, *, pure_epsilon: float)
 
 def _refined(profile: Profile, epsilons: Floats, deltas: Floats, mu: float, slack: float) -> tuple[Floats, Floats]:
     """Quarter the intervals in which (*) could not be shown."""
-    loose = np.flatnonzero(~_holds_between(epsilons, deltas, mu, slack))
+    loose = np.flatnonzero(~_holds_between(GaussianProfile.of(mu, epsilons), deltas, slack))
     added = (epsilons[loose, None] + np.outer(np.diff(epsilons)[loose], [0.25, 0.5, 0.75])).ravel()
     joined, bounds = np.concatenate([epsilons, added]), np.concatenate([deltas, profile(added)])
-    order = np.argsort(joined)
+    order = np.argsort(joined, kind="stable")
     return joined[order], _convex(joined[order], bounds[order])
 
 
 def _convex(epsilons: Floats, deltas: Floats) -> Floats:
     """Lower bounds that stand above the convex minorant of all, as the true profile is convex in e^epsilon."""
-    lowered: Floats = convex_minorant(np.exp(epsilons), deltas) + _ROUNDING * deltas[0]
+    lowered: Floats = convex_minorant(exp_each(epsilons), deltas) + _ROUNDING * deltas[0]
     return np.minimum(deltas, lowered)
 
 
@@ -96,21 +97,21 @@ def holds(epsilons: Floats, deltas: Floats, mu: float, slack: float) -> bool:
         mu: in (0, 64].
         slack: delta0.
     """
-    return bool(_holds_at(epsilons, deltas, mu, slack) and _holds_between(epsilons, deltas, mu, slack).all())
+    curve = GaussianProfile.of(mu, epsilons)
+    return bool(_holds_at(curve, deltas, slack) and _holds_between(curve, deltas, slack).all())
 
 
-def _holds_at(epsilons: Floats, deltas: Floats, mu: float, slack: float) -> bool:
-    allowed = (1 - slack) * GaussianProfile.of(mu, epsilons).below + slack
+def _holds_at(curve: GaussianProfile, deltas: Floats, slack: float) -> bool:
+    allowed = (1 - slack) * curve.below + slack
     return bool((deltas <= allowed * (1 - _ROUNDING)).all())
 
 
-def _holds_between(epsilons: Floats, deltas: Floats, mu: float, slack: float) -> NDArray[np.bool_]:
+def _holds_between(curve: GaussianProfile, deltas: Floats, slack: float) -> NDArray[np.bool_]:
     """Return for each interval whether (*) can be shown in it."""
-    curve = GaussianProfile.of(mu, epsilons)
     one, two = curve.below[:-1], curve.below[1:]
     # Between the points a tangent is lowest with the steeper slope from the left, and with the gentler from the right.
     steep, gentle = (curve.slope + curve.slope_error)[:-1], np.maximum(curve.slope - curve.slope_error, 0.0)[1:]
-    length = np.exp(epsilons[:-1]) * np.expm1(np.diff(epsilons))
+    length = curve.grown[:-1] * expm1_each(np.diff(curve.epsilons))
     with np.errstate(invalid="ignore", divide="ignore"):
         wanted = (deltas[:-1] - deltas[1:]) / length / (1 - slack)
         share = np.nan_to_num(np.clip((wanted - gentle) / (steep - gentle), 0.0, 1.0))
@@ -161,5 +162,9 @@ def convex_minorant(x: Floats, y: Floats) -> Floats:
                 break
             kept.pop()
         kept.append(index)
-    result: Floats = np.minimum(np.interp(x, x[kept], y[kept]), y)
+    places = np.array(kept)
+    left = np.searchsorted(places, np.arange(len(x)), side="right") - 1
+    before, after = places[left], places[np.minimum(left + 1, len(places) - 1)]
+    slope = (y[after] - y[before]) / np.where(after > before, x[after] - x[before], 1.0)
+    result: Floats = np.minimum(y[before] + slope * (x - x[before]), y)
     return result

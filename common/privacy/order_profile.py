@@ -16,13 +16,13 @@ x. The numbers subtracted are rounded down, and the sum is enlarged by more than
 Relation: substitution of one row, both directions; against the researcher.
 """
 
-from math import ceil, exp, log
+from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import binomial_pmf, window
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.elementary import Floats, exp, expm1_each, log
 from veiltab.common.core.rounding import ln_above
 from veiltab.common.privacy.shuffle import OrderCertificate
 
@@ -105,8 +105,8 @@ class OrderProfile:
     def _rest(self, epsilon: float) -> tuple[Floats, Floats]:
         """Return the lattice of Y with its weights, fine enough at all epsilons to this one."""
         reach = len(self._rest_pmf)
-        e1 = max(float(np.expm1(epsilon)), 1e-12)
-        wide = self._a * max(1 / e1 - 1 / self._scale, 0.0) * (12 * _REST_VARIANCE * self._m / self._q) ** 0.5
+        e1 = max(float(expm1_each(np.array([epsilon]))[0]), 1e-12)
+        wide = self._a * max(1 / e1 - 1 / self._scale, 0.0) * sqrt(12 * _REST_VARIANCE * self._m / self._q)
         step = max(1, min(int(wide), reach), reach // _REST_POINTS)
         cell, inside = np.divmod(np.arange(reach, dtype=np.int64), step)
         weights: Floats = np.bincount(cell, self._rest_pmf * (1 - inside / step), reach // step + 2).astype(np.float64)
@@ -127,14 +127,15 @@ class OrderProfile:
         return result
 
     def _some(self, epsilons: Floats, rest: Floats, weights: Floats) -> Floats:
-        e1 = np.expm1(epsilons) * _DOWN
+        e1 = expm1_each(epsilons) * _DOWN
         b0 = np.maximum(1 - e1 / self._scale, 0.0) + 1e-15
         b1 = (1 + e1 + e1 / self._scale) * _DOWN
         others = (rest + self._rest_probability * self._least + self._n - self._m) * _DOWN
         of_first = np.outer(b1 / b0, self._h1) + self._past * self._second * _DOWN
         x = of_first[:, :, None] + np.outer(e1 / self._a / b0, others)[:, None, :]
         psi = self._shortfall(x * _DOWN, self._law[None, :, None])
-        mean = np.einsum("ehr,h,r->e", psi, self._weights, weights)
+        psi *= weights
+        mean = (psi.sum(axis=2) * self._weights).sum(axis=1)
         total: Floats = self._a / self._n * b0 * mean * (1 + _ROUNDING) + 16 * exp(-self._mass)
         return np.minimum(total, 1.0)
 

@@ -24,12 +24,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import exp, inf, log, sqrt
+from math import inf, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.elementary import Floats, exp, log
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
@@ -124,7 +124,7 @@ def price_within(release: ReleaseDescription, budget: Price) -> Price:
         budget: mu_B and delta0_B, both above 0 (see `price_budget`).
     """
     most, mu_b = float(budget.slack), float(budget.mu)
-    mu = _least_mu(release, lambda mu: most * min(mu / mu_b, 1.0) ** 2, negligible=most * 1e-4)
+    mu = _least_mu(release, lambda mu: most * min(mu / mu_b * mu / mu_b, 1.0), negligible=most * 1e-4)
     part = _UP.divide(_UP.multiply(mu, mu), _DOWN.multiply(budget.mu, budget.mu))
     return Price(mu=mu, slack=_UP.multiply(budget.slack, min(part, Decimal(1))))
 
@@ -141,8 +141,11 @@ def price_of_pure_epsilon(epsilon: Decimal) -> Price:
         # Phi(-x) <= e^{-x^2/2} / 2 is at most 1/(1+e) at x = sqrt(2 epsilon).
         return Price(mu=_up(2 * _UP.sqrt(2 * epsilon)), slack=Decimal(0))
     tail = float(1 / (1 + exp_below(epsilon)))
-    mu = _up(Decimal(max(0.0, -2 * NormalDist().inv_cdf(tail)))) if epsilon > 0 else Decimal(0)
-    while mu > 0 and not _is_below(mu, tail):
+    if epsilon == 0:
+        return Price(mu=Decimal(0), slack=Decimal(0))
+    # One step below what is found, as what is found may differ in its last digit between machines.
+    mu = max(_up(Decimal(-2 * NormalDist().inv_cdf(tail))) - _DIGITS, _DIGITS)
+    while not _is_below(mu, tail):
         mu += _DIGITS
     return Price(mu=mu, slack=Decimal(0))
 
@@ -198,7 +201,7 @@ def share(of: Price, budget: Price) -> Decimal:
 def is_price(of: Price, release: ReleaseDescription) -> bool:
     """Show, on a grid finer than that of `price`, that a release has a price; False where this cannot be shown.
 
-    This checks another party's price: floats of two machines may differ in the last digit.
+    This checks another party's price, which another version may have found.
     """
     if of.mu >= price_of_pure_epsilon(release.pure_epsilon).mu:
         return True
@@ -264,7 +267,7 @@ def mechanism_at(scheme: Scheme, cells: int, limit: Price) -> GammaDiagonal:
             return GammaDiagonal.from_gamma(cells, 1 + max(floor, _rounded(guess)))
         # The price is nearly that of the central limit, by a factor that hardly changes.
         aim *= exp(-gap - _CLOSE / 2 if gap > 0 else _CLOSE / 2 - gap)
-    best = largest_allowed(log(floor), guess, _LARGEST_LOG, excess)
+    best = largest_allowed(log(float(floor)), guess, _LARGEST_LOG, excess)
     return GammaDiagonal.from_gamma(cells, 1 + max(floor, _rounded(best)))
 
 
@@ -280,8 +283,8 @@ def central_limit_gamma(scheme: Scheme, cells: int, mu: float) -> float:
 
     Source: docs/accounting.md.
     """
-    half = mu**2 * scheme.population**2 / (4 * scheme.sample)
-    return 1 + half + sqrt(half**2 + 2 * half * cells)
+    half = mu * mu * scheme.population * scheme.population / (4 * scheme.sample)
+    return 1 + half + sqrt(half * half + 2 * half * cells)
 
 
 def _rounded(log_a: float) -> Fraction:

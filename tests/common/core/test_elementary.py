@@ -4,7 +4,7 @@ from math import inf
 import mpmath
 import numpy as np
 
-from veiltab.common.core.elementary import Floats, exp, exp_each, log, log1p, log_each
+from veiltab.common.core.elementary import Floats, exp, exp_each, expm1_each, log, log1p, log_each
 
 ULP = 2.0**-52
 SOME = np.random.default_rng(1)
@@ -24,6 +24,15 @@ def test_exponentials_have_the_digits_of_a_float() -> None:
         exact = [mpmath.exp(mpmath.mpf(x)) for x in EXPONENTS.tolist()]
         assert max(errors(exp_each(EXPONENTS), exact)) < 1.2 * ULP
     assert exp(-3.25) == exp_each(np.array([-3.25]))[0]
+
+
+def test_exponentials_less_1_have_the_digits_of_a_float() -> None:
+    x = np.concatenate([np.exp(SOME.uniform(-30, 5, 500)), [0.0, 1e-300, 0.5, 0.4999999999999999]])
+    with mpmath.workdps(350):
+        exact = [mpmath.expm1(mpmath.mpf(one)) for one in x.tolist()]
+        assert max(errors(expm1_each(x), exact)) < 2 * ULP
+        few = x[x < 0.1]
+        assert max(errors(expm1_each(few), [true for one, true in zip(x, exact, strict=True) if one < 0.1])) < 2 * ULP
 
 
 def test_logarithms_have_the_digits_of_a_float() -> None:

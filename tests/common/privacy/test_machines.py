@@ -8,13 +8,18 @@ import os
 import subprocess
 import sys
 from decimal import Decimal
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from veiltab.common.privacy.card import card_of
+from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.price import price
+from veiltab.common.privacy.workload import workload_mechanisms, workload_prices
+from veiltab.common.schemes import scheme_of
 
 
 class Asked(NamedTuple):
@@ -47,6 +52,8 @@ MANY = tuple(
     for epsilon in ("1", "5")
     for scheme in ("wr", "must.ow", "must.ww", "must.wo")
 )
+SLACK = Decimal("1e-9")
+SIZES = (300, 20_000, 10**6)
 
 
 def digits(asked: Asked) -> str:
@@ -68,20 +75,44 @@ def digest(releases: tuple[Asked, ...]) -> str:
     return hashlib.sha256("".join(map(digits, releases)).encode()).hexdigest()
 
 
+def prices(populations: tuple[int, ...]) -> str:
+    """Every digit of what tables may cost, of their mechanisms, and of what these do cost."""
+    found = []
+    for n in populations:
+        scheme = scheme_of("wor", population=n, sample=n)
+        planned = workload_prices((4, 60), 2, Decimal(2), Decimal("1e-6"))
+        mechanisms = [one for some in workload_mechanisms(scheme, (4, 60), planned) for one in some]
+        costs = [
+            price(ReleaseDescription(scheme=scheme, cells=one.cells, gamma=one.gamma), SLACK) for one in mechanisms
+        ]
+        found.append((planned, mechanisms, costs))
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
 def test_plans_and_cards_have_these_digits() -> None:
     assert digest(FEW) == "5ca5df8c7f69ea309dc5ae7755bff979d4faac9dfc89167b664d88d8ecd4c0d6"
 
 
+def test_a_price_has_these_digits() -> None:
+    scheme = scheme_of("wor", population=300, sample=300)
+    assert price(ReleaseDescription(scheme=scheme, cells=12, gamma=Fraction(9)), SLACK).mu == Decimal("0.14625652")
+
+
 @pytest.mark.long
-def test_plans_and_cards_are_those_of_a_machine_with_fewer_instructions() -> None:
+def test_prices_have_these_digits() -> None:
+    assert prices((300,)) == "95ae80c1c5d82cc168ff605392793efad8cb498e580370e7a788c42b147cb37f"
+
+
+@pytest.mark.long
+def test_plans_cards_and_prices_are_those_of_a_machine_with_fewer_instructions() -> None:
     instructions = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     older = {
         "NPY_DISABLE_CPU_FEATURES": " ".join(instructions),
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX2,-FMA",
         "OPENBLAS_CORETYPE": "Prescott",
     }
-    command = "from tests.common.privacy.test_machines import *; print(digest(FEW + MANY))"
+    command = "from tests.common.privacy.test_machines import *; print(digest(FEW + MANY), prices(SIZES))"
     there = subprocess.run(
         [sys.executable, "-c", command], env=os.environ | older, capture_output=True, text=True, check=True
     )
-    assert there.stdout.strip() == digest(FEW + MANY)
+    assert there.stdout.split() == [digest(FEW + MANY), prices(SIZES)]
