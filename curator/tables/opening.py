@@ -6,6 +6,7 @@ from pathlib import Path
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.arrow_file import ArrowFile
 from veiltab.curator.tables.duckdb_file import DuckdbQuery
+from veiltab.curator.tables.json_file import JsonFile
 from veiltab.curator.tables.parquet import ParquetFile
 from veiltab.curator.tables.parquet_files import ParquetFiles, files_in
 from veiltab.curator.tables.postgresql import PostgresqlQuery
@@ -16,12 +17,13 @@ from veiltab.curator.tables.sqlite import SqliteQuery
 from veiltab.curator.tables.text_file import TextFile
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
+_JSON = (".json", ".ndjson", ".jsonl")
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".duckdb")
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather")
 _KINDS = (
-    "Give a .csv, .tsv or .txt file, compressed (.gz) or not, a .parquet file or a folder of them, .arrow, .feather,"
-    " .xlsx, .xls, .ods, .sqlite, .duckdb, or postgresql://HOST/DATABASE with --query."
+    "Give a .csv, .tsv, .txt, .json or .ndjson file, compressed (.gz) or not, a .parquet file or a folder of them,"
+    " .arrow, .feather, .xlsx, .xls, .ods, .sqlite, .duckdb, or postgresql://HOST/DATABASE with --query."
 )
 _DUCKDB_MARK = slice(8, 12)
 
@@ -45,11 +47,11 @@ def open_table(table: TableAddress | Path) -> Source:
     if path.is_dir() or (has_magic(str(path)) and not path.exists()):
         return _parquet_files(path)
     plain_name = name.removesuffix(".gz")
-    if not (plain_name.endswith(_TEXTS) or name.endswith((*_PARQUET, *_ARROW, *SPREADSHEETS, *_DATABASES))):
+    if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PARQUET, *_ARROW, *SPREADSHEETS, *_DATABASES))):
         raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
     start = _beginning(path)
-    if plain_name.endswith(_TEXTS):
-        return TextFile(path, address.encoding)
+    if plain_name.endswith((*_TEXTS, *_JSON)):
+        return TextFile(path, address.encoding) if plain_name.endswith(_TEXTS) else JsonFile(path)
     if name.endswith((*_PARQUET, *_ARROW)):
         return (ParquetFile if name.endswith(_PARQUET) else ArrowFile)(path)
     if name.endswith(SPREADSHEETS):

@@ -15,8 +15,8 @@ _TABLE = functools.partial(
     "--table",
     "table_location",
     metavar="PLACE",
-    help="A file (.csv, .tsv, .txt, .gz, .parquet, .feather, .xlsx, .xls, .ods, .sqlite, .duckdb), a folder or"
-    " pattern of Parquet files, FILE#SHEET, FILE#TABLE, or postgresql://HOST/DATABASE.",
+    help="A file (.csv, .tsv, .txt, .json, .ndjson, .gz, .parquet, .feather, .xlsx, .xls, .ods, .sqlite, .duckdb), a"
+    " folder or pattern of Parquet files, FILE#SHEET, FILE#TABLE, or postgresql://HOST/DATABASE.",
 )
 _READING = (
     click.option("--query", default="", metavar="SQL", help="What to read of a database: one statement that reads."),

@@ -1,6 +1,7 @@
 """Writes one table in each form that tables are read from."""
 
 import gzip
+import json
 import sqlite3
 import zipfile
 from collections.abc import Callable, Sequence
@@ -30,6 +31,15 @@ def write_text(path: Path, rows: Rows, *, separator: str = ",", encoding: str = 
         return f'"{value}"' if separator in str(value) else str(value)
 
     data = "".join(separator.join(map(text, row)) + "\n" for row in rows).encode(encoding)
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def write_json(path: Path, rows: Rows, *, as_list: bool = False) -> Path:
+    """Write a JSON file: an object a line, or a list of them."""
+    header, *others = rows
+    objects = [json.dumps(dict(zip(map(str, header), row, strict=True))) for row in others]
+    data = ("[\n" + ",\n".join(objects) + "\n]\n" if as_list else "\n".join(objects) + "\n").encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
 
