@@ -49,16 +49,20 @@ class Parties:
         tables: curator -> table.
         budget: epsilon of all releases together, nats.
         rows: of a table; a stage may take the longer the more there are.
+        delta: of the study's budget, and of each release of `release`; none for pure epsilons.
     """
 
-    def __init__(self, folder: Path, tables: dict[str, Path], *, budget: int = 4, rows: int = 0) -> None:
+    def __init__(
+        self, folder: Path, tables: dict[str, Path], *, budget: int = 4, rows: int = 0, delta: str | None = None
+    ) -> None:
         self._patience = _PATIENCE + _PATIENCE_A_ROW * rows
+        self._delta = delta
         folder.mkdir()
         ports = free_ports(len(OWNERS) + 2)
         names = (*OWNERS, _SERVER, _RESEARCHER)
         self.endpoints = dict(zip(names, (f"localhost:{port}" for port in ports), strict=True))
         """Party -> its endpoint in the study file."""
-        text = study_text(self.endpoints, budget)
+        text = study_text(self.endpoints, budget, delta)
         (folder / "study.toml").write_text(text, "utf-8")
         init_pki(study_from_bytes(text.encode(), "study.toml"), folder / "pki")
         policy = folder / "policy.toml"
@@ -100,7 +104,9 @@ class Parties:
         """Run a release of all attributes, from the request to the estimate."""
         with self._client() as client, self._measure() as spent:
             before = time.process_time()
-            release = client.request(tuple(CATEGORIES), epsilon="1", purpose="benchmark", sample=sample)
+            release = client.request(
+                tuple(CATEGORIES), epsilon="1", purpose="benchmark", sample=sample, delta=self._delta
+            )
             spec = release.wait(self._patience).spec
             release.estimate()
             client_seconds = time.process_time() - before
@@ -189,9 +195,10 @@ class Parties:
             connection.close()
 
 
-def study_text(endpoints: dict[str, str], budget: int) -> str:
+def study_text(endpoints: dict[str, str], budget: int, delta: str | None = None) -> str:
     """Return the study file of these parties."""
-    text = f'[study]\nid = "bench"\ntitle = "Benchmark"\n\n[budget]\nepsilon = {budget}\n\n[server]\n'
+    text = f'[study]\nid = "bench"\ntitle = "Benchmark"\n\n[budget]\nepsilon = {budget}\n'
+    text += "\n[server]\n" if delta is None else f"delta = {delta}\n\n[server]\n"
     text += _entry(_SERVER, endpoints) + "\n[[researcher]]\n" + _entry(_RESEARCHER, endpoints)
     for owner, attributes in OWNERS.items():
         text += "\n[[curator]]\n" + _entry(owner, endpoints) + f'id_columns = ["{ID}"]\n'

@@ -1,5 +1,7 @@
 """Whole releases at 10^6 to 10^9 people against DuckDB's plain join: python -m benchmarks.scale --rows 1e6,1e7,1e8.
 
+With --delta: both releases keep epsilon with a delta, so that the one of everybody has about as many canaries as rows.
+
 With --dask: a curator's passes on a cluster against the same in one process (see benchmarks.scale_cluster).
 
 The parties and tables are those of benchmarks.release, in Parquet: two curators with two attributes each, every party a
@@ -69,6 +71,8 @@ class Scaled:
     Args:
         rows: common respondents n.
         sample: rows m* of the first release.
+        delta: of both releases; None for a pure epsilon.
+        canaries: of the release of everybody.
         tables: bytes of both tables.
         stages: stage -> time of each party.
         peaks: party -> most memory and disk.
@@ -78,6 +82,8 @@ class Scaled:
 
     rows: int
     sample: int
+    delta: str | None
+    canaries: int
     tables: int
     stages: dict[str, Usage]
     peaks: dict[str, Peaks]
@@ -104,18 +110,19 @@ class Scaled:
         return asdict(self) | {"cpu": self.cpu, "wall": self.wall, "ratios": self.ratios}
 
 
-def measure(folder: Path, rows: int, costs: TableCosts) -> Scaled:
+def measure(folder: Path, rows: int, costs: TableCosts, delta: str | None = None) -> Scaled:
     """Run both sides in a new folder, which is empty afterwards.
 
     Args:
         folder: an empty one.
         rows: common respondents n.
         costs: of this machine.
+        delta: to keep with epsilon; None for a pure one.
     """
     note(f"{rows:,} rows: writing the tables")
     tables = write_tables(folder, rows, "parquet")
     stages: dict[str, Usage] = {}
-    with Parties(folder / "parties", tables, rows=rows) as parties, Watch(parties) as watch:
+    with Parties(folder / "parties", tables, rows=rows, delta=delta) as parties, Watch(parties) as watch:
         note("  start and load")
         stages["load"] = parties.load()
         note(f"  align; loading took {_seconds(stages['load'])}")
@@ -141,11 +148,13 @@ def measure(folder: Path, rows: int, costs: TableCosts) -> Scaled:
     return Scaled(
         rows=rows,
         sample=spec.sample,
+        delta=delta,
+        canaries=everybody.canaries,
         tables=sizes,
         stages=stages,
         peaks=watch.peaks,
         unprotected=unprotected,
-        foreseen=_foreseen(rows, costs),
+        foreseen=_foreseen(rows, 0 if delta is None else everybody.canaries, costs),
     )
 
 
@@ -158,10 +167,11 @@ def _certified(parties: Parties, spec: ReleaseSpec) -> Usage:
         return Usage()
 
 
-def _foreseen(rows: int, costs: TableCosts) -> dict[str, dict[str, float]]:
+def _foreseen(rows: int, canaries: int, costs: TableCosts) -> dict[str, dict[str, float]]:
     """Return what the model says of each party."""
     here = Machine(cores=cores(), memory=16e9, disk=1e12, link=1e10, disk_speed=5e8, latency=1e-4)
-    study = Tables(curators=2, rows=rows + rows // OWN_SHARE, attributes=2, sample=rows, pairs=False)
+    everybody = rows + rows // OWN_SHARE
+    study = Tables(curators=2, rows=everybody, attributes=2, sample=rows, pairs=False, canaries=canaries)
     totals = {total.party: total for total in scale_of_tables(study, costs, here).parties}
     return {name: {"cpu": totals[party].cpu, "disk": totals[party].room.disk} for name, party in _ROLES.items()}
 
@@ -186,7 +196,9 @@ def _joined(folder: Path, tables: Sequence[Path], rows: int, options: Sequence[s
 def show(scaled: Scaled) -> None:
     """Print the figures of one size."""
     out = console()
-    out.print(f"\n[bold]n = {scaled.rows:,}, m* = {scaled.sample:,}, tables {scaled.tables / 1e9:.2f} GB[/bold]")
+    tested = "" if scaled.delta is None else f", delta {scaled.delta}: {scaled.canaries:,} canaries among everybody"
+    sizes = f"n = {scaled.rows:,}, m* = {scaled.sample:,}, tables {scaled.tables / 1e9:.2f} GB{tested}"
+    out.print(f"\n[bold]{sizes}[/bold]")
     out.print(_stages(scaled), _memory(scaled), _ratios(scaled), _model(scaled))
 
 
@@ -298,6 +310,7 @@ def _sizes(context: click.Context, parameter: click.Parameter, text: str | None)
 
 @click.command()
 @click.option("--rows", callback=_sizes, help="Respondents n of each run; by default 1e6,1e7,1e8, and with --dask 3e7.")
+@click.option("--delta", help="Keep epsilon with this delta, below 1 / rows.")
 @click.option("--dask", is_flag=True, help="Compare a cluster, two of whose workers are killed, with one process.")
 @click.option(
     "--folder",
@@ -308,7 +321,9 @@ def _sizes(context: click.Context, parameter: click.Parameter, text: str | None)
 )
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here too.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw memory and CPU (.svg, .png).")
-def main(rows: tuple[int, ...], *, dask: bool, folder: Path, file: Path | None, picture: Path | None) -> None:
+def main(  # noqa: PLR0913 - one argument an option
+    rows: tuple[int, ...], *, delta: str | None, dask: bool, folder: Path, file: Path | None, picture: Path | None
+) -> None:
     """Measure whole releases by their size, or a curator's passes on a cluster."""
     if picture is not None:
         check_picture(picture)
@@ -317,7 +332,7 @@ def main(rows: tuple[int, ...], *, dask: bool, folder: Path, file: Path | None, 
         if dask:
             _run_clusters(own, sizes, file)
         else:
-            _run_releases(own, sizes, file, picture)
+            _run_releases(own, sizes, delta, file, picture)
 
 
 def _has_room(folder: Path, rows: int) -> bool:
@@ -328,11 +343,13 @@ def _has_room(folder: Path, rows: int) -> bool:
     return free >= needed
 
 
-def _run_releases(folder: Path, sizes: Sequence[int], file: Path | None, picture: Path | None) -> None:
+def _run_releases(
+    folder: Path, sizes: Sequence[int], delta: str | None, file: Path | None, picture: Path | None
+) -> None:
     note("the unit costs of this machine")
     costs, done = measured_tables(), list[Scaled]()
     for size in sizes:
-        done.append(measure(folder, size, costs))
+        done.append(measure(folder, size, costs, delta))
         show(done[-1])
         # A later size may fail; what was measured is kept.
         _write(file, [scaled.as_dict() for scaled in done])
