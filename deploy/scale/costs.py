@@ -135,7 +135,7 @@ TABLE_COSTS = TableCosts(
     count=2.4,
     certify=0.4,
     curator=250e6,
-    server=70e6,
+    server=90e6,
     researcher=110e6,
     worker=80e6,
 )

@@ -35,9 +35,6 @@ RELEASE_HOURS = 24.0
 _ROW_BYTES = 8
 """Of a row number, or a word by which rows are ordered."""
 
-_TESTED_BYTES = 2
-"""Of memory for the symbol of a canary that a curator compares: as it came, and as an array."""
-
 _WIRE = 1.004
 """Bytes on the link for a byte of a stream: digests of its chunks, frames, and records of TLS."""
 
@@ -284,7 +281,8 @@ def _release(study: Tables, costs: TableCosts) -> Iterable[Work]:
 def _table_rooms(study: Tables, costs: TableCosts, machine: Machine) -> dict[Party, Room]:
     """Return the room of each party.
 
-    A curator has its table. Beside it are first an alignment on its way, then what is left of it with a release. The
+    A curator has its table. Beside it are first an alignment on its way, then what is left of it with a release; the
+    ciphertext of the canaries is there twice, with all of the column's, and later with what the server published. The
     server keeps what it published; columns under way are there with and without its noise, and the places of canaries.
     """
     at_a_time = min(study.tables, MOST_TABLES_AT_A_TIME)
@@ -293,13 +291,13 @@ def _table_rooms(study: Tables, costs: TableCosts, machine: Machine) -> dict[Par
     types = [np.dtype(np.uint8)] * study.attributes
     aligning = alignment_bytes(study.rows, types, study.curators)
     aligned = study.rows * (2 * TOKEN_LENGTH + study.attributes)
-    releasing = aligned + at_a_time * (3 * _ROW_BYTES * study.sample + study.uploaded * min(width, study.attributes))
+    encrypted = (study.uploaded + study.canaries) * min(width, study.attributes)
+    releasing = aligned + at_a_time * (3 * _ROW_BYTES * study.sample + encrypted)
     published = study.uploaded * study.uploads * study.curators
     under_way = at_a_time * (study.uploaded * width + _ROW_BYTES * study.canaries)
     computing = costs.curator + (0 if is_small(study.rows) else machine.cores * costs.worker)
-    testing = at_a_time * study.canaries * min(width, study.attributes) * _TESTED_BYTES
     return {
-        Party.CURATOR: Room(memory=computing + testing, disk=table + max(aligning, releasing), kept=table + aligned),
+        Party.CURATOR: Room(memory=computing, disk=table + max(aligning, releasing), kept=table + aligned),
         Party.SERVER: Room(memory=costs.server, disk=published + under_way, kept=published),
         Party.RESEARCHER: Room(memory=costs.researcher, disk=under_way, kept=0.0),
     }
