@@ -36,8 +36,8 @@ Tokens = NDArray[np.uint8]
 CommonRows = tuple[Tokens, Mapping[str, Symbols]]
 """Some common respondents: their tokens, and the symbols of each attribute."""
 
-_SEARCHED = 2**12
-"""Tokens that are looked for at once."""
+_OTHER = np.uint64(1)
+"""Last bit of a word that is another curator's, while words of two curators are compared."""
 
 _Words = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 """The first and the second 64 bits of tokens."""
@@ -131,30 +131,29 @@ def _words(tokens: Tokens) -> _Words:
 
 def _mark(own: _Words, other: _Words, present: NDArray[np.bool_]) -> None:
     """Mark which of one's own tokens are among others, both ascending."""
-    high, low = own
-    if not len(high):
+    if not len(other[0]):
         return
-    places = np.minimum(_searched(high, other[0]), len(high) - 1)
-    alike = high[places] == other[0]
-    hit = alike & (low[places] == other[1])
-    present[places[hit]] = True
-    # searchsorted finds the first of several own tokens that share 64 bits; look at the others one by one.
-    for index in np.flatnonzero(~hit & alike):
-        for place in range(int(places[index]) + 1, len(high)):
-            if high[place] != other[0][index]:
-                break
-            if low[place] == other[1][index]:
-                present[place] = True
+    first, stop = np.searchsorted(own[0], other[0][0]), np.searchsorted(own[0], other[0][-1], side="right")
+    present[first:stop] |= _present((own[0][first:stop], own[1][first:stop]), other)
 
 
-def _searched(own: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return where others would be among one's own, both ascending; those of a block are looked for in the cache."""
-    places = np.empty(len(other), np.int64)
-    for start in range(0, len(other), _SEARCHED):
-        block = other[start : start + _SEARCHED]
-        first, last = np.searchsorted(own, block[[0, -1]])
-        places[start : start + _SEARCHED] = first + np.searchsorted(own[first : last + 1], block)
-    return places
+def _present(own: _Words, other: _Words) -> NDArray[np.bool_]:
+    """Return which of one's own tokens are among others, both ascending."""
+    # The first words of both in one order, the last bit of each replaced: it says whose the token is.
+    merged = np.concatenate([own[0] & ~_OTHER, other[0] | _OTHER])
+    merged.sort(kind="stable")  # which merges ascending runs
+    steps = merged[1:] ^ merged[:-1]
+    if not steps.all():  # tokens of one curator share 63 bits: rare, so they are compared one by one
+        theirs = set(zip(*(words.tolist() for words in other), strict=True))
+        mine = zip(*(words.tolist() for words in own), strict=True)
+        return np.fromiter((token in theirs for token in mine), np.bool_, len(own[0]))
+    met = np.flatnonzero(steps == _OTHER)
+    others_before = np.cumsum(merged & _OTHER).view(np.int64)
+    place = others_before.take(met)
+    row = met - place
+    present = np.zeros(len(own[0]), np.bool_)
+    present[row] = (own[0].take(row) == other[0].take(place)) & (own[1].take(row) == other[1].take(place))
+    return present
 
 
 def _ascending(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> bool:
