@@ -325,6 +325,8 @@ def main(  # noqa: PLR0913 - one argument an option
     rows: tuple[int, ...], *, delta: str | None, dask: bool, folder: Path, file: Path | None, picture: Path | None
 ) -> None:
     """Measure whole releases by their size, or a curator's passes on a cluster."""
+    if dask and delta is not None:
+        raise click.UsageError("Give --delta or --dask: a curator's passes on a cluster have no release.")
     if picture is not None:
         check_picture(picture)
     with _folder(folder) as own:
