@@ -12,6 +12,7 @@ import pytest
 from tests.hostile.clients import call, code_of, connection, message, number_of
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
 from veiltab.common.errors import DeniedError
+from veiltab.curator import planning
 
 PROPOSE = "CuratorService/ProposeRelease"
 INVALID, DENIED, OK = (
@@ -117,7 +118,8 @@ def test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served(world: 
             ids = [f"{first + number:032x}" for first in (100, 200) for number in range(len(hostile))]
             return all(store.release(release_id).state.unsuccessful for release_id in ids)
 
-    world.wait_until(all_ended, 60)
+    # Each may take as long as a plan may.
+    world.wait_until(all_ended, 30 + 2 * len(hostile) * planning.SECONDS)
     assert not {f"{100 + n:032x}" for n in range(200)} & {*world.charges("alice"), *world.charges("bob")}
 
 

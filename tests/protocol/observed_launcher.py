@@ -1,5 +1,7 @@
 """Start `veiltab` so that it tells everything: log, metrics, and a trace file in a folder.
 
+Chunks are short, so that each column is a stream of its own, as a long one is.
+
 python observed_launcher.py FOLDER role serve ... --name NAME ...
 
 FOLDER/ports.json says on which port of the loopback interface each party serves its metrics.
@@ -18,7 +20,10 @@ def main() -> None:
     name = sys.argv[sys.argv.index("--name") + 1]
     port = json.loads((folder / "ports.json").read_text("utf-8"))[name]
     sys.argv += ["--trace-file", str(folder / f"{name}.jsonl"), "--metrics", str(port), "--verbose"]
-    from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the changes
+    from veiltab.common.rpc import chunks  # noqa: PLC0415 - after the changes
+
+    chunks.CHUNK = 400
+    from veiltab.deploy.cli import main as run  # noqa: PLC0415 - as above
 
     run()
 

@@ -111,7 +111,7 @@ LONG = [
             "veiltab.researcher.decryption:tabulate:1",
             "veiltab.researcher.receiving:count_rows:1",
             "veiltab.researcher.store:ResearcherStore.set_granted:1",
-            "veiltab.researcher.store:ResearcherStore.finish:1",
+            "veiltab.researcher.store:ResearcherStore.record_counts:1",
         )
     ),
 ]  # fmt: skip

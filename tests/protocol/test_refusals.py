@@ -145,7 +145,8 @@ def test_a_curator_whose_rows_somebody_deleted_ends_and_reads_its_table_at_the_n
         strict.start(BOB)
     finally:
         with_table(strict, right)
-    assert strict.ask(FREE, "--wait", "--timeout", "30", "--label", strict.label(), epsilon="1").code == 0
+    # Both have the right tables again; other tests of this study count on a budget of which nothing is spent.
+    refused(strict, 6, "1 to n = 1500 rows, not 1501", options="--sample 1501")
 
 
 @pytest.mark.parametrize("who", [pytest.param(who, marks=pytest.mark.long) for who in (BOB, CLOUD, ROSA)])
