@@ -33,6 +33,7 @@ from veiltab.common.schemes.registry import scheme_of
 from veiltab.common.storage import partitions
 from veiltab.common.storage.disk import disk_refusal, files_of
 from veiltab.common.storage.run_files import RunFiles, new_run
+from veiltab.common.storage.stored import PlainFile
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess, Results
@@ -151,7 +152,11 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_draw_in_tasks_says_how_far_it_is(tmp_path: Path) -> None:
     table, stage = aligned_table(tmp_path, 6000), Stage()
     engine = Watched(stage)
-    DrawnSample(table, 6000, KEY, ("sex",), Workplace(run=new_run(tmp_path), engine=engine), stage)
+    place = Workplace(run=new_run(tmp_path), engine=engine)
+    drawn = DrawnSample(table, 6000, KEY, ("sex",), place, stage)
+    # Of its two passes the first has left nothing: it would take as much room as the second.
+    assert all("-ordered-" in path.name for path in place.run.folder.iterdir())
+    assert len(drawn) == 6000
     passes = engine.passes
     assert list(dict.fromkeys(passes)) == ["drawing the sample", "ordering the sample"]
     assert engine.said[:4] == [f"drawing the sample: {share} %" for share in (0, 25, 50, 75)]
@@ -167,6 +172,14 @@ def test_a_draw_in_tasks_says_how_far_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_remote", [False, True])
 def test_a_release_in_tasks_is_the_release(tmp_path: Path, sizes: tuple[int, int, int], *, is_remote: bool) -> None:
     released(tmp_path, Twice(), sizes, is_remote=is_remote)
+
+
+@pytest.mark.parametrize("rows", [slice(7, 30), np.array([3, 49, 7]), np.empty(0, np.int64)])
+def test_a_task_reads_the_tokens_of_any_rows(tmp_path: Path, rows: Any) -> None:  # noqa: ANN401 - a slice or rows
+    tokens = aligned_table(tmp_path, 50).tokens()
+    tokens.tofile(tmp_path / "tokens")
+    with PlainFile(path=tmp_path / "tokens").opened() as file:
+        assert np.array_equal(draw_tasks._tokens_in(file)(rows), tokens[rows])
 
 
 def here_and(folder: Path, engine: Engine, *, rows: int, is_remote: bool = False) -> tuple[str, str]:
