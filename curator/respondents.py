@@ -5,8 +5,9 @@ pandas, which takes longer than the rest of a curator's start.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -94,7 +95,8 @@ class RepeatedIds:
     """Finds the ids that an earlier row has too, by 64-bit fingerprints under a fresh key.
 
     Fingerprints are compared a part at a time, outside of memory. Only where some meet are ids compared, so the answer
-    is exact; then the memory grows with the rows that repeat.
+    is exact; then the memory grows with the rows that repeat. Of a table in the order of its ids none repeats: as long
+    as they ascend, no fingerprints are made, which takes a third of the time of loading a table.
 
     Args:
         scratch: holds the fingerprints.
@@ -103,21 +105,45 @@ class RepeatedIds:
     def __init__(self, scratch: Scratch) -> None:
         self._key = os.urandom(KEY_BYTES)
         self._prints = Partitions(scratch)
+        self._has_ascended, self._ascending = True, 0
+        self._last = pa.nulls(0, pa.large_string())
 
     def take(self, ids: pa.Array) -> None:
-        """Take the ids of some rows; nulls repeat nothing."""
-        prints = _fingerprints(ids.drop_null(), self._key)
-        self._prints.append(leading_bits(prints), [prints])
+        """Take the ids of some rows, a large_string array; nulls repeat nothing."""
+        self._has_ascended &= not ids.null_count and _ascend(pa.concat_arrays([self._last, ids[:1]])) and _ascend(ids)
+        if not self._has_ascended:
+            self._note(ids)
+        elif len(ids):
+            self._last = ids[-1:]
+        self._ascending += self._has_ascended
 
-    def rows(self, ids: Iterable[pa.Array]) -> NDArray[np.int64]:
+    def rows(self, ids: Callable[[], Iterable[pa.Array]]) -> NDArray[np.int64]:
         """Return the positions of the ids that an earlier row has too, in increasing order.
 
         Args:
-            ids: all of them again.
+            ids: returns all of them again, as they came.
         """
+        if self._has_ascended:
+            return np.empty(0, np.int64)
+        for chunk in islice(ids(), self._ascending):
+            self._note(chunk)
         meeting = [_repeated(prints.view(np.uint64)) for (prints,) in self._prints.parts()]
         found = np.concatenate([np.empty(0, np.uint64), *meeting])
-        return _confirmed(ids, self._key, found) if found.size else np.empty(0, np.int64)
+        return _confirmed(ids(), self._key, found) if found.size else np.empty(0, np.int64)
+
+    def _note(self, ids: pa.Array) -> None:
+        """Make fingerprints."""
+        prints = _fingerprints(ids.drop_null(), self._key)
+        self._prints.append(leading_bits(prints), [prints])
+
+
+def _ascend(ids: pa.Array) -> bool:
+    """Return whether each id is longer than the one before, or larger and as long: so numbers ascend too."""
+    before, after = ids[:-1], ids[1:]
+    length_before, length_after = pc.binary_length(before), pc.binary_length(after)
+    is_larger = pc.and_(pc.equal(length_before, length_after), pc.less(before, after))
+    do_ascend: bool = pc.all(pc.or_(is_larger, pc.less(length_before, length_after)), min_count=0).as_py()
+    return do_ascend
 
 
 def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:

@@ -236,7 +236,7 @@ class _Rows:
 
     def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Find repeated ids among all rows, those that are not kept too."""
-        repeats = self._repeats.rows(self._respondents.all_ids())
+        repeats = self._repeats.rows(self._respondents.all_ids)
         columns = tuple(column.reading() for column in self._columns)
         found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
         found += [unknown_values(where, column) for column in columns if column.unknown_rows]

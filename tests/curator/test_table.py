@@ -331,7 +331,35 @@ def repeated_rows(ids: list[pa.Array]) -> list[int]:
     repeats = RepeatedIds(Scratch(None))
     for chunk in ids:
         repeats.take(chunk)
-    return [int(row) for row in repeats.rows(ids)]
+    return [int(row) for row in repeats.rows(lambda: ids)]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        (["8 9 10", "", "11 12", "100"], []),
+        (["8 9 10", "10 11"], [3]),
+        (["8 9 10", "11 12", "9 13"], [5]),
+        (["8 9 9"], [2]),
+        (["8 9", "a b", "8 9 a"], [4, 5, 6]),
+        (["aa ab", "ac b", "aa"], [4]),
+        (["aa ab", "ac", "ad ac"], [4]),
+        (["", "a", "a"], [1]),
+    ],
+)
+def test_ids_that_ascend_need_no_fingerprints_until_one_does_not(
+    monkeypatch: pytest.MonkeyPatch, chunks: list[str], expected: list[int]
+) -> None:
+    made: list[str] = []
+
+    def noted(ids: pa.Array, key: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        made.extend(ids.to_pylist())
+        return fingerprints(ids, key)
+
+    fingerprints = respondents._fingerprints
+    monkeypatch.setattr(respondents, "_fingerprints", noted)
+    assert repeated_rows([pa.array(chunk.split(), pa.large_string()) for chunk in chunks]) == expected
+    assert bool(made) == bool(expected)
 
 
 def test_fingerprints_that_meet_by_chance_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
