@@ -110,7 +110,7 @@ class RepeatedIds:
 
     def take(self, ids: pa.Array) -> None:
         """Take the ids of some rows, a large_string array; nulls repeat nothing."""
-        self._has_ascended &= not ids.null_count and _ascend(pa.concat_arrays([self._last, ids[:1]])) and _ascend(ids)
+        self._has_ascended = self._has_ascended and self._do_ascend_with(ids)
         if not self._has_ascended:
             self._note(ids)
         elif len(ids):
@@ -130,6 +130,10 @@ class RepeatedIds:
         meeting = [_repeated(prints.view(np.uint64)) for (prints,) in self._prints.parts()]
         found = np.concatenate([np.empty(0, np.uint64), *meeting])
         return _confirmed(ids(), self._key, found) if found.size else np.empty(0, np.int64)
+
+    def _do_ascend_with(self, ids: pa.Array) -> bool:
+        """Return whether all ids to these ascend."""
+        return not ids.null_count and _ascend(pa.concat_arrays([self._last, ids[:1]])) and _ascend(ids)
 
     def _note(self, ids: pa.Array) -> None:
         """Make fingerprints."""
