@@ -33,8 +33,8 @@ def keep_sample(folder: Path) -> None:
         (folder / "ids.json").write_text(json.dumps(names), "utf-8")
         return found
 
-    async def kept_draw(self: Any, spec: Any, table: Any, peers: Any) -> Any:  # noqa: ANN401 - those of the method
-        sample = await draw(self, spec, table, peers)
+    async def kept_draw(self: Any, spec: Any, table: Any, *others: Any) -> Any:  # noqa: ANN401 - those of the method
+        sample = await draw(self, spec, table, *others)
         coins = [coins for _, coins in sample.noise.coins(len(sample.rows))]
         np.savez(folder / spec.release_id, tokens=table.tokens()[sample.rows[:]], coins=np.concatenate(coins))
         return sample
