@@ -16,10 +16,10 @@ def main() -> None:
 
     opens = Coins.open_share
 
-    def withholds(coins: Coins, coin_id: str, peer: str, seen: bytes) -> bytes:
+    def withholds(coins: Coins, coin_id: str, peer: str, seen: bytes, committed: bytes) -> bytes:
         if coin_id.startswith("release/"):
             raise NotReadyError("does not hold every commitment yet", where="curator bob")
-        return opens(coins, coin_id, peer, seen)
+        return opens(coins, coin_id, peer, seen, committed)
 
     setattr(Coins, "open_share", withholds)  # noqa: B010 - a method exchanged for another
     run()
