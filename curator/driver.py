@@ -760,7 +760,7 @@ class CuratorDriver:
             raise
         self._hanging.discard(spec.release_id)
         self._samples[spec.release_id] = sample
-        self.store.set_sample_check(spec.release_id, sample.check)
+        self.store.set_sample_check(spec.release_id, sample.check, has_columns=bool(spec.columns_of(self.name)))
 
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""

@@ -522,9 +522,14 @@ class CuratorStore:
         """Record the planned spec; a request whose plan is lost is planned again before anything is kept for it."""
         self.connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
 
-    def set_sample_check(self, release_id: str, check: bytes) -> None:
-        """Record the keyed check of the sample; the same seed gives the same one again."""
-        self.connection.execute_unsynced("UPDATE release SET sample_check = ? WHERE id = ?", [check, release_id])
+    def set_sample_check(self, release_id: str, check: bytes, *, has_columns: bool) -> None:
+        """Record the keyed check of the sample; the same seed gives the same one again.
+
+        A curator without columns in the release waits for the disk, and the coin's value is durable with it: nothing
+        that it records later waits, and the others forget their shares once it needs the coin no more.
+        """
+        execute = self.connection.execute_unsynced if has_columns else self.connection.execute
+        execute("UPDATE release SET sample_check = ? WHERE id = ?", [check, release_id])
 
     def set_bytes_uploaded(self, release_id: str, count: int) -> None:
         """Record how many bytes the server has of this curator's columns, before their ciphertexts are deleted.

@@ -138,7 +138,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: 
             ID, (GrantDecision(attribute=attribute, verdict=verdict, expires=None, decided_by="person"),)
         )
         assert driver.progress(ID).decided is decided
-    driver.store.set_sample_check(ID, b"check")
+    driver.store.set_sample_check(ID, b"check", has_columns=True)
     driver.store.set_spec(ID, make_spec())
     reserve(driver.ledger, make_spec())
     now = driver.progress(ID)
@@ -420,6 +420,22 @@ def test_a_charged_release_outlives_a_failing_power(
         assert (later.state(), store.release(ID).failure) == (ReleaseState.READY, "")
         assert ledger.spent == Decimal("0.1")
         assert len(world.uploads + later.uploads) == 1
+
+
+def test_a_curator_without_columns_keeps_the_coin_through_a_failing_power_as_the_others_forget_it(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    power, driver, value = Power(monkeypatch), world.driver, bytes(range(32))
+
+    async def toss(coin: str, *_: object) -> bytes:
+        driver.store.set_coin_value(coin, value)
+        return value
+
+    monkeypatch.setattr(driver.coins, "toss", toss)
+    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, attributes=("salary",)))
+    (tmp_path / "later.sqlite").write_bytes(power.content_after_failure(driver.store.connection))
+    with closing(CuratorStore(tmp_path / "later.sqlite")) as store:
+        assert (store.release(ID).state, store.coin_value(f"release/{ID}")) == (ReleaseState.CHARGED, value)
 
 
 @pytest.mark.parametrize("is_refused", [False, True])
@@ -899,7 +915,7 @@ def test_a_sample_that_an_earlier_process_drew_is_drawn_again(
 
 def test_another_sample_than_before_the_crash_is_not_encrypted(world: World, make_request: Make) -> None:
     drawn_before_a_crash(world, make_request(sample=400))
-    world.driver.store.set_sample_check(ID, b"another")
+    world.driver.store.set_sample_check(ID, b"another", has_columns=True)
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.FAILED

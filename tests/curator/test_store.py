@@ -88,7 +88,7 @@ def test_what_is_known_of_a_release_outlives_the_process(path: Path, make_reques
     store.add(make_request(), 100)
     store.set_state(ID, ReleaseState.PLANNED, seconds=1.5)
     store.set_spec(ID, spec)
-    store.set_sample_check(ID, b"check")
+    store.set_sample_check(ID, b"check", has_columns=True)
     store.end(ID, ReleaseState.FAILED, "why", seconds=0.5)
     store.set_state(ID, ReleaseState.CHARGED, seconds=2.5)
     store.set_bytes_uploaded(ID, 77)
