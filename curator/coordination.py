@@ -13,7 +13,7 @@ import grpc
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
-from veiltab.common.release.wire import state_from_proto
+from veiltab.common.release.wire import MAX_COLUMNS, state_from_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
@@ -34,6 +34,8 @@ _SHORT_BYTES = 4096
 
 _CALL = 20.0
 """Answers that a call counts for."""
+
+_DIGEST_BYTES = 32
 
 _log = logging.getLogger(__name__)
 
@@ -270,6 +272,11 @@ def _progress_or_error(curator: str, answer: curator_peer_pb2.ReleaseProgress) -
 
 
 def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Progress:
+    # It is kept as long as the release is under way, so no more of it is taken than a curator has to say.
+    if len(answer.granted) + len(answer.denied) > MAX_COLUMNS:
+        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where=f"curator {curator}")
+    if max(map(len, (answer.spec_digest, answer.sample_check, answer.commitment))) > _DIGEST_BYTES:
+        raise InvalidInputError(f"a digest has {_DIGEST_BYTES} bytes", where=f"curator {curator}")
     return Progress(
         curator=curator,
         state=state_from_proto(answer.state),

@@ -466,6 +466,31 @@ def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, mak
     assert not isinstance(answers[other], VeiltabError)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"granted": [""] * 65},
+        {"granted": ["sex"] * 33, "denied": ["sex"] * 32},
+        {"spec_digest": bytes(33)},
+        {"sample_check": bytes(33)},
+        {"commitment": bytes(33)},
+    ],
+)
+def test_more_than_a_curator_has_to_say_of_a_release_is_not_kept(
+    village: Village, make_request: Make, more: dict[str, Any]
+) -> None:
+    village.drivers["bob"].store.add(make_request(), 1)
+
+    def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
+        answer.releases[0].MergeFrom(curator_peer_pb2.ReleaseProgress(**more))
+        return answer
+
+    village.twist["bob", "FollowProgress"] = twisted
+    refusal = said_of(village, ID)[ID]
+    assert isinstance(refusal, InvalidInputError)
+    assert str(refusal).startswith("curator bob: a ")
+
+
 def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
     bob, other = village.drivers["bob"], "f" * 32
     bob.store.add(make_request(), 1)
