@@ -1,6 +1,7 @@
 """A party's connection to one peer: a channel that accepts only the peer's certificate, and bounded retries."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import count
 from secrets import SystemRandom
 from typing import TypeVar
@@ -72,8 +73,6 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
 ) -> Response:
     """Call an RPC that may be repeated, until it answers, refuses for good, or the time is over.
 
-    No answer and "not ready" are worth a repeat; every other refusal is raised at once. Pauses have full jitter.
-
     Args:
         method: the stub's method.
         request: its request.
@@ -88,15 +87,37 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
     Raises:
         VeiltabError: as the peer refused, or UnavailableError or NotReadyError when the time is over.
     """
+
+    async def answer(left: float) -> Response:
+        try:
+            return await method(request, timeout=min(attempt, left))
+        except grpc.aio.AioRpcError as error:
+            raise error_from_rpc(error, str(peer)) from None
+
+    return await repeated(answer, within, once=once)
+
+
+async def repeated(attempt: Callable[[float], Awaitable[Response]], within: float, *, once: bool = False) -> Response:
+    """Try until there is an answer, a refusal for good, or the time is over.
+
+    No answer and "not ready" are worth a repeat; every other refusal is raised at once. Pauses have full jitter.
+
+    Args:
+        attempt: one attempt, with the seconds that are left.
+        within: seconds in which attempts begin.
+        once: as for `call`.
+
+    Raises:
+        VeiltabError: that of the last attempt.
+    """
     now = asyncio.get_running_loop().time
     end = now() + within
     for trial in count():
         try:
-            return await method(request, timeout=max(0.0, min(attempt, end - now())))
-        except grpc.aio.AioRpcError as error:
-            failure = error_from_rpc(error, str(peer))
-        pause = _jitter.uniform(0.0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(trial, 16)))
-        if once or not isinstance(failure, UnavailableError | NotReadyError) or now() + pause >= end:
-            raise failure
+            return await attempt(max(0.0, end - now()))
+        except (UnavailableError, NotReadyError):
+            pause = _jitter.uniform(0.0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(trial, 16)))
+            if once or now() + pause >= end:
+                raise
         await asyncio.sleep(pause)
     raise AssertionError  # count() does not end

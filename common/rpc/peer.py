@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import grpc
 
 from veiltab.common.errors import UnavailableError, VeiltabError
-from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.channel import call, connect, repeated
 from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
 from veiltab.common.rpc.identity import Identity, Party
 from veiltab.common.rpc.status import NO_CONNECTION, error_from_rpc
@@ -128,5 +128,18 @@ class Peer(Generic[Stub]):
     async def fetch(
         self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request, total: int | None = None
     ) -> bytes:
-        """Return all bytes that an RPC of the stub streams."""
-        return b"".join([data async for data in self.stream(method, request, total)])
+        """Return all bytes that an RPC of the stub streams; a stream that breaks begins anew, as a question does.
+
+        Args:
+            method: the RPC.
+            request: what is asked.
+            total: as for `stream`.
+        """
+
+        async def whole(_left: float) -> bytes:
+            return b"".join([data async for data in self.stream(method, request, total)])
+
+        try:
+            return await repeated(whole, ASK_SECONDS)
+        except UnavailableError as error:
+            raise self._with_endpoint(error) from error
