@@ -252,9 +252,16 @@ class _Patient(HttpToolsProtocol):
             self._places.work(self.transport)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, without a timer for each connection as its base has it."""
+        """Wait for the next request, without a timer for each connection as its base has it.
+
+        It waits once the answer is sent, which it is a moment later: what waits may be closed for another connection.
+        """
         if not self.transport.is_closing():
             self.flow.resume_reading()
+            self.loop.call_soon(self._wait_for_next)
+
+    def _wait_for_next(self) -> None:
+        if not self._is_under_way:
             self._places.wait(self.transport, _IDLE_SECONDS)
 
     @property

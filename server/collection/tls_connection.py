@@ -67,8 +67,9 @@ class TlsConnection(asyncio.Transport):
         """Send what was written, say that it was all, and wait for the client to close."""
         if not self._is_closing:
             self._is_closing = True
-            self._places.wait(self, _END_SECONDS)
             self._loop.call_soon(self._send)
+            # Not before that: what waits may be closed for another connection.
+            self._loop.call_soon(self._places.wait, self, _END_SECONDS)
             if self._is_paused:
                 self.resume_reading()
 

@@ -505,6 +505,28 @@ def test_further_connections_wait_while_all_are_answered(
     on_a_port(rounds, identity, ask)
 
 
+@pytest.mark.parametrize("headers", [{}, {"Connection": "close"}])
+def test_no_connection_gives_way_before_its_answer_is_sent(
+    headers: dict[str, str], rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(rounds)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    complete = http._Patient.on_response_complete
+
+    def complete_beside_another(self: http._Patient) -> None:
+        complete(self)
+        self._places.give_way()  # as for a connection that is accepted in the same turn of the event loop
+
+    monkeypatch.setattr(http._Patient, "on_response_complete", complete_beside_another)
+
+    def ask(port: int) -> None:
+        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+            content = report_to_json(TOKENS[0], "north", Category(symbol=7))
+            assert client.post(REPORTS, content=content, headers=headers).status_code == 200
+
+    on_a_port(rounds, identity, ask)
+
+
 def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
