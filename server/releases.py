@@ -166,9 +166,14 @@ class Releases:
                 spec_digest=spec.digest(),
                 column_digest=digest,
             )
-            received, is_complete = await self.upload(announced, _all_at_once(data))
+            received, is_complete = await self.upload(announced, self._rest_of(spec, attribute, data))
             if not is_complete:
                 raise InvalidInputError(f"the column has more than {received} bytes", where=f"attribute {attribute}")
+
+    async def _rest_of(self, spec: ReleaseSpec, attribute: str, data: bytes) -> Chunks:
+        """Yield what of a column is not here; if a failing power damaged what is, the column's digest shows that."""
+        held = self._store.folder(spec.release_id).received(attribute)
+        yield held, data[held:]
 
     async def _opened(self, spec: ReleaseSpec, curator: str) -> Session:
         """Return a release that was announced, or is now."""
@@ -315,8 +320,3 @@ class Releases:
 
     def _published(self, session: Session) -> Path:
         return self._store.folder(session.spec.release_id).published(session.publication)
-
-
-async def _all_at_once(data: bytes) -> Chunks:
-    """Yield a column as one chunk."""
-    yield 0, data

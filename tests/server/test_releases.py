@@ -195,6 +195,22 @@ def test_a_column_of_which_a_part_is_here_is_completed_by_the_whole(releases: Re
     run(work())
 
 
+def test_a_part_that_a_failing_power_damaged_is_sent_again_with_the_whole(
+    releases: Releases, store: ServerStore, make_spec: Make
+) -> None:
+    async def work() -> None:
+        spec = make_spec()
+        await send(releases, spec, "sex", stop=100)
+        (part,) = store.ciphertext_folder(ID).iterdir()
+        part.write_bytes(bytes(1 - symbol for symbol in DATA["sex"][:100]))
+        with pytest.raises(TransferError, match="does not have its digest"):
+            await releases.upload_whole(spec, "alice", whole("sex"))
+        await releases.upload_whole(spec, "alice", whole("sex"))
+        assert store.session(ID).complete == {"sex"}
+
+    run(work())
+
+
 def test_a_column_is_named_once_in_a_message(releases: Releases, make_spec: Make) -> None:
     twice = [ingest_pb2.WholeColumn(attribute="sex")] * 2
     request = ingest_pb2.UploadColumnsRequest(spec=spec_to_proto(make_spec()), columns=twice)
