@@ -30,7 +30,7 @@ demo: .venv/ready ## the linked census by processes on this machine: 1 min; 2 wh
 test: .venv/dev ## everything that is quick: 8 min
 	$(BIN)/python -m pytest -m "not long and not browser" -n 2 --dist loadfile
 
-test-all: .venv/dev ## the long tests too: 20 min
+test-all: .venv/dev ## the long tests too: 2 h
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose and not browser" -n 2 --dist loadfile
 
 mutants: .venv/dev ## what the tests notice of 150 small changes to the core: 1 h
