@@ -8,6 +8,7 @@ decides these takes its exponentials and logarithms from here, its roots from sq
 chooses.
 """
 
+import math
 from decimal import Context, Decimal
 from math import frexp, inf, ldexp
 
@@ -59,7 +60,7 @@ def exp_each(x: Floats) -> Floats:
     e^x = 2^(i/256) e^r with a whole i and |r| <= ln(2)/512.
 
     Args:
-        x: of any shape, between -10^11 and 10^11.
+        x: of any shape, between -10^11 and 10^11. From 709.781 on, the result is infinite.
     """
     turns = x * _PER_STEP
     turns += _SHIFT
@@ -88,7 +89,7 @@ def exp_each(x: Floats) -> Floats:
 
 
 def expm1_each(x: Floats) -> Floats:
-    """Return e^x - 1 element by element, within two units of the last place.
+    """Return e^x - 1 element by element, within three units of the last place.
 
     Args:
         x: of any shape, between 0 and 10^11.
@@ -111,10 +112,10 @@ def expm1_each(x: Floats) -> Floats:
 
 
 def log_each(x: Floats) -> Floats:
-    """Return ln x element by element, within two units of the last place.
+    """Return ln x element by element, within three units of the last place.
 
     Args:
-        x: of any shape, above 0.
+        x: of any shape, above 0 and finite.
     """
     part, power = np.frexp(x)
     is_small = part < 0.7
@@ -158,7 +159,13 @@ def exp(x: float) -> float:
 
 
 def log(x: float) -> float:
-    """Return ln x, within two units of the last place; x above 0."""
+    """Return ln x, within three units of the last place; x above 0, perhaps infinite.
+
+    Raises:
+        ValueError: x is 0 or below.
+    """
+    if not 0 < x < inf:
+        return math.log(x)
     part, power = frexp(x)
     if part < 0.7:
         part, power = 2 * part, power - 1
@@ -166,7 +173,11 @@ def log(x: float) -> float:
 
 
 def log1p(x: float) -> float:
-    """Return ln(1 + x), within two units of the last place; x above -1."""
+    """Return ln(1 + x), within four units of the last place; x above -1, perhaps infinite.
+
+    Raises:
+        ValueError: x is -1 or below.
+    """
     return _log_near_1(x) if -0.3 < x < 0.4 else log(1 + x)
 
 

@@ -1,8 +1,10 @@
 import hashlib
-from math import inf
+from collections.abc import Callable
+from math import inf, isnan, nan
 
 import mpmath
 import numpy as np
+import pytest
 
 from veiltab.common.core.elementary import Floats, exp, exp_each, expm1_each, log, log1p, log_each
 
@@ -47,6 +49,43 @@ def test_logarithms_near_1_have_the_digits_of_a_float() -> None:
     with mpmath.workdps(80):
         exact = [mpmath.log(1 + mpmath.mpf(one)) for one in x.tolist()]
         assert max(errors(np.array([log1p(one) for one in x.tolist()]), exact)) < 2 * ULP
+
+
+def one_by_one(function: Callable[[float], float]) -> Callable[[Floats], Floats]:
+    return lambda x: np.array([function(one) for one in x.tolist()])
+
+
+@pytest.mark.parametrize(
+    ("function", "exact", "worst", "most"),
+    [
+        (exp_each, mpmath.exp, -0.04467363505024213, 2),
+        (expm1_each, mpmath.expm1, 0.6755466281950313, 3),
+        (log_each, mpmath.log, 1.0078128598475418, 3),
+        (one_by_one(log), mpmath.log, 0.6990607979386586, 3),
+        (one_by_one(log1p), mpmath.log1p, -0.35441265997658716, 4),
+    ],
+)
+def test_errors_in_the_last_place_are_as_stated_where_they_are_largest(
+    function: Callable[[Floats], Floats], exact: Callable[[mpmath.mpf], mpmath.mpf], worst: float, most: float
+) -> None:
+    x = worst * np.concatenate([[1.0], SOME.uniform(0.99, 1.01, 500), 1 + ULP * np.arange(-20, 20)])
+    with mpmath.workdps(40):
+        places = [
+            abs(float((one - true) / np.spacing(abs(float(true)))))
+            for one, true in zip(function(x).tolist(), [exact(mpmath.mpf(one)) for one in x.tolist()], strict=True)
+        ]
+    assert max(places) < most
+
+
+def test_no_number_but_one_above_0_has_a_logarithm() -> None:
+    assert log(inf) == log1p(inf) == inf
+    assert isnan(log(nan))
+    assert isnan(log1p(nan))
+    for x in (0.0, -0.0, -1.0, -2.5, -inf):
+        with pytest.raises(ValueError, match=r"domain|positive"):
+            log(x)
+        with pytest.raises(ValueError, match=r"domain|positive"):
+            log1p(x - 1)
 
 
 def test_exponentials_beyond_a_float_are_zero_and_infinite() -> None:
