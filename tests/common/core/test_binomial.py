@@ -1,4 +1,4 @@
-from math import exp
+from math import comb, exp
 
 import mpmath
 import numpy as np
@@ -37,6 +37,34 @@ def test_a_probability_has_ten_digits(n: int, p: float) -> None:
             for k in x.tolist()
         ]
     assert binomial_pmf(x, n, p).tolist() == pytest.approx(exact, rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("n", [20, 300, 1023, 1024, 1025, 2000, 10**4, 10**6, 10**9])
+@pytest.mark.parametrize("p", [1e-8, 0.01, 0.3, 0.5, 0.9])
+def test_a_probability_errs_by_no_more_than_certificates_count_on(n: int, p: float) -> None:
+    low, high = window(n, p)
+    x = np.unique([*np.linspace(low, high, 12).astype(np.int64), *range(14, 19), *range(198, 203)]).clip(low, high)
+    with mpmath.workdps(40):
+        exact = [
+            mpmath.binomial(n, k) * mpmath.power(p, k) * mpmath.power(1 - mpmath.mpf(p), n - k) for k in x.tolist()
+        ]
+        # Which terms of a series are computed depends on what is computed at once.
+        errors = [
+            [float(one / true - 1) for one, true in zip(found.tolist(), exact, strict=True)]
+            for found in (
+                binomial_pmf(x, n, p),
+                np.concatenate([binomial_pmf(x[i : i + 1], n, p) for i in range(len(x))]),
+            )
+        ]
+    # See docs/order-certificate.md.
+    allowed = 5e-12 if n <= 1024 else 1e-12 + 2.0**-52 * np.abs(x - n * p)
+    assert (np.abs(errors) < allowed)[:, np.array(exact, float) > exp(-75)].all()
+
+
+def test_every_factorial_of_the_table_is_right() -> None:
+    n = np.arange(1, 1025)
+    exact = np.array([comb(k, k // 2) / 2**k for k in n.tolist()])
+    assert (np.abs(binomial_pmf(n // 2, n, 0.5) / exact - 1) < 5e-12).all()
 
 
 def test_a_probability_without_chance() -> None:

@@ -1,10 +1,11 @@
 from decimal import Decimal
+from fractions import Fraction
 from math import exp, sqrt
 
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -103,6 +104,22 @@ def test_the_convex_minorant_is_convex_and_below(heights: list[float]) -> None:
     assert np.all(np.diff(slopes) >= -1e-9)
     assert hull[0] == y[0]
     assert hull[-1] == y[-1]
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=9))
+@settings(max_examples=40, deadline=None)
+def test_the_convex_minorant_is_the_largest_but_for_roundings(heights: list[float]) -> None:
+    x = np.cumsum(np.arange(1.0, len(heights) + 1))
+    y = np.sort(heights)[::-1]
+    exact = [Fraction(one) for one in y.tolist()]
+    at = [Fraction(one) for one in x.tolist()]
+    for i, found in enumerate(convex_minorant(x, y).tolist()):
+        chords = [
+            (exact[a] * (at[b] - at[i]) + exact[b] * (at[i] - at[a])) / (at[b] - at[a])
+            for a in range(i)
+            for b in range(i + 1, len(at))
+        ]
+        assert abs(found - min([exact[i], *chords])) <= 1e-15 * y[0]
 
 
 def test_the_mirrored_profile_is_that_of_the_other_direction() -> None:

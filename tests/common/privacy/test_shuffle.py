@@ -288,6 +288,15 @@ def test_epsilon_of_delta_is_certified_and_below_the_pure_one(
     assert epsilon <= log(bound.pure_ratio) * (1 + 1e-9) + 1e-12
 
 
+@pytest.mark.parametrize("gamma", ["1.0000001", "1.5", "9", "1e6", "1e100"])
+def test_where_no_order_hides_a_row_epsilon_is_not_below_the_pure_one(gamma: str) -> None:
+    bound = certificate(7, 3, 4, gamma)
+    epsilon = bound.epsilon(1e-300)
+    with mpmath.workdps(40):
+        pure = mpmath.log(mpmath.mpf(bound.pure_ratio.numerator) / bound.pure_ratio.denominator)
+    assert pure <= epsilon <= pure * (1 + 3e-15) + 3e-15
+
+
 def test_at_the_largest_sizes_it_answers() -> None:
     assert 0 < certificate(10**7, 10**7, 10**5, "101956").delta(0.5) < 1.1e-8
     assert certificate(10**7, 10**7, 2, "2").delta(0.05) < 1e-30
