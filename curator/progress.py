@@ -373,16 +373,14 @@ def check_receipt_may_leave(stored: CuratorRelease, decisions: Iterable[GrantDec
     """Refuse the receipt of a release to whom no key of this curator's may be given.
 
     Raises:
-        DeniedError, NotReadyError: as `check_key_may_leave` refuses the last of its attributes.
-        FailedReleaseError: as `check_key_may_leave`, of any attribute that is granted.
+        DeniedError: as `check_key_may_leave` refuses the last of its attributes.
+        FailedReleaseError, NotReadyError: as `check_key_may_leave`, of any attribute that is granted.
     """
-    refusal: VeiltabError = DeniedError(
-        "no attribute of this curator's was granted", where=f"release {stored.request.release_id}"
-    )
+    refusal = DeniedError("no attribute of this curator's was granted", where=f"release {stored.request.release_id}")
     for decision in decisions:
         try:
             return check_key_may_leave(stored, decision, decision.attribute, now)
-        except (DeniedError, NotReadyError) as error:
+        except DeniedError as error:
             refusal = error
     raise refusal
 

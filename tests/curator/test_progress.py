@@ -328,7 +328,10 @@ def test_a_receipt_leaves_when_any_key_may() -> None:
     with pytest.raises(DeniedError, match="the grant has expired"):
         check_receipt_may_leave(ready, (decision(expires=50),), 50)
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
-        check_receipt_may_leave(replace(ready, state=ReleaseState.PERTURBING), (decision(),), 50)
+        # What another attribute's denial must not hide: the desk would end the release.
+        check_receipt_may_leave(
+            replace(ready, state=ReleaseState.PERTURBING), (decision(), decision("age", DENIED)), 50
+        )
     why = "server cloud: of 4000 canaries 0 changed"
     failed = replace(ready, state=ReleaseState.FAILED, failure=why)
     with pytest.raises(FailedReleaseError, match=f"^{why}$"):
