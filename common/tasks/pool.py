@@ -36,9 +36,6 @@ ONE_THREAD = MappingProxyType(
 )
 """Environment of a process whose linear algebra has one thread: with more, sums depend on their number."""
 
-_HUGE_PAGES = "glibc.malloc.hugetlb=1"
-"""Setting of glibc with which malloc asks for huge pages: rows are taken in random order from arrays of megabytes."""
-
 
 class Pool:
     """Performs tasks in other processes; several threads may do so at once, each with processes of its own.
@@ -192,12 +189,7 @@ def _started(descriptor: int) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=(descriptor,),
-            env={
-                "GLIBC_TUNABLES": _HUGE_PAGES,
-                **os.environ,
-                **ONE_THREAD,
-                "PYTHONPATH": os.pathsep.join(sys.path),
-            },
+            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)},
             # What a terminal sends, such as Ctrl-C, is for the party.
             start_new_session=True,
         )
