@@ -23,15 +23,13 @@ from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.spec import PLACE_BYTES, Column, ReleaseSpec
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.bounded_set import BoundedSet
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.store import CuratorStore
-
-_PLACE_BYTES = 8
 
 Sent = bytes | NDArray[np.uint8]
 """What a server sent, in memory or mapped from disk."""
@@ -72,7 +70,7 @@ class PublishedCanaries:
 
 def canary_width(spec: ReleaseSpec, curator: str) -> int:
     """Return the bytes that the server sends a curator for each canary."""
-    place = _PLACE_BYTES if spec.sampling.is_by_server else 0
+    place = PLACE_BYTES if spec.sampling.is_by_server else 0
     return place + sum(column.byte_length(1) for column in spec.columns_of(curator))
 
 
@@ -93,7 +91,7 @@ def published_canaries(spec: ReleaseSpec, curator: str, data: Sent) -> Published
         raise IntegrityError(f"{len(data)} bytes are not the symbols of {spec.canaries} canaries", where="canaries")
     offset, numbers = 0, None
     if spec.sampling.is_by_server:
-        offset, numbers = count * _PLACE_BYTES, np.frombuffer(data, "<i8", count).astype(np.int64, copy=False)
+        offset, numbers = count * PLACE_BYTES, np.frombuffer(data, "<i8", count).astype(np.int64, copy=False)
         _check_sampled(spec, numbers)
     symbols = {}
     for column in spec.columns_of(curator):

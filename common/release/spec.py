@@ -25,7 +25,8 @@ from veiltab.common.study.naming import check_attribute_name, check_name
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ALIGNMENT = re.compile(r"[0-9a-f]{32}")
 
-_PLACE_BYTES = 8
+PLACE_BYTES = 8
+"""Bytes of a row's place, or of a canary's number, on disk and on the wire."""
 
 MAX_CANARIES = 2**32
 """Most canaries of a release."""
@@ -166,9 +167,9 @@ class ReleaseSpec:
     def place_bytes(self) -> int:
         """Most bytes of the places that the server or the desk keeps: of canaries, and of sampled rows."""
         if not self.sampling.is_by_server:
-            return _PLACE_BYTES * self.canaries
+            return PLACE_BYTES * self.canaries
         # Beside the place of a canary that was sampled lies its number.
-        return _PLACE_BYTES * (self.published_rows + 2 * min(self.canaries, self.published_rows))
+        return PLACE_BYTES * (self.published_rows + 2 * min(self.canaries, self.published_rows))
 
     def column(self, attribute: str) -> Column:
         """Return the column of an attribute."""
