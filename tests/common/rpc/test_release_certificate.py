@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
@@ -31,6 +33,7 @@ AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 OTHER_AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
+RECEIPT = receipt_of(SPEC, "alice", canaries=1200, changed=301)
 DIGESTS = {"sex": bytes(32), "salary": bytes([1]) * 32}
 
 
@@ -102,6 +105,10 @@ def resigned(party: Party, **changes: object) -> SignedText:
     return signed(identity(party), statement(party, **changes).to_json(), NOW)  # type: ignore[arg-type]
 
 
+def with_canaries(number: int) -> dict[str, SignedText | None]:
+    return {"alice": resigned(ALICE, receipt=replace(RECEIPT, canaries=number))}
+
+
 FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
     "a missing signature": (lambda: {"bob": None}, "curator bob: its signature is missing"),
     "the server's missing": (lambda: {"cloud": None}, "server cloud: its signature is missing"),
@@ -134,8 +141,15 @@ FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
     ),
     "too few canaries": (
         lambda: {"alice": resigned(ALICE, receipt=receipt_of(SPEC, "alice", canaries=12, changed=3))},
-        "of 12 canaries",
+        "not of the release's 1,200 canaries",
     ),
+    **{
+        f"{number} canaries": (
+            partial(with_canaries, number),
+            "receipt of curator alice: it is not of the release's 1,200 canaries",
+        )
+        for number in (-1, 10**15)
+    },
     "a receipt with bounds of its own": (
         lambda: {"alice": resigned(ALICE, receipt=replace(receipt_of(SPEC, "alice", canaries=1200, changed=0), low=0))},
         "of 1,200 canaries 0 changed",
@@ -153,6 +167,17 @@ FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
 def test_what_does_not_hold_is_named(study: Study, forgery: str) -> None:
     other, problem = FORGERIES[forgery]
     assert any(problem in line for line in failures(certificate(study, other=other()), study))
+
+
+@pytest.mark.parametrize(("canaries", "holds"), [(-1, False), (0, True), (900, True), (901, False), (10**15, False)])
+def test_where_the_server_samples_as_many_canaries_are_tested_as_it_can_have_published(
+    study: Study, canaries: int, *, holds: bool
+) -> None:
+    spec = replace(SPEC, sampling=Sampling.SERVER, sample=900)
+    receipt = receipt_of(spec, "alice", canaries=max(0, min(canaries, 900)), changed=max(0, min(canaries, 900)) // 4)
+    one = signed(identity(ALICE), statement(ALICE, spec, receipt=replace(receipt, canaries=canaries)).to_json(), NOW)
+    found = failures(certificate(study, spec, {"alice": one}), study)
+    assert any(line.startswith("receipt of curator alice") for line in found) is not holds
 
 
 def test_another_study_another_authority_and_too_little_noise_are_named(study: Study, study_bytes: bytes) -> None:
