@@ -65,7 +65,7 @@ class _Asked:
     """The questions to the curators about a release, and what each said last.
 
     `may_go_on` says that the last answers are worth another step, `attempt` how many were not. `is_enough` says that
-    the release was ready at all curators with columns in it.
+    the release was ready at all curators with columns in it, `end` how it ended at another one nevertheless.
     """
 
     under_way: dict[str, asyncio.Task[curator_pb2.GetProposalResponse | VeiltabError]] = field(default_factory=dict)
@@ -75,6 +75,7 @@ class _Asked:
     may_go_on: bool = False
     attempt: int = 0
     is_enough: bool = False
+    end: VeiltabError | None = None
 
     def is_worth_asking(self, curator: str, curators: int) -> bool:
         """Whether to ask a curator now: not twice at a time, nor while only others have something left to do."""
@@ -192,10 +193,12 @@ class Polling:
                 refusals.append(ended_without_result(state, words_from_proto(said.failure)))
             else:
                 answers[name] = said
-        ready = _of_all_owners(answers)
+        # Of several tables, each has its spec and its owners.
+        ready = {} if stored.request.is_workload else _of_all_owners(answers)
         asked.is_enough = bool(ready)
+        asked.end = next((one for one in refusals if not _is_absence(one)), None)
         if refusals and not ready:
-            raise next((one for one in refusals if not _is_absence(one)), refusals[-1])
+            raise asked.end or refusals[-1]
         answers = ready or answers
         states = map(state_from_proto, (answer.state for answer in answers.values()))
         least = min(*states, ReleaseState.UPLOADING, key=_position)
@@ -226,9 +229,14 @@ class Polling:
             answers: what every curator says about it. At first, before any of them sends columns, the server is not
                 asked; nor while some of them are ready and others have still to test it: no key leaves before.
             parties: leads to the server.
+
+        Raises:
+            NotReadyError, UnavailableError: nothing is published yet, or the server does not answer.
+            VeiltabError: nothing is published, and the release has ended, at the server or at a curator: whoever says
+                that it is ready says amiss, and hides no end of it.
         """
         release_id = stored.request.release_id
-        statuses = self.of(release_id)
+        statuses, end = self.of(release_id), self._asked[release_id].end
         who = f"server {self._study.server.name}"
         states = [state_from_proto(one.state) for one in answers.values()]
         furthest = max(map(_position, states))
@@ -242,7 +250,7 @@ class Polling:
             answer = await parties.ask_server(stored)
         except NotFoundError:
             statuses[who] = (ReleaseState.REQUESTED, "")
-            raise NotReadyError("nothing was uploaded yet", where=who) from None
+            raise end or NotReadyError("nothing was uploaded yet", where=who) from None
         except VeiltabError as error:
             statuses[who] = (ReleaseState.REQUESTED, str(error))
             raise
@@ -252,7 +260,7 @@ class Polling:
         if state.unsuccessful:
             raise ended_without_result(state, words_from_proto(answer.failure), where=who)
         if state is not ReleaseState.READY:
-            raise NotReadyError("the release is not published yet", where=who)
+            raise end or NotReadyError("the release is not published yet", where=who)
         self._store.set_measure(
             release_id, _seconds_from_proto({"perturbing": answer.perturbation_seconds}, f"{who}: "), {}
         )

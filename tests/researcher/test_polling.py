@@ -3,13 +3,22 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from veiltab.common.errors import DeniedError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    NotFoundError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto, state_to_proto
@@ -18,7 +27,7 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.polling import Polling
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
-from veiltab.v1 import curator_pb2
+from veiltab.v1 import curator_pb2, server_release_pb2
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -227,6 +236,87 @@ def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
 
     run(scenario)
     assert pauses
+
+
+def only_of(spec: ReleaseSpec, curator: str) -> ReleaseSpec:
+    """Return a spec of one curator's columns."""
+    return replace(spec, columns=spec.columns_of(curator))
+
+
+PERTURBING = server_release_pb2.GetReleaseResponse(state=state_to_proto(ReleaseState.PERTURBING))
+
+
+@pytest.mark.parametrize("end", [ReleaseState.DENIED, ReleaseState.FAILED, DeniedError("not you")], ids=str)
+@pytest.mark.parametrize(
+    "server", [NotFoundError("unknown"), UnavailableError("away"), PERTURBING, None], ids=lambda one: str(one)[:7]
+)
+def test_who_says_that_a_release_is_ready_hides_no_end_of_it(  # noqa: PLR0913, PLR0917 - fixtures
+    polling: Polling,
+    stored: ResearcherRelease,
+    make_spec: Make,
+    pauses: list[int],
+    end: ReleaseState | VeiltabError,
+    server: VeiltabError | server_release_pb2.GetReleaseResponse | None,
+) -> None:
+    spec = make_spec()
+    published = server_release_pb2.GetReleaseResponse(
+        state=state_to_proto(ReleaseState.READY), spec=spec_to_proto(spec)
+    )
+
+    async def ask_server(_: ResearcherRelease) -> server_release_pb2.GetReleaseResponse:
+        if isinstance(server, VeiltabError):
+            raise server
+        return server or published
+
+    async def scenario() -> None:
+        curators = Curators(wait=False, spec=only_of(spec, "alice"))
+        await curators.move("alice", ReleaseState.READY)
+        links = cast("PartyLinks", SimpleNamespace(curators=curators.curators, ask_server=ask_server))
+        answers = await all_answers(polling, stored, curators)
+        assert set(answers) == {"alice"}
+        # Bob's answer may come later than alice's.
+        await curators.move("bob", end)
+        await all_answers(polling, stored, curators)
+        answers = await all_answers(polling, stored, curators)
+        assert set(answers) == {"alice"}
+        if server is None:
+            assert (await polling.ask_server(stored, answers, links)).spec == spec
+        else:
+            waits = isinstance(server, UnavailableError)
+            expected = UnavailableError if waits else type(end) if isinstance(end, VeiltabError) else OF_END[end]
+            with pytest.raises(expected):
+                await polling.ask_server(stored, answers, links)
+        # Whoever no longer says that it has ended, has not.
+        await curators.move("bob", ReleaseState.PERTURBING)
+        for _ in range(2):
+            await all_answers(polling, stored, curators)
+        with suppress(NotReadyError, UnavailableError):
+            await polling.ask_server(stored, answers, links)
+        polling.stop_asking(ID)
+
+    run(scenario)
+    assert not pauses
+
+
+OF_END = {ReleaseState.DENIED: DeniedError, ReleaseState.FAILED: FailedReleaseError}
+
+
+def test_of_several_tables_no_spec_of_one_hides_how_they_stand_elsewhere(
+    polling: Polling, store: ResearcherStore, make_request: Make, make_spec: Make
+) -> None:
+    spec = make_spec()
+    request = make_request(tables=(("sex",), ("salary",)), delta=Decimal("1e-6"))
+    several = store.start(request, "", 1)[0]
+
+    async def scenario() -> None:
+        curators = Curators(wait=False, spec=only_of(spec, "alice"))
+        await curators.move("alice", ReleaseState.READY)
+        await curators.move("bob", ReleaseState.DENIED)
+        with pytest.raises(DeniedError):
+            await all_answers(polling, several, curators)
+        polling.stop_asking(ID)
+
+    run(scenario)
 
 
 def test_who_hangs_keeps_nobody_waiting_who_needs_nothing_of_it(
