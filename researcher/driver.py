@@ -24,7 +24,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.signing import SignedText, signed_from_proto
+from veiltab.common.rpc.signing import SignedText
 from veiltab.common.rpc.status import failures_logged
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import written_whole
@@ -34,7 +34,7 @@ from veiltab.researcher.agreement import agreed_spec, agreed_table
 from veiltab.researcher.budget_check import check_fits_budget
 from veiltab.researcher.certifying import certify
 from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Answers, Polling, Publication, Statuses, planned_specs, tests_of
+from veiltab.researcher.polling import Answers, Polling, Publication, Statuses, planned_specs, statement_of, tests_of
 from veiltab.researcher.receiving import Receiver
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.researcher.workload import Workloads
@@ -296,9 +296,8 @@ class ResearcherDriver:
         if published.statement is not None:
             yield Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name).uri, published.statement
         for name, answer in answers.items():
-            if answer.HasField("statement"):
-                party = Party(study=self.study.id, role=Role.CURATOR, name=name)
-                yield party.uri, signed_from_proto(answer.statement)
+            if (stated := statement_of(answer)) is not None:
+                yield Party(study=self.study.id, role=Role.CURATOR, name=name).uri, stated
 
     def _keep_room(self, stored: ResearcherRelease, spec: ReleaseSpec) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.core.randomness import KEY_BYTES
-from veiltab.common.errors import FailedReleaseError, NotFoundError, NotReadyError
+from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import pad_from_proto, request_to_proto
 from veiltab.common.rpc.identity import Identity, Party, Role
@@ -110,7 +110,11 @@ class PartyLinks:
         return await self._server.ask(self._server.stub.GetRelease, question, once=True)
 
     async def ask_statement(self, party: Party, release_id: str) -> SignedText:
-        """Return what a curator or the server states about a release."""
+        """Return what a curator or the server states about a release.
+
+        Raises:
+            InvalidInputError: what it sent is no statement; names the party.
+        """
         match party.role:
             case Role.CURATOR:
                 curator = self.curators[party.name]
@@ -121,7 +125,10 @@ class PartyLinks:
                 message = (await self._server.ask(self._server.stub.GetServerStatement, question)).statement
             case _:
                 raise AssertionError(f"{party} states nothing about releases")
-        return signed_from_proto(message)
+        try:
+            return signed_from_proto(message)
+        except InvalidInputError as error:
+            raise InvalidInputError(error.problem, where=str(party)) from None
 
     async def fetch_column(
         self, spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None] = lambda _: None

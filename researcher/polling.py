@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 
 from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import (
     DeniedError,
+    InvalidInputError,
     NotFoundError,
     NotReadyError,
     UnavailableError,
@@ -23,7 +25,7 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.server_check import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
-from veiltab.v1 import curator_pb2
+from veiltab.v1 import curator_pb2, server_release_pb2
 
 Answers = Mapping[str, curator_pb2.GetProposalResponse]
 """Curator -> what it says about a release."""
@@ -171,9 +173,11 @@ class Polling:
         try:
             has_answered = isinstance(asked.said.get(name), curator_pb2.GetProposalResponse)
             seconds = LONGEST_WAIT if has_answered else _FIRST_WAIT
-            return await parties.ask_curator(name, stored, seconds, is_first=not has_answered)
+            answer = await parties.ask_curator(name, stored, seconds, is_first=not has_answered)
+            _check_readable(answer, name)
         except VeiltabError as error:
             return error
+        return answer
 
     def _answers(self, stored: ResearcherRelease, asked: _Asked) -> dict[str, curator_pb2.GetProposalResponse]:
         """Record what each curator said last of a release, and return it as `ask_curators` does."""
@@ -268,7 +272,7 @@ class Polling:
             spec=spec_from_proto(answer.spec),
             salt=answer.salt,
             columns=dict(answer.columns),
-            statement=signed_from_proto(answer.statement) if answer.HasField("statement") else None,
+            statement=statement_of(answer),
         )
 
 
@@ -280,6 +284,20 @@ def _of_all_owners(answers: Answers) -> dict[str, curator_pb2.GetProposalRespons
     ready = {name: one for name, one in answers.items() if state_from_proto(one.state) is ReleaseState.READY}
     owners = {column.owner for one in ready.values() for column in one.spec.columns}
     return ready if owners and owners <= ready.keys() else {}
+
+
+def _check_readable(answer: curator_pb2.GetProposalResponse, curator: str) -> None:
+    """Refuse what says amiss where a release stands: it is no answer of this curator's.
+
+    Raises:
+        InvalidInputError: names the curator.
+    """
+    try:
+        state_from_proto(answer.state)
+        if answer.HasField("spec"):
+            spec_from_proto(answer.spec)
+    except InvalidInputError as error:
+        raise InvalidInputError(error.problem, where=f"curator {curator}", remedy=error.remedy) from None
 
 
 def _is_absence(error: VeiltabError) -> bool:
@@ -304,6 +322,18 @@ def tests_of(answers: Answers, spec: ReleaseSpec) -> dict[str, CuratorsTest]:
         for name, answer in answers.items()
         if name in owners and answer.HasField("receipt")
     }
+
+
+def statement_of(
+    answer: curator_pb2.GetProposalResponse | server_release_pb2.GetReleaseResponse,
+) -> SignedText | None:
+    """Return what a party stated with its answer; None if that is nothing, or no statement: it is asked again then.
+
+    The certificate of a release needs it, and its result does not.
+    """
+    with suppress(InvalidInputError):
+        return signed_from_proto(answer.statement) if answer.HasField("statement") else None
+    return None
 
 
 def _seconds_from_proto(told: Mapping[str, float], prefix: str) -> dict[str, float]:

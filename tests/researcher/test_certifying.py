@@ -11,14 +11,18 @@ from typing import Any, cast
 import pytest
 
 from tests.conftest import spec_with
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.signing import SignedText
+from veiltab.common.rpc.signing import SignedText, signed_to_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher import driver as driver_module
 from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.polling import Publication
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
+from veiltab.v1 import curator_pb2
+from veiltab.v1.release_pb2 import SignedStatement
 
 ID = "0" * 31 + "1"
 
@@ -103,6 +107,32 @@ def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_d
         with pytest.raises(IntegrityError):
             asyncio.run(_certificate(driver))
     assert asked == [("alice", answered), ("bob", stated), ("alice", answered), ("bob", answered)]
+
+
+def test_a_statement_that_is_none_leaves_its_party_to_be_asked(driver: ResearcherDriver) -> None:
+    right = signed_to_proto(SignedText(text="stated", signature="ab", certificate=""))
+    answers = {
+        "alice": curator_pb2.GetProposalResponse(statement=right),
+        "bob": curator_pb2.GetProposalResponse(statement=SignedStatement(certificate=b"\xff")),
+        "carol": curator_pb2.GetProposalResponse(statement=SignedStatement(text="x" * 2**18)),
+        "dora": curator_pb2.GetProposalResponse(),
+    }
+    published = Publication(spec=spec_with(release_id=ID), salt=b"", columns={}, statement=None)
+    assert [uri for uri, _ in driver._statements(published, answers)] == ["veiltab://survey/curator/alice"]
+
+
+def test_a_party_that_states_amiss_is_named() -> None:
+    answered = SimpleNamespace(statement=SignedStatement(certificate=b"\xff"))
+
+    async def ask(*_: object) -> SimpleNamespace:
+        return answered
+
+    asked = SimpleNamespace(stub=SimpleNamespace(GetCuratorStatement=None, GetServerStatement=None), ask=ask)
+    links = object.__new__(PartyLinks)
+    links.curators, links._server = {"bob": cast("Any", asked)}, cast("Any", asked)
+    for role, name in ((Role.CURATOR, "bob"), (Role.SERVER, "cloud")):
+        with pytest.raises(InvalidInputError, match=f"{role.value} {name}: this is no PEM certificate"):
+            asyncio.run(links.ask_statement(Party(study="survey", role=role, name=name), ID))
 
 
 async def _certificate(driver: ResearcherDriver) -> None:

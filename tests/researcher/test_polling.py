@@ -14,6 +14,7 @@ import pytest
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
+    InvalidInputError,
     NotFoundError,
     NotReadyError,
     UnavailableError,
@@ -25,9 +26,9 @@ from veiltab.common.release.wire import spec_to_proto, state_to_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Polling
+from veiltab.researcher.polling import Polling, statement_of
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
-from veiltab.v1 import curator_pb2, server_release_pb2
+from veiltab.v1 import curator_pb2, release_pb2, server_release_pb2
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -238,6 +239,54 @@ def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
     assert pauses
 
 
+def proposals(curators: Curators, **said: curator_pb2.GetProposalResponse) -> PartyLinks:
+    """Return curators of whom some say what no state is."""
+
+    async def ask_curator(
+        name: str, stored: ResearcherRelease, seconds: float, *, is_first: bool
+    ) -> curator_pb2.GetProposalResponse:
+        answer = await curators.ask_curator(name, stored, seconds, is_first=is_first)
+        return said.get(name, answer)
+
+    return cast("PartyLinks", SimpleNamespace(curators=curators.curators, ask_curator=ask_curator))
+
+
+UNREADABLE: dict[str, Callable[[ReleaseSpec], curator_pb2.GetProposalResponse]] = {
+    "state": lambda spec: curator_pb2.GetProposalResponse(state=99, spec=spec_to_proto(spec)),  # type: ignore[arg-type]
+    "spec": lambda _: curator_pb2.GetProposalResponse(
+        state=state_to_proto(ReleaseState.READY), spec=release_pb2.ReleaseSpec(release_id=ID)
+    ),
+}
+
+
+@pytest.mark.parametrize("unreadable", UNREADABLE)
+def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
+    polling: Polling, stored: ResearcherRelease, make_spec: Make, pauses: list[int], unreadable: str
+) -> None:
+    said = UNREADABLE[unreadable](make_spec())
+
+    async def ask(parties: PartyLinks) -> set[str]:
+        while True:
+            with suppress(NotReadyError):
+                return set(await polling.ask_curators(stored, parties))
+
+    async def scenario() -> None:
+        curators = Curators("carol", wait=False, spec=make_spec())
+        with pytest.raises(InvalidInputError, match="curator carol"):
+            await ask(proposals(curators, carol=said))
+        for name in ("alice", "bob"):
+            await curators.move(name, ReleaseState.READY)
+        polling.stop_asking(ID)
+        assert await ask(proposals(curators, carol=said)) == {"alice", "bob"}
+        polling.stop_asking(ID)
+        with pytest.raises(InvalidInputError, match="curator bob"):
+            await ask(proposals(curators, bob=said))
+        polling.stop_asking(ID)
+
+    run(scenario)
+    assert not pauses
+
+
 def only_of(spec: ReleaseSpec, curator: str) -> ReleaseSpec:
     """Return a spec of one curator's columns."""
     return replace(spec, columns=spec.columns_of(curator))
@@ -314,6 +363,24 @@ def test_of_several_tables_no_spec_of_one_hides_how_they_stand_elsewhere(
         await curators.move("bob", ReleaseState.DENIED)
         with pytest.raises(DeniedError):
             await all_answers(polling, several, curators)
+        polling.stop_asking(ID)
+
+    run(scenario)
+
+
+def test_what_is_no_statement_is_none(polling: Polling, stored: ResearcherRelease, make_spec: Make) -> None:
+    spec, amiss = spec_to_proto(make_spec()), release_pb2.SignedStatement(text="{}", certificate=b"\xff")
+    ready = state_to_proto(ReleaseState.READY)
+
+    async def ask_server(_: ResearcherRelease) -> server_release_pb2.GetReleaseResponse:
+        return server_release_pb2.GetReleaseResponse(state=ready, spec=spec, statement=amiss)
+
+    async def scenario() -> None:
+        await all_answers(polling, stored, Curators())
+        answers = {"alice": curator_pb2.GetProposalResponse(state=ready, spec=spec, statement=amiss)}
+        links = cast("PartyLinks", SimpleNamespace(ask_server=ask_server))
+        assert (await polling.ask_server(stored, answers, links)).statement is None
+        assert statement_of(answers["alice"]) is None
         polling.stop_asking(ID)
 
     run(scenario)
