@@ -22,10 +22,15 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 """Seconds: the largest bound of a pause."""
 
+LONGEST_BACKOFF = 2.0
+"""Seconds: how long gRPC waits at most before it connects again; by default it would be two minutes."""
+
 _jitter = SystemRandom()
 
 
-def connect(identity: Identity, peer: Party, endpoint: str, *, clock: Clock = utc_now) -> grpc.aio.Channel:
+def connect(
+    identity: Identity, peer: Party, endpoint: str, *, backoff: float = LONGEST_BACKOFF, clock: Clock = utc_now
+) -> grpc.aio.Channel:
     """Return a channel to one peer. It connects with the first call, and again by itself.
 
     The server must show a certificate that the study's authority issued to exactly this peer: any other certificate,
@@ -36,6 +41,7 @@ def connect(identity: Identity, peer: Party, endpoint: str, *, clock: Clock = ut
         identity: the party's own.
         peer: whom to reach.
         endpoint: "host:port".
+        backoff: seconds after which it connects again at the latest.
         clock: source of the present.
 
     Raises:
@@ -54,10 +60,9 @@ def connect(identity: Identity, peer: Party, endpoint: str, *, clock: Clock = ut
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 0),
-        # gRPC waits up to two minutes by default before it connects again.
-        ("grpc.initial_reconnect_backoff_ms", 200),
-        ("grpc.min_reconnect_backoff_ms", 2_000),
-        ("grpc.max_reconnect_backoff_ms", 2_000),
+        ("grpc.initial_reconnect_backoff_ms", int(1000 * min(0.2, backoff))),
+        ("grpc.min_reconnect_backoff_ms", 2_000),  # what gRPC calls so is the longest attempt to connect
+        ("grpc.max_reconnect_backoff_ms", int(1000 * backoff)),
     ]
     return grpc.aio.secure_channel(endpoint, credentials, options=options)
 
@@ -70,6 +75,7 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
     within: float = 30.0,
     attempt: float = 10.0,
     once: bool = False,
+    longest_pause: float | None = None,
 ) -> Response:
     """Call an RPC that may be repeated, until it answers, refuses for good, or the time is over.
 
@@ -80,6 +86,7 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
         within: seconds for all attempts and pauses together.
         attempt: seconds until the deadline of each attempt.
         once: do not repeat; for callers that ask again by themselves and want to know at once that a peer is down.
+        longest_pause: as for `repeated`.
 
     Returns:
         The response.
@@ -94,10 +101,16 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
         except grpc.aio.AioRpcError as error:
             raise error_from_rpc(error, str(peer)) from None
 
-    return await repeated(answer, within, once=once)
+    return await repeated(answer, within, once=once, longest_pause=longest_pause)
 
 
-async def repeated(attempt: Callable[[float], Awaitable[Response]], within: float, *, once: bool = False) -> Response:
+async def repeated(
+    attempt: Callable[[float], Awaitable[Response]],
+    within: float,
+    *,
+    once: bool = False,
+    longest_pause: float | None = None,
+) -> Response:
     """Try until there is an answer, a refusal for good, or the time is over.
 
     No answer and "not ready" are worth a repeat; every other refusal is raised at once. Pauses have full jitter.
@@ -106,17 +119,19 @@ async def repeated(attempt: Callable[[float], Awaitable[Response]], within: floa
         attempt: one attempt, with the seconds that are left.
         within: seconds in which attempts begin.
         once: as for `call`.
+        longest_pause: the largest bound of a pause in seconds, if not LONGEST_PAUSE.
 
     Raises:
         VeiltabError: that of the last attempt.
     """
     now = asyncio.get_running_loop().time
     end = now() + within
+    largest = LONGEST_PAUSE if longest_pause is None else longest_pause
     for trial in count():
         try:
             return await attempt(max(0.0, end - now()))
         except (UnavailableError, NotReadyError):
-            pause = _jitter.uniform(0.0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(trial, 16)))
+            pause = _jitter.uniform(0.0, min(largest, FIRST_PAUSE * 2 ** min(trial, 16)))
             if once or now() + pause >= end:
                 raise
         await asyncio.sleep(pause)

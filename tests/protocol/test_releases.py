@@ -92,30 +92,32 @@ def test_a_publication_is_fetched_twice_with_equal_bytes(village: World) -> None
 
 @pytest.mark.long
 def test_the_command_line_says_what_was_released(village: World, tmp_path: Path) -> None:
-    asked = village.ask(FREE, "--wait", "--timeout", "30", "--label", "from the command line", "--purpose", "a test")
+    asked = village.ask(
+        FREE, "--wait", "--timeout", "30", "--label", "from the command line", "--purpose", "a test", alone=True
+    )
     assert asked.code == 0, asked.errors
     release = asked.data["release"]
     assert (release["n"], release["m"], release["cells"], release["state"]) == (N, N, 36, "ready")
     assert release["guaranteed_epsilon"] <= 4
     assert [bound["coalition"] for bound in release["card"]] == [list(coalition.value) for coalition in Coalition]
-    again = village.ask(FREE, "--wait", "--label", "from the command line", "--purpose", "a test")
+    again = village.ask(FREE, "--wait", "--label", "from the command line", "--purpose", "a test", alone=True)
     assert (again.data["release"]["id"], again.data["continued"]) == (release["id"], True)
     assert village.charges("alice").count(release["id"]) == village.charges("bob").count(release["id"]) == 1
     common = (village.local.study_path, "--name", "rosa", "--identity", village.local.identity_folder(*ROSA))
     named = ("--release", "from the command line")
     estimate = village.command(
-        "researcher", "estimate", *common, *named, "--attributes", "region", "--out", tmp_path / "e.csv"
+        "researcher", "estimate", *common, *named, "--attributes", "region", "--out", tmp_path / "e.csv", alone=True
     )
     assert estimate.code == 0, estimate.errors
     assert len(estimate.data["cells"]) == len((tmp_path / "e.csv").read_text().splitlines()) - 1 == 3
     shares = village.command(
-        "researcher", "estimate", *common, *named, "--attributes", "region,income", "--given", "region"
+        "researcher", "estimate", *common, *named, "--attributes", "region,income", "--given", "region", alone=True
     )
     assert shares.code == 0, shares.errors
     assert sum(row["estimate"] for row in shares.data["rows"]) == pytest.approx(3)
-    refused = village.command("researcher", "estimate", *common, *named, "--model", "income ~ height")
+    refused = village.command("researcher", "estimate", *common, *named, "--model", "income ~ height", alone=True)
     assert (refused.code, refused.data["error"]["where"]) == (2, "model")
-    report = village.command("researcher", "report", *common, *named, "--out", tmp_path / "r.html")
+    report = village.command("researcher", "report", *common, *named, "--out", tmp_path / "r.html", alone=True)
     assert report.code == 0, report.errors
     assert "<html" in (tmp_path / "r.html").read_text().lower()
 

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from decimal import Decimal
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.protocol.village import (
     POLICIES,
@@ -23,10 +25,12 @@ from tests.protocol.village import (
     study_file,
     write_tables,
 )
+from veiltab.common.command import cli
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
+from veiltab.deploy.cli import veiltab
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.pki import init_pki
 from veiltab.researcher.client import Client
@@ -61,6 +65,29 @@ class Answer:
     data: dict[str, Any]
     text: str
     errors: str
+
+
+def ran_alone(arguments: Sequence[str]) -> tuple[int, str, str]:
+    """Run `veiltab` as a process of its own; return its exit code, and what it wrote to its two streams."""
+    command = [*LocalStudy.launcher, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def ran_here(arguments: Sequence[str]) -> tuple[int, str, str]:
+    """Run `veiltab` in this process, one command at a time, and return the same."""
+    with (
+        TextIOWrapper(BytesIO(), "utf-8", newline="") as text,
+        TextIOWrapper(BytesIO(), "utf-8", newline="") as errors,
+        patch.object(sys, "argv", ["veiltab", *arguments]),
+        patch.object(cli, "forbid_memory_dumps"),
+        redirect_stdout(text),
+        redirect_stderr(errors),
+    ):
+        code = cli.run(veiltab)
+        for stream in (text, errors):
+            stream.seek(0)
+        return code, text.read(), errors.read()
 
 
 @dataclass(kw_only=True)
@@ -133,19 +160,21 @@ class World:
 
         self.wait_until(stands, seconds)
 
-    def command(self, *words: str | Path, as_json: bool = True) -> Answer:
-        """Run `veiltab` as a process of its own."""
-        command = [*LocalStudy.launcher, *map(str, words), *(["--json"] if as_json else [])]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        data = json.loads(ended.stdout) if as_json and ended.stdout.strip() else {}
-        return Answer(code=ended.returncode, data=data, text=ended.stdout, errors=ended.stderr)
+    def command(self, *words: str | Path, as_json: bool = True, alone: bool = False) -> Answer:
+        """Run `veiltab` in this process, which has imported it; or alone, as a process of its own like every party."""
+        arguments = [*map(str, words), *(["--json"] if as_json else [])]
+        code, text, errors = ran_alone(arguments) if alone or "serve" in arguments else ran_here(arguments)
+        return Answer(code=code, data=json.loads(text) if as_json and text.strip() else {}, text=text, errors=errors)
 
-    def ask(self, attributes: Sequence[str], *options: str, name: str = "rosa", epsilon: str = "4") -> Answer:
+    def ask(
+        self, attributes: Sequence[str], *options: str, name: str = "rosa", epsilon: str = "4", alone: bool = False
+    ) -> Answer:
         """Run `veiltab researcher request`."""
         return self.command(
             *("researcher", "request", self.local.study_path, "--name", name),
             *("--identity", self.local.identity_folder(Role.RESEARCHER, name)),
             *("--attributes", ",".join(attributes), "--epsilon", epsilon, *options),
+            alone=alone,
         )
 
     def curator_command(self, verb: str, name: str, *options: str) -> Answer:

@@ -1,0 +1,30 @@
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from veiltab.common.errors import ConflictError
+from veiltab.common.rpc import channel
+from veiltab.common.rpc.health import wait_until_serving
+from veiltab.common.rpc.identity import Identity, Party, Role
+
+BOB = Party(study="survey", role=Role.CURATOR, name="bob")
+RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
+
+
+def test_a_party_that_starts_is_asked_ever_as_often(
+    identity_of: Callable[[Party], Identity], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounds: list[float] = []
+
+    class Jitter:
+        def uniform(self, _low: float, high: float) -> float:
+            bounds.append(high)
+            if len(bounds) == 9:
+                raise ConflictError("enough")
+            return 0.0
+
+    monkeypatch.setattr(channel, "_jitter", Jitter())
+    with pytest.raises(ConflictError, match="enough"):
+        asyncio.run(wait_until_serving(identity_of(RITA), BOB, "localhost:1", within=60.0))
+    assert bounds == [0.1] * 9
