@@ -62,6 +62,7 @@ from veiltab.curator.progress import (
     Review,
     Step,
     Wait,
+    awaited,
     check_asker,
     check_key_may_leave,
     check_receipt_may_leave,
@@ -605,7 +606,7 @@ class CuratorDriver:
         release_id = stored.request.release_id
         try:
             self._refused.add(release_id)
-            others = self._seen[release_id] = await self.looks.progress(release_id)
+            others = self._seen[release_id] = await self.looks.progress(release_id, awaited(stored))
             own = replace(self.decisions.review(stored), is_tested=self._is_tested(stored))
             outcome = self._next(stored, own, others)
             if isinstance(outcome, Step):
@@ -767,8 +768,8 @@ class CuratorDriver:
         since = self.store.release(release_id).since
         if release_id not in self._hanging and time.time() - since > _HANGS_AFTER_SECONDS:
             self._hanging.add(release_id)
-            awaited = ", ".join(sorted(self.coins.awaited(release_coin(release_id))))
-            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": awaited})
+            missing = ", ".join(sorted(self.coins.awaited(release_coin(release_id))))
+            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": missing})
 
     async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
         spec = stored.planned_spec

@@ -56,8 +56,12 @@ class FollowsPeers(Protocol):
 
 @dataclass(kw_only=True, eq=False)
 class _Look:
-    """A release under way: what each curator says of it, and whoever waits for something else."""
+    """A release under way: what each curator says of it, and whoever waits for something else.
 
+    Of those that are not `awaited`, what is not known does not count; None awaits all of them.
+    """
+
+    awaited: Collection[str] | None = None
     said: dict[str, Said] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -74,12 +78,17 @@ class Looks:
         self._curators: tuple[str, ...] | None = None
         self._more: dict[str, asyncio.Event] = {}
 
-    async def progress(self, release_id: str) -> Others:
+    async def progress(self, release_id: str, awaited: Collection[str] | None = None) -> Others:
         """Return what the others say of a release, as far as is known; they are asked if nothing is.
 
         Who says nothing of it, and perhaps something of others, is a curator that cannot be asked: a deadline holds.
+
+        Args:
+            release_id: the release.
+            awaited: of whom it matters, here and to `news`, if they say nothing; None for everybody.
         """
         look = self._look(release_id)
+        look.awaited = awaited
         if (known := self._known(look)) is not None:
             return known
         with suppress(TimeoutError):
@@ -88,7 +97,7 @@ class Looks:
                     look.changed.clear()
                     await look.changed.wait()
                 return others
-        silent = next((name for name in self._curators or () if name not in look.said), "?")
+        silent = next((name for name in self._curators or () if self._is_missing(name, look)), "?")
         return UnavailableError("no answer about this release", where=f"curator {silent}", remedy="Ask again later.")
 
     async def news(  # noqa: PLR0913 - what a wait depends on
@@ -190,16 +199,25 @@ class Looks:
         return look
 
     def _known(self, look: _Look) -> Others | None:
-        """Return what is known of a release; None before every curator was asked."""
-        if self._curators is None or not all(name in look.said for name in self._curators):
+        """Return what is known of a release; None before every curator that is awaited was asked."""
+        if self._curators is None or any(self._is_missing(name, look) for name in self._curators):
             return None
         progress = []
         for name in self._curators:
-            said = look.said[name]
-            if isinstance(said, VeiltabError):
+            said = look.said.get(name)
+            if isinstance(said, Progress):
+                progress.append(said)
+            elif said is not None and _is_awaited(name, look):
                 return said
-            progress.append(said)
         return tuple(progress)
+
+    @staticmethod
+    def _is_missing(curator: str, look: _Look) -> bool:
+        return curator not in look.said and _is_awaited(curator, look)
+
+
+def _is_awaited(curator: str, look: _Look) -> bool:
+    return look.awaited is None or curator in look.awaited
 
 
 def _same(one: Others | Said | None, other: Others | Said | None) -> bool:

@@ -4,14 +4,16 @@ The order of the steps is the privacy argument: decide, plan, compare and reserv
 test the server, let keys leave.
 
 Invariants: nothing is charged unless every curator has reserved the same spec; no seed exists before every curator has
-charged; no byte leaves before every curator has drawn the same sample; the server learns the canaries' places once
-what it published is recorded here; a release that ended never moves again; no key leaves before the server has passed
-every curator's test, nor without a grant that has not expired, nor for another column than the one that was tested.
+charged; no byte leaves before every curator with columns has drawn the same sample; the server learns the canaries'
+places once what it published is recorded here; a release that ended never moves again; no key leaves before the server
+has passed every curator's test, nor without a grant that has not expired, nor for another column than the one that was
+tested.
 
 The curators reserve one after the other, in order of their names, and a release waits while what it needs is reserved
 for another. So no two releases wait for each other, and of two that ask for the last of a budget exactly one has it.
 Once a release is charged, what any party refuses or fails at is asked again until the deadline; what shows that the
-release can never be right ends it.
+release can never be right ends it. Every curator charges and tosses; once the sample is drawn here, nobody waits for a
+curator without columns any more, which has nothing left to do that another one needs.
 
 What another curator has done stays done unless the release ends there, so a step that its progress allows may be taken
 however old that progress is by then. Every step may be repeated after a crash.
@@ -284,7 +286,7 @@ def next_step(
     Args:
         stored: the release as this curator has recorded it.
         own: its progress with the decisions.
-        peers: every other curator's progress, or why it is unknown.
+        peers: every other curator's progress, or why it is unknown; that of curators that are not `awaited` may lack.
         now: Unix seconds.
 
     Raises:
@@ -298,6 +300,16 @@ def next_step(
         return outcome_of(peers, is_charged=own.is_charged)
     ended = next((peer for peer in peers if peer.state.unsuccessful), None)
     return _step_of(stored, own, peers) if ended is None else _end_with(ended)
+
+
+def awaited(stored: CuratorRelease) -> frozenset[str] | None:
+    """Return the curators of whom a release needs anything more: those with columns once the sample is drawn here.
+
+    None if it needs every one of them.
+    """
+    if stored.spec is None or not stored.sample_check:
+        return None
+    return frozenset(column.owner for column in stored.spec.columns)
 
 
 def outcome_of(  # noqa: PLR0911 - one for each outcome
@@ -412,7 +424,7 @@ def _step_of(  # noqa: PLR0911 - one for each state
         case ReleaseState.UPLOADING:
             return Step.UPLOAD
         case ReleaseState.PERTURBING:
-            return _when_perturbing(own, peers)
+            return _when_perturbing(own, _awaited_among(stored, peers))
         case ReleaseState.READY | ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
             return End(stored.state, stored.failure)
         case _:
@@ -461,13 +473,11 @@ def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step |
         return wait
     if not stored.sample_check:
         return Step.DRAW
-    wait = _lacking(peers, lambda peer: bool(peer.sample_check), "has not drawn the sample yet")
-    if wait:
-        return wait
     for peer in peers:
-        if peer.sample_check != stored.sample_check:
+        if peer.sample_check and peer.sample_check != stored.sample_check:
             return End(ReleaseState.FAILED, f"curator {peer.curator}: drew another sample. No data was sent.")
-    return Step.ENCRYPT
+    drawing = _awaited_among(stored, peers)
+    return _lacking(drawing, lambda peer: bool(peer.sample_check), "has not drawn the sample yet") or Step.ENCRYPT
 
 
 def lacking_charge(peers: tuple[Progress, ...]) -> Wait | None:
@@ -482,6 +492,11 @@ def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait:
     if not own.is_tested:
         return Step.TEST
     return _lacking(peers, _has_tested, "has not tested the server yet") or Step.FINISH
+
+
+def _awaited_among(stored: CuratorRelease, peers: tuple[Progress, ...]) -> tuple[Progress, ...]:
+    names = awaited(stored)
+    return tuple(peer for peer in peers if names is None or peer.curator in names)
 
 
 def _has_tested(peer: Progress) -> bool:

@@ -187,11 +187,13 @@ def next_step_of_tables(
     if workload and are_open and now > stored.request.deadline and _is_whole(workload, tables):
         return Step.FINISH  # the first results stand, with what ran a second time by now
     outcome = next_step(stored, own, peers, now)
-    if isinstance(outcome, End) or isinstance(peers, VeiltabError) or workload is None:
+    if isinstance(outcome, End) or workload is None:
         return outcome
-    if stored.state is ReleaseState.CHARGED:
-        return lacking_charge(peers) or Step.OPEN_TABLES
-    return _step_with_tables(stored, workload, tables) if are_open else outcome
+    if are_open:  # what the others are needed for is each table's
+        return _step_with_tables(stored, workload, tables)
+    if stored.state is not ReleaseState.CHARGED or isinstance(peers, VeiltabError):
+        return outcome
+    return lacking_charge(peers) or Step.OPEN_TABLES
 
 
 def _step_with_tables(

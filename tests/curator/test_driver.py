@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -39,6 +39,7 @@ from veiltab.curator.coordination import Peers
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.looks import Others
 from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress, PublicationDigests
@@ -185,6 +186,9 @@ def test_there_are_no_other_coins(driver: CuratorDriver, coin: str) -> None:
     assert len(driver.coins.share("alignment/" + "a" * 32)) == 32
 
 
+AWAY = UnavailableError("no connection", where="curator bob")
+
+
 # One release, with a peer and a server that are played here
 
 
@@ -210,6 +214,7 @@ class World:
         self.shown: dict[str, bytes] = {}
         self.questions: list[str] = []
         self.looks = 0
+        self.is_bob_there = True
         self.forgotten: list[str] = []
         self.announced: list[bytes] = []
         self.uploads: list[dict[str, tuple[Path, bytes]]] = []
@@ -230,9 +235,11 @@ class World:
 
     wakes = 0
 
-    async def progress(self, _: str) -> tuple[Progress, ...]:
+    async def progress(self, _: str, awaited: Collection[str] | None = None) -> Others:
         self.looks += 1
-        return (self.bob,)
+        if self.is_bob_there:
+            return (self.bob,)
+        return AWAY if awaited is None or "bob" in awaited else ()
 
     async def close(self) -> None:
         """A peer and a server that are played here need no end."""
@@ -366,6 +373,30 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     assert list(sent) == ["sex"]
     assert not driver.encryption(ID).ciphertext("sex").exists()
     assert driver.store.release(ID).bytes_uploaded == 123
+
+
+@pytest.mark.parametrize("attributes", [("sex",), ("sex", "salary")])
+def test_a_curator_without_columns_that_is_away_is_waited_for_until_the_sample_is_drawn(
+    world: World, make_request: Make, attributes: tuple[str, ...]
+) -> None:
+    world.bob = replace(world.bob, granted=frozenset(attributes[1:]))
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400, attributes=attributes))
+    world.is_bob_there = False
+    assert not world.step()
+    assert not world.tosses
+    assert world.driver.store.release(ID).waiting_for == str(AWAY)
+    world.is_bob_there = True
+    world.follow()
+    world.step()
+    assert world.tosses
+    world.is_bob_there = False
+    for _ in range(5):
+        world.step()
+    left = world.driver.store.release(ID)
+    if len(attributes) == 1:
+        assert left.state is ReleaseState.READY
+    else:
+        assert (left.state, left.waiting_for) == (ReleaseState.CHARGED, str(AWAY))
 
 
 def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401

@@ -227,6 +227,29 @@ def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.Mo
     follow(scenario)
 
 
+def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.looks._SILENT_SECONDS", 0.005)
+
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        # Before she was asked, when she is away, and when she answers.
+        assert await looks.progress("1", {"alice"}) == ()
+        assert isinstance(await looks.progress("1"), UnavailableError)
+        assert isinstance(await looks.progress("1", {"carol"}), UnavailableError)
+        carol.says.put_nowait(AWAY)
+        while await looks.progress("1") != AWAY:
+            await turns()
+        assert await looks.progress("1", {"carol"}) == AWAY
+        assert await looks.progress("1", {"alice"}) == ()
+        waits = asyncio.create_task(looks.news("1", (), attempt=0, wakes=looks.wakes, deadline=AHEAD, is_refused=False))
+        await turns()
+        assert not waits.done()
+        carol.says.put_nowait({"1": progress()})
+        await waits
+        assert await looks.progress("1", {"alice"}) == (progress(),)
+
+    follow(scenario)
+
+
 def test_without_a_release_nobody_is_called() -> None:
     async def scenario(looks: Looks, carol: Carol) -> None:
         await turns()

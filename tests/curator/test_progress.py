@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from tests.conftest import request_with, spec_with
 from tests.curator.made_records import recorded, shown
@@ -28,6 +28,7 @@ from veiltab.common.errors import (
     VeiltabError,
     kinds,
 )
+from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress import (
     APPROVED,
@@ -41,6 +42,7 @@ from veiltab.curator.progress import (
     Review,
     Step,
     Wait,
+    awaited,
     check_asker,
     check_key_may_leave,
     check_receipt_may_leave,
@@ -55,7 +57,9 @@ NextStep = Callable[[CuratorRelease, Review, Others, float], Outcome]
 NAMES = ("alice", "bob", "carol")
 DEADLINE = 100
 REQUEST = request_with(deadline=DEADLINE)
-SPECS = (spec_with(), spec_with(sample=399))
+COLUMNS = tuple(Column(attribute=name, owner=owner, size=2) for name, owner in zip("xyz", NAMES, strict=True))
+SPECS = tuple(spec_with(sample=sample, columns=COLUMNS) for sample in (400, 399))
+WITHOUT_CAROL = tuple(spec_with(sample=sample, columns=COLUMNS[:2]) for sample in (400, 399))
 CHECKS = (b"one sample", b"another")
 REVIEWED = Review(curator="alice")
 
@@ -218,6 +222,33 @@ def test_nobody_lets_a_key_leave_before_all_have_tested_the_server() -> None:
     assert after(tested, replace(sent, curator="carol")) == Wait("curator carol: has not tested the server yet")
     failed = progress(curator="carol", state=ReleaseState.FAILED, tested=False, failure="no noise")
     assert after(tested, failed) == End(ReleaseState.FAILED, "curator carol: no noise")
+
+
+def test_who_has_no_columns_is_awaited_until_the_sample_is_drawn_here() -> None:
+    spec, own = WITHOUT_CAROL[0], replace(REVIEWED, is_tested=True)
+    for state in ReleaseState:
+        assert awaited(release(state=state, spec=spec)) is None
+        assert awaited(release(state=state, spec=spec, sample_check=CHECKS[0])) == frozenset({"alice", "bob"})
+    drawn = release(state=ReleaseState.CHARGED, spec=spec, sample_check=CHECKS[0])
+    bob, carol = progress(charged=True, sample_check=CHECKS[0]), progress(curator="carol", charged=True)
+    assert next_step(replace(drawn, sample_check=b""), REVIEWED, (bob, replace(carol, charged=False)), 1) == Wait(
+        "curator carol: has not charged the release yet"
+    )
+    sent, tested = replace(drawn, state=ReleaseState.PERTURBING), replace(bob, state=ReleaseState.PERTURBING)
+    for others in ((), (carol,), (replace(carol, state=ReleaseState.UPLOADING, sample_check=CHECKS[0]),)):
+        assert next_step(drawn, REVIEWED, (bob, *others), 1) is Step.ENCRYPT
+        assert next_step(drawn, REVIEWED, (replace(bob, sample_check=b""), *others), 1) == Wait(
+            "curator bob: has not drawn the sample yet"
+        )
+        assert next_step(sent, REVIEWED, (tested, *others), 1) is Step.TEST
+        assert next_step(sent, own, (replace(tested, tested=True), *others), 1) is Step.FINISH
+    # What she says counts as ever.
+    other = replace(carol, sample_check=CHECKS[1])
+    assert next_step(drawn, REVIEWED, (bob, other), 1) == End(
+        ReleaseState.FAILED, "curator carol: drew another sample. No data was sent."
+    )
+    ended = replace(carol, state=ReleaseState.FAILED, failure="why")
+    assert next_step(sent, own, (tested, ended), 1) == End(ReleaseState.FAILED, "curator carol: why")
 
 
 def test_a_deadline_ends_a_release_even_when_the_others_are_silent() -> None:
@@ -386,6 +417,7 @@ class Curators(RuleBasedStateMachine):
         self.rows = {name: release() for name in NAMES}
         self.verdicts = dict.fromkeys(NAMES, "")
         self.policies = dict.fromkeys(NAMES, APPROVED)
+        self.specs, self.owners = SPECS, set(NAMES)
         self.plans = dict.fromkeys(NAMES, SPECS[0])
         self.samples = dict.fromkeys(NAMES, CHECKS[0])
         self.seen: dict[str, Others] = dict.fromkeys(NAMES, NotReadyError("has not looked"))
@@ -395,6 +427,7 @@ class Curators(RuleBasedStateMachine):
         self.charged: set[str] = set()
         self.taken: set[tuple[str, Step]] = set()
         self.is_honest = True
+        self.away: set[str] = set()
         self.passed: dict[str, bool] = {}
         self.ends: dict[str, tuple[ReleaseState, str]] = {}
 
@@ -415,7 +448,22 @@ class Curators(RuleBasedStateMachine):
         )
 
     def look(self, name: str) -> None:
-        self.seen[name] = tuple(self.progress(other) for other in NAMES if other != name)
+        self.seen[name] = tuple(self.progress(other) for other in NAMES if other not in {name, *self.silent(name)})
+
+    @initialize(has_columns=st.booleans())
+    def carol_has_columns(self, has_columns: bool) -> None:  # noqa: FBT001 - drawn
+        if not has_columns:
+            self.specs, self.owners = WITHOUT_CAROL, set(NAMES[:2])
+            self.plans = dict.fromkeys(NAMES, WITHOUT_CAROL[0])
+
+    def silent(self, name: str) -> set[str]:
+        """Return the curators that say nothing of a release when this one looks; none that it awaits."""
+        needed = awaited(self.rows[name])
+        return set() if needed is None else set(self.away) - needed
+
+    @rule(away=st.sets(st.sampled_from(NAMES)))
+    def are_away(self, away: set[str]) -> None:
+        self.away = away
 
     def review(self, name: str) -> Review:
         verdict = self.verdicts[name]
@@ -469,7 +517,7 @@ class Curators(RuleBasedStateMachine):
                 assert self.charged == set(NAMES)
                 self.rows[name] = replace(row, sample_check=self.samples[name])
             case Step.ENCRYPT | Step.UPLOAD:
-                assert {other.sample_check for other in self.rows.values()} == {row.sample_check}
+                assert {self.rows[other].sample_check for other in (name, *self.owners)} == {row.sample_check}
                 assert row.sample_check
             case Step.TEST | Step.FINISH:
                 self.test_or_finish(step, name)
@@ -477,9 +525,9 @@ class Curators(RuleBasedStateMachine):
 
     def test_or_finish(self, step: Step, name: str) -> None:
         """Test the server, as it is now, or let keys leave; what a test showed stays."""
-        assert {(other, Step.UPLOAD) for other in NAMES} <= self.taken
+        assert {(other, Step.UPLOAD) for other in self.owners} <= self.taken
         if step is Step.FINISH:
-            assert self.passed == dict.fromkeys(NAMES, True)
+            assert all(self.passed.get(other) for other in self.owners)
         elif not self.passed.setdefault(name, self.is_honest):
             raise IntegrityError("it did not add the noise of the release")
 
@@ -506,9 +554,9 @@ class Curators(RuleBasedStateMachine):
         if self.verdicts[name] == HELD:
             self.verdicts[name] = verdict
 
-    @rule(name=st.sampled_from(NAMES), spec=st.sampled_from(SPECS))
-    def would_plan(self, name: str, spec: Any) -> None:  # noqa: ANN401 - a spec
-        self.plans[name] = spec
+    @rule(name=st.sampled_from(NAMES), place=st.integers(0, 1))
+    def would_plan(self, name: str, place: int) -> None:
+        self.plans[name] = self.specs[place]
 
     @rule(name=st.sampled_from(NAMES), check=st.sampled_from(CHECKS))
     def would_draw(self, name: str, check: bytes) -> None:
@@ -549,8 +597,21 @@ class Curators(RuleBasedStateMachine):
     def who_is_ready_has_sent_what_all_drew(self) -> None:
         if any(row.state is ReleaseState.READY for row in self.rows.values()):
             assert self.charged == set(NAMES)
-            assert len({row.sample_check for row in self.rows.values()}) == 1
-            assert self.passed == dict.fromkeys(NAMES, True)
+            assert len({self.rows[name].sample_check for name in self.owners}) == 1
+            assert all(self.passed.get(name) for name in self.owners)
+
+    def teardown(self) -> None:
+        """Let those with columns go on: of a release that they have drawn, they need nobody else."""
+        rows = [self.rows[name] for name in self.owners]
+        may_end = any(row.state.unsuccessful for row in self.rows.values()) or not self.is_honest
+        if may_end or not all(row.sample_check for row in rows) or len(set(self.samples.values())) > 1:
+            return
+        self.now, self.away = 1.0, set(NAMES)
+        for _ in range(10):
+            for name in self.owners:
+                self.look(name)
+                self.act(name)
+        assert all(self.rows[name].state is ReleaseState.READY for name in self.owners)
 
 
 TestCurators = Curators.TestCase

@@ -1,6 +1,6 @@
 """Tests of a release of several tables at one curator: its plan, its charge, its steps, its records."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
@@ -374,6 +374,22 @@ def test_the_first_results_stand_when_time_runs_out_earlier_by_the_clock_of_anot
     failed = after(READY | {6: late, 7: at(ReleaseState.FAILED, "no noise")})
     assert failed == End(ReleaseState.FAILED, "table age, job: no noise")
     assert isinstance(after(READY | {0: late}), End)
+
+
+def test_once_tables_are_open_who_is_away_is_no_reason_to_wait(workload: WorkloadSpec) -> None:
+    away = UnavailableError("no connection", where="curator carol")
+    stored = release(workload, choice=())
+
+    def after(tables: Mapping[int, TableState]) -> Step | Wait | End:
+        return next_step_of_tables(stored, OWN, away, tables, 1)
+
+    assert after(READY) is Step.FINISH
+    assert after(READY | {3: at(ReleaseState.PERTURBING)}) == Wait("5 of 6 tables are ready")
+    # Before that, she is needed.
+    for state in (ReleaseState.APPROVED, ReleaseState.PLANNED, ReleaseState.CHARGED):
+        assert next_step_of_tables(replace(stored, state=state), OWN, away, {}, 1) == Wait(str(away))
+    amiss = IntegrityError("bad", where="curator carol")
+    assert isinstance(next_step_of_tables(stored, OWN, amiss, READY, 1), End)
 
 
 def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: WorkloadSpec) -> None:
