@@ -220,7 +220,8 @@ class _Crew(Generic[Result]):
             if isinstance(error, TimeoutError) and future.status != "error":
                 return None
             if isinstance(error, VeiltabError):
-                return error
+                # It has another key, or another version: no task has failed, and whoever waits may mend that.
+                return UnavailableError(error.problem, where=error.where, remedy=error.remedy)
             return UnavailableError(
                 f"a worker cannot perform tasks: {type(error).__name__}",
                 where=self._address,

@@ -28,7 +28,7 @@ def perform_sealed(version: str, run: str, number: int, sealed: bytes) -> bytes:
 
     Raises:
         ConflictError: this worker has another version of veiltab, and might give another result.
-        IntegrityError: the task is not what it should be, or this worker has another key.
+        TransferError: the task is not what it should be, or this worker has another key.
         NotFoundError: this worker has no key.
     """
     seal = Seal(key=_key(), run=run)

@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.errors import InvalidInputError, TransferError
 from veiltab.common.rpc.identity import read_identity_file
 
 KEY_FILE = "tasks.key"
@@ -49,12 +49,12 @@ class Seal:
         """Return what was sealed.
 
         Raises:
-            IntegrityError: it is another task's or run's, was altered, or was sealed under another key.
+            TransferError: it is another task's or run's, was altered, or was sealed under another key.
         """
         try:
             return self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _context(kind, number))
         except (InvalidTag, ValueError):
-            raise IntegrityError(
+            raise TransferError(
                 f"the {kind} that came is not one that was sealed here under this number",
                 where=KEY_FILE,
                 remedy="Give the client and every worker the same file of `veiltab pki cluster`, and begin again.",

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.refusals import changed_meanwhile, refusal
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
 
 _EXACT_BITS = {16: 11, 32: 24, 64: 53}
@@ -50,14 +50,25 @@ def errors_refused(where: str, kind: str, remedy: str) -> Iterator[None]:
         raise refusal(where, "the file cannot be read to its end", disk) from None
     except pa.ArrowException:
         raise refusal(where, f"the file is not a readable {kind}", remedy) from None
+    except KeyError:  # a column that was there before
+        raise changed_meanwhile(where) from None
 
 
-def batch_of(batch: pa.RecordBatch, selection: Selection) -> Batch:
-    """Give the columns of a record batch their study names and their form."""
-    columns = {
-        name: batch.column(batch.schema.get_field_index(spelling)) for name, spelling in selection.spellings.items()
-    }
-    return formed(batch.num_rows, columns, selection)
+def batch_of(where: str, batch: pa.RecordBatch, selection: Selection) -> Batch:
+    """Give the columns of a record batch their study names and their form.
+
+    Args:
+        where: the table.
+        batch: of it.
+        selection: which columns are wanted.
+
+    Raises:
+        InvalidInputError: one is not there any more, or twice.
+    """
+    places = {name: batch.schema.get_field_index(spelling) for name, spelling in selection.spellings.items()}
+    if min(places.values(), default=0) < 0:
+        raise changed_meanwhile(where)
+    return formed(batch.num_rows, {name: batch.column(place) for name, place in places.items()}, selection)
 
 
 def formed(rows: int, columns: Mapping[str, pa.Array], selection: Selection) -> Batch:

@@ -43,7 +43,7 @@ class ArrowFile:
                 batch = file.get_batch(number)
                 batch.validate(full=True)
                 for start in range(0, batch.num_rows, BATCH_ROWS):
-                    yield batch_of(batch.slice(start, BATCH_ROWS), selection)
+                    yield batch_of(self.where, batch.slice(start, BATCH_ROWS), selection)
 
     @contextmanager
     def _open(self, options: pa.ipc.IpcReadOptions) -> Iterator[pa.ipc.RecordBatchFileReader]:

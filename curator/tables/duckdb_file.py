@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from veiltab.common.extras import importing
 from veiltab.curator.tables.arrow_columns import batch_of, header_of
-from veiltab.curator.tables.query import query_of_file
+from veiltab.curator.tables.query import query_of_file, quoted
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
 
@@ -55,8 +55,10 @@ class DuckdbQuery:
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Fetch the rows by and by."""
         with self._open() as connection:
-            for batch in connection.sql(self._query).to_arrow_reader(BATCH_ROWS):
-                yield batch_of(batch, selection)
+            # What is not wanted may be long, and a batch of it more than the memory holds.
+            wanted = ", ".join(quoted(spelling) for spelling in dict.fromkeys(selection.spellings.values()))
+            for batch in connection.sql(self._query).project(wanted).to_arrow_reader(BATCH_ROWS):
+                yield batch_of(self.where, batch, selection)
 
     @contextmanager
     def _open(self) -> Iterator["DuckDBPyConnection"]:

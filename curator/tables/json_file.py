@@ -19,7 +19,7 @@ from typing import BinaryIO, NoReturn, cast
 import pyarrow as pa
 
 from veiltab.curator.tables.arrow_columns import formed
-from veiltab.curator.tables.refusals import first_rows, refusal, rows_have
+from veiltab.curator.tables.refusals import NotedRows, first_rows, refusal, rows_have
 from veiltab.curator.tables.source import BATCH_ROWS, FIRST_ROW, Batch, Column, ColumnKind, Selection
 
 _PIECE = 1 << 20
@@ -76,7 +76,7 @@ class JsonFile:
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Parse the file by and by; rows with other names are counted and raised at the end."""
         columns = {name: _Values(self.where, name) for name in selection.spellings}
-        others: list[int] = []
+        others = NotedRows()
         start = FIRST_ROW
         with self._objects() as objects:
             rows = self._chosen(objects, list(selection.spellings.values()), others)
@@ -86,18 +86,18 @@ class JsonFile:
                 exact = {name: _decimals(values[name]) for name in selection.coded if columns[name].are_numbers}
                 yield replace(formed(len(batch), texts, selection), exact=exact)
                 start += len(batch)
-        if others:
-            problem = f"{rows_have(len(others))} other names than the first one{first_rows(others)}"
+        if others.count:
+            problem = f"{rows_have(others.count)} other names than the first one{first_rows(others.first)}"
             raise refusal(self.where, problem, "Give all rows the same names; write null where a value is absent.")
 
     def _chosen(
-        self, objects: Iterable[_Row], spellings: Sequence[str], others: list[int]
+        self, objects: Iterable[_Row], spellings: Sequence[str], others: NotedRows
     ) -> Iterator[tuple[_Value, ...]]:
         """Yield the wanted values of each object, and note the rows that have other names than the first."""
         names = {column.spelling for column in self._columns}
         for number, row in enumerate(objects, FIRST_ROW):
             if row.keys() != names:
-                others.append(number)
+                others.note(number)
             yield tuple(map(row.get, spellings))
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from glob import glob, has_magic
 from pathlib import Path
+from stat import S_ISREG
 
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.arrow_file import ArrowFile
@@ -87,9 +88,10 @@ def _parquet_files(path: Path) -> Source:
     if not paths:
         problem = "this is a directory, and it holds no .parquet file" if path.is_dir() else "no file fits the pattern"
         raise refusal(str(path), problem, _KINDS)
-    others = [one for one in paths if not one.name.lower().endswith(_PARQUET) or one.is_dir()]
+    others = [one for one in paths if not (one.name.lower().endswith(_PARQUET) and one.is_file())]
     if others:
-        problem = f"the pattern fits {others[0].name!r}, which is no .parquet file"
+        said = "there is" if path.is_dir() else "the pattern fits"
+        problem = f"{said} {others[0].name!r}, which is no .parquet file"
         raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
     base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
     return ParquetFiles(str(path), base, paths)
@@ -99,6 +101,8 @@ def _beginning(path: Path) -> bytes:
     """Return the beginning of a readable, regular file that is not empty."""
     where = str(path)
     try:
+        if not S_ISREG(path.stat().st_mode):  # a pipe would be waited for, and read once
+            raise refusal(where, "this is no file that can be read twice", "Give a file that lies on a disk.")
         with path.open("rb") as file:
             start = file.read(_DUCKDB_MARK.stop)
     except OSError as error:

@@ -46,7 +46,7 @@ class ParquetFile:
         coded = [spellings[name] for name in selection.coded - selection.texts]
         with self._open(coded) as file:
             for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(spellings.values()), use_threads=False):
-                yield batch_of(batch, selection)
+                yield batch_of(self.where, batch, selection)
 
     @contextmanager
     def _open(self, coded: list[str]) -> Iterator[pq.ParquetFile]:

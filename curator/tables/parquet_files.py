@@ -91,7 +91,10 @@ def files_in(folder: Path) -> list[Path]:
 
 def _partition(path: Path) -> dict[str, str | None]:
     pairs = [part.split("=", 1) for part in path.parent.parts if "=" in part]
-    return {unquote(name): None if value == _ABSENT else unquote(value) for name, value in pairs}
+    values = {unquote(name): None if value == _ABSENT else unquote(value) for name, value in pairs}
+    if len(values) < len(pairs):
+        raise refusal(str(path), "two folders around the file give the same column a value", "Keep one of them.")
+    return values
 
 
 def _part(selection: Selection, spellings: Mapping[str, str]) -> Selection:

@@ -63,7 +63,7 @@ class PostgresqlQuery:
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)})
             cursor.execute(self._query)
             for batch in cursor.fetch_record_batch():
-                yield batch_of(batch, selection)
+                yield batch_of(self.where, batch, selection)
 
     @contextmanager
     def _cursor(self) -> Iterator["Cursor"]:

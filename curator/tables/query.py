@@ -44,6 +44,11 @@ def query_of_file(where: str, kind: str, tables: Sequence[str], table: str, quer
     return _query_of_table(where, tables, table), f"a table of {kind}"
 
 
+def quoted(name: str) -> str:
+    """Return the name of a table or a column as a query has it."""
+    return '"{}"'.format(name.replace('"', '""'))
+
+
 def unordered(query: str) -> str:
     """Return what to say of a query whose rows may come in another order next time; "" if they are ordered."""
     if re.search(r"\border\s+by\b", query, re.IGNORECASE):
@@ -58,5 +63,4 @@ def _query_of_table(where: str, tables: Sequence[str], wanted: str) -> str:
     if not wanted and len(tables) != 1:
         remedy = 'Name one behind a #, such as data.db#people, or give --query "select ...".'
         raise refusal(where, f"the database has {len(tables)} tables: {known}", remedy)
-    name = (wanted or tables[0]).replace('"', '""')
-    return f'select * from "{name}"'  # noqa: S608 - a table of that database, quoted
+    return f"select * from {quoted(wanted or tables[0])}"  # noqa: S608 - a table of that database

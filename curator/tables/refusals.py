@@ -1,11 +1,13 @@
 """Refusals about tables: they name the table, counts, row numbers and columns, and quote no value."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from veiltab.common.errors import InvalidInputError
 
 _MOST_NAMES = 20
+_MOST_ROWS = 5
 _MOST_CHARACTERS = 40
 
 
@@ -26,8 +28,27 @@ def rows_have(rows: int) -> str:
 
 def first_rows(rows: Sequence[int]) -> str:
     """Return ", first in row 2" or ", first in rows 2, 7" for up to five row numbers."""
-    shown = ", ".join(str(row) for row in rows[:5])
+    shown = ", ".join(str(row) for row in rows[:_MOST_ROWS])
     return f", first in row{'' if len(rows) == 1 else 's'} {shown}" if rows else ""
+
+
+@dataclass(slots=True)
+class NotedRows:
+    """Rows with something wrong, however many: their number, and the first of them."""
+
+    count: int = 0
+    first: list[int] = field(default_factory=list)
+
+    def note(self, row: int) -> None:
+        """Count a row."""
+        self.count += 1
+        if len(self.first) < _MOST_ROWS:
+            self.first.append(row)
+
+
+def changed_meanwhile(where: str) -> InvalidInputError:
+    """Return the refusal of a table that has other columns than when it was opened."""
+    return refusal(where, "its columns changed while it was read", "Read it when nobody writes to it, or give a copy.")
 
 
 def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> InvalidInputError:

@@ -66,17 +66,20 @@ def _sheet(path: Path, wanted: str) -> tuple[str, list[list[Cell]]]:
         with python_calamine.CalamineWorkbook.from_path(path) as book:
             if wanted and wanted not in book.sheet_names:
                 raise refusal(where, f"there is no sheet {wanted!r}", f"Sheets: {_named(book.sheet_names)}.")
-            sheets = {name: _rows(book, name) for name in ([wanted] if wanted else book.sheet_names)}
+            full = dict[str, list[list[Cell]]]()
+            for name in [wanted] if wanted else book.sheet_names:
+                if rows := _rows(book, name):
+                    full[name] = rows
+                if len(full) > 1:  # of the others nothing is read: together they may be more than the memory holds
+                    example = f"{path.name}#{next(iter(full))}"
+                    problem = f"several sheets hold rows: {_named(list(full))}"
+                    raise refusal(where, problem, f"Name one, such as {example}.")
     except python_calamine.PasswordError:
         raise refusal(where, "the file is protected by a password", "Save it without one.") from None
     except (python_calamine.CalamineError, OSError, ValueError):
         raise refusal(where, "the file is not a readable spreadsheet", "Save it again, or as CSV.") from None
-    full = {name: rows for name, rows in sheets.items() if rows}
     if not full:
         raise refusal(where, "the sheet is empty", "Give a sheet with a header and at least one row.")
-    if len(full) > 1:
-        example = f"{path.name}#{next(iter(full))}"
-        raise refusal(where, f"several sheets hold rows: {_named(list(full))}", f"Name one, such as {example}.")
     return next(iter(full.items()))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from veiltab.curator.tables.cells import batch_of_cells
-from veiltab.curator.tables.query import query_of_file
+from veiltab.curator.tables.query import query_of_file, quoted
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, ColumnKind, Selection
 
@@ -42,11 +42,13 @@ class SqliteQuery:
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Fetch the rows by and by."""
-        names = [column.spelling for column in self._columns]
-        places = {name: names.index(spelling) for name, spelling in selection.spellings.items()}
+        places = {name: place for place, name in enumerate(selection.spellings)}
+        # What is not wanted may be long, and a batch of it more than the memory holds.
+        # Without the t a name that is not there any more would be a text.
+        wanted = ", ".join(f"t.{quoted(spelling)}" for spelling in selection.spellings.values())
         first_row = 2
         with self._open() as connection:
-            cursor = connection.execute(self._query)
+            cursor = connection.execute(f"select {wanted} from (\n{self._query}\n) as t")  # noqa: S608 - theirs
             while rows := cursor.fetchmany(BATCH_ROWS):
                 for name, place in places.items():
                     self._check_texts(name, [row[place] for row in rows], first_row)

@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.tables.arrow_columns import batch_of
-from veiltab.curator.tables.refusals import first_rows, refusal, rows_have
+from veiltab.curator.tables.refusals import NotedRows, first_rows, refusal, rows_have
 from veiltab.curator.tables.sniffing import HEAD_BYTES, TextForm, sniff
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
 
@@ -37,7 +37,7 @@ class TextFile:
         self._path = path
         self.where = str(path)
         self._form = self._sniffed(encoding)
-        with self._refusals(), self._open(None, []) as reader:
+        with self._refusals(), self._open(None, NotedRows()) as reader:
             self._names: list[str] = reader.schema.names
 
     @property
@@ -57,7 +57,7 @@ class TextFile:
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Parse the file block by block; rows of a wrong length are counted and raised at the end."""
-        ragged: list[int] = []
+        ragged = NotedRows()
         types = {
             spelling: _CODED if name in selection.coded and name not in selection.texts else pa.string()
             for name, spelling in selection.spellings.items()
@@ -65,18 +65,18 @@ class TextFile:
         converting = pacsv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=False)
         with self._refusals(), self._open(converting, ragged) as reader:
             for batch in reader:
-                yield batch_of(batch, selection)
-        if ragged:
+                yield batch_of(self.where, batch, selection)
+        if ragged.count:
             raise refusal(
                 self.where,
-                f"{rows_have(len(ragged))} more or fewer values than the header{first_rows(ragged)}"
+                f"{rows_have(ragged.count)} more or fewer values than the header{first_rows(ragged.first)}"
                 f" ({self.description})",
                 "Correct them; a value that holds the separator stands in double quotes.",
             )
 
-    def _open(self, converting: pacsv.ConvertOptions | None, ragged: list[int]) -> pacsv.CSVStreamingReader:
+    def _open(self, converting: pacsv.ConvertOptions | None, ragged: NotedRows) -> pacsv.CSVStreamingReader:
         def count(row: pacsv.InvalidRow) -> str:
-            ragged.append(row.number)
+            ragged.note(row.number)
             return "skip"
 
         # Row numbers are known without threads only.

@@ -7,12 +7,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.common.tasks.cluster import WAIT, Cluster, cluster, wait_for
 from tests.common.tasks.samples import Death, Failure, Refusal, Reversal, Sleep, Square, Turn
-from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotFoundError, UnavailableError
+from veiltab.common.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    TransferError,
+    UnavailableError,
+    VeiltabError,
+)
 from veiltab.common.tasks import dask as dask_module
 from veiltab.common.tasks.cluster_identity import ClusterIdentity, load_cluster_identity
 from veiltab.common.tasks.crew import AHEAD
@@ -20,6 +28,7 @@ from veiltab.common.tasks.dask import QUEUED, Dask
 from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.common.tasks.seal import Seal
+from veiltab.curator.progress import Wait, outcome_of
 from veiltab.deploy.cluster_pki import init_cluster
 from veiltab.deploy.local.processes import free_ports
 
@@ -236,14 +245,25 @@ def test_a_client_of_another_authority_is_refused_and_so_is_one_without_tls(secu
 @pytest.mark.long
 def test_a_worker_without_a_key_or_with_another_is_refused(tmp_path: Path) -> None:
     keys = {"other": init_cluster(tmp_path / "other")["worker"] / "tasks.key", "none": tmp_path / "no.key"}
-    errors = {"other": IntegrityError, "none": NotFoundError}
     for name, key in keys.items():
         (tmp_path / name / "cluster").mkdir(parents=True)
         with (
             cluster(tmp_path / name / "cluster", workers=1, tls=True, tasks_key=key) as running,
-            pytest.raises(errors[name]),
+            pytest.raises(UnavailableError, match=r"not one that was sealed here|not there"),
         ):
             list(engine_of(running).perform([Square(base=1)]))
+
+
+@pytest.mark.parametrize("refusal", [ConflictError, NotFoundError, TransferError])
+def test_what_a_worker_refuses_may_be_mended_and_ends_no_release(refusal: type[VeiltabError]) -> None:
+    def refuse(timeout: float) -> bytes:
+        raise refusal("a worker has another version", remedy=f"Wait {timeout} s.")
+
+    crew = dask_module._Crew[int](SimpleNamespace(scheduler=SimpleNamespace(address="tls://a:1")), None, 1.0)
+    told = crew._text(SimpleNamespace(result=refuse, status="error"))
+    assert isinstance(told, UnavailableError)
+    assert str(told) == "a worker has another version. Wait 1.0 s."
+    assert isinstance(outcome_of(told, is_charged=True), Wait)
 
 
 @pytest.mark.long
@@ -251,12 +271,12 @@ def test_results_that_a_scheduler_swaps_are_refused(secure: Cluster, monkeypatch
     opened = Seal.open
     swapped = {0: 1, 1: 0}
     monkeypatch.setattr(Seal, "open", lambda seal, kind, number, text: opened(seal, kind, swapped[number], text))
-    with pytest.raises(IntegrityError):
+    with pytest.raises(TransferError):
         list(engine_of(secure).perform([Square(base=1), Square(base=2)]))
 
 
 @pytest.mark.long
 def test_a_worker_of_another_version_is_refused(secure: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_module, "VERSION", "0.0.0")
-    with pytest.raises(ConflictError, match=r"0\.0\.0"):
+    with pytest.raises(UnavailableError, match=r"0\.0\.0"):
         list(engine_of(secure).perform([Square(base=1)]))

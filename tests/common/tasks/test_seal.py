@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError
+from veiltab.common.errors import InvalidInputError, NotFoundError, TransferError
 from veiltab.common.tasks.seal import Seal, new_key, new_run, read_key
 
 KEY = bytes(range(32))
@@ -41,7 +41,7 @@ def test_a_key_is_not_shown() -> None:
 )
 def test_what_belongs_elsewhere_is_refused(seal: Seal, kind: str, number: int) -> None:
     sealed = SEAL.seal("task", 7, b"text")
-    with pytest.raises(IntegrityError):
+    with pytest.raises(TransferError):
         seal.open(kind, number, sealed)  # type: ignore[arg-type]
 
 
@@ -49,13 +49,13 @@ def test_what_belongs_elsewhere_is_refused(seal: Seal, kind: str, number: int) -
 def test_an_altered_byte_is_refused(place: int, change: int) -> None:
     sealed = bytearray(SEAL.seal("task", 7, b"text"))
     sealed[place] ^= change
-    with pytest.raises(IntegrityError):
+    with pytest.raises(TransferError):
         SEAL.open("task", 7, bytes(sealed))
 
 
 @given(st.integers(0, 31))
 def test_what_was_cut_short_is_refused(length: int) -> None:
-    with pytest.raises(IntegrityError):
+    with pytest.raises(TransferError):
         SEAL.open("task", 7, SEAL.seal("task", 7, b"text")[:length])
 
 

@@ -1,0 +1,126 @@
+"""Tables that change while they are read, that hold more than the memory, or that are no files on a disk."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.curator.made_rows import columns_in, ids_in
+from tests.curator.tables import written
+from tests.curator.tables.test_forms import ROWS, STUDY
+from tests.curator.tables.written import Rows
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.table import load_table, read_respondents
+from veiltab.curator.tables import spreadsheet
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.refusals import NotedRows
+
+WRITERS = {
+    "t.parquet": written.write_parquet,
+    "t.arrow": written.write_arrow,
+    "t.sqlite": written.write_sqlite,
+    "t.duckdb": written.write_duckdb,
+}
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return study_from_bytes(STUDY, "s.toml")
+
+
+def without(rows: Rows, name: str) -> Rows:
+    place = list(rows[0]).index(name)
+    return [[*row[:place], *row[place + 1 :]] for row in rows]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_column_that_goes_while_a_table_is_read_is_not_replaced_by_another(
+    tmp_path: Path, study: Study, name: str
+) -> None:
+    path = WRITERS[name](tmp_path / name, ROWS)
+    source = open_table(path)
+    path.unlink()
+    WRITERS[name](path, without(ROWS, "land"))
+    reading = read_respondents(path, ["pid"], (), study.attributes_of("alice"), source=source)
+    assert not len(reading.respondents)
+    assert re.search("changed while it was read|does not understand|not a readable Arrow", str(reading.errors[0]))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_columns_in_another_order_are_not_taken_for_each_other(tmp_path: Path, study: Study, name: str) -> None:
+    path = WRITERS[name](tmp_path / name, ROWS)
+    source = open_table(path)
+    path.unlink()
+    WRITERS[name](path, [[row[1], row[0], *row[2:]] for row in ROWS])
+    reading = read_respondents(path, ["pid"], (), study.attributes_of("alice"), source=source)
+    if not reading.errors:
+        assert ids_in(reading.respondents) == ["100", "7", "8", "10"]
+        assert columns_in(reading.respondents)["land"].tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["t.sqlite", "t.duckdb"])
+def test_a_query_that_names_two_columns_alike_gives_the_first(tmp_path: Path, study: Study, name: str) -> None:
+    path = WRITERS[name](tmp_path / name, ROWS)
+    query = "select p.pid, p.land, p.wage, p.kids, p.pid + 1000 as pid from people p order by p.pid desc"
+    table = load_table(TableAddress(location=str(path), query=query), study, "alice")
+    assert ids_in(table.respondents) == ["100", "10", "8", "7"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fails"), [("t.sqlite", "abs(pid * 0 - 9223372036854775807 - 1)"), ("t.duckdb", "error(land)")]
+)
+def test_what_the_study_does_not_use_is_not_fetched(tmp_path: Path, study: Study, name: str, fails: str) -> None:
+    path = WRITERS[name](tmp_path / name, ROWS)
+    query = f"select *, {fails} as photo from people order by pid"  # noqa: S608 - constants
+    table = load_table(TableAddress(location=str(path), query=query), study, "alice")
+    assert ids_in(table.respondents) == ["7", "8", "10", "100"]
+
+
+def test_of_rows_with_something_wrong_the_first_are_kept() -> None:
+    rows = NotedRows()
+    for row in range(2, 1000):
+        rows.note(row)
+    assert (rows.count, rows.first) == (998, [2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.json", "t.parquet", "t.arrow", "t.sqlite", "t.xlsx", "t.csv.gz"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, study: Study, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(InvalidInputError, match="no file that can be read twice"):
+        load_table(tmp_path / name, study, "alice")
+
+
+def test_a_pipe_among_files_is_not_waited_for(tmp_path: Path, study: Study) -> None:
+    written.write_parquet(tmp_path / "a.parquet", ROWS)
+    os.mkfifo(tmp_path / "b.parquet")
+    for place in (tmp_path, tmp_path / "*.parquet"):
+        with pytest.raises(InvalidInputError, match=r"'b.parquet', which is no .parquet file"):
+            load_table(place, study, "alice")
+
+
+def test_a_column_has_one_value_by_the_names_of_folders(tmp_path: Path, study: Study) -> None:
+    folder = tmp_path / "land=A" / "l%61nd=B"
+    folder.mkdir(parents=True)
+    written.write_parquet(folder / "x.parquet", without(ROWS, "land"))
+    with pytest.raises(InvalidInputError, match="two folders around the file give the same column a value"):
+        load_table(tmp_path, study, "alice")
+
+
+def test_of_several_sheets_no_more_are_read_than_are_named(
+    tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written.write_xlsx(tmp_path / "b.xlsx", {str(year): ROWS for year in range(2000, 2020)})
+    rows_of, read = spreadsheet._rows, list[str]()
+
+    def watched(book: Any, name: str) -> Any:  # noqa: ANN401 - an optional package's
+        read.append(name)
+        return rows_of(book, name)
+
+    monkeypatch.setattr(spreadsheet, "_rows", watched)
+    with pytest.raises(InvalidInputError, match=r"several sheets hold rows: '2000', '2001'\. Name one"):
+        load_table(path, study, "alice")
+    assert read == ["2000", "2001"]
