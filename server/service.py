@@ -13,7 +13,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import offered_seconds
-from veiltab.common.rpc.chunks import data_of, file_chunks, streamed
+from veiltab.common.rpc.chunks import ShortChunks, data_of, file_chunks, streamed
 from veiltab.common.rpc.identity import Identity, utc_now
 from veiltab.common.rpc.signing import signed, signed_to_proto
 from veiltab.server.receiving import Announced
@@ -101,10 +101,13 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
 
 
 async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> AsyncIterator[tuple[int, bytes]]:
+    short = ShortChunks()
     async for request in requests:
         if not request.HasField("chunk"):
             raise InvalidInputError("after its header an upload consists of chunks", where="UploadColumn")
-        yield request.chunk.offset, data_of(request.chunk)
+        data = data_of(request.chunk)
+        short.take(data)
+        yield request.chunk.offset, data
 
 
 class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):

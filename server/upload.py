@@ -9,7 +9,7 @@ from veiltab.common.storage.files import file_digest
 
 
 class ColumnUpload:
-    """One column's file while its chunks arrive.
+    """One column's file while its chunks arrive; of one call, at most twice its length, as some may be held already.
 
     Args:
         path: where the column grows.
@@ -20,6 +20,7 @@ class ColumnUpload:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._length = length
+        self._came = 0
         self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
 
     @property
@@ -31,10 +32,13 @@ class ColumnUpload:
         """Take a verified chunk; bytes already held must be the same ones.
 
         Raises:
-            InvalidInputError: a gap before the chunk, or bytes past the end of the column.
+            InvalidInputError: a gap before the chunk, bytes past the end of the column, or more than twice its length.
             ConflictError: other bytes are held at this place.
         """
         held = self.received
+        self._came += len(data)
+        if self._came > 2 * self._length:
+            raise InvalidInputError("the same bytes of the column come again and again", where="column upload")
         if offset > held:
             raise InvalidInputError(f"a chunk at byte {offset} leaves a gap after byte {held}", where="column upload")
         if offset + len(data) > self._length:

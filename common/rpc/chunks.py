@@ -3,7 +3,8 @@
 Tokens have no digests, which would cost as much as sending them: TLS keeps them from being altered on their way, and
 curators compare the digest of all respondents whom they find by them.
 
-A sender states the stream's total with every chunk, or once without a chunk when nothing is left to send.
+A sender states the stream's total with every chunk, or once without a chunk when nothing is left to send. It sends long
+chunks but for the last of a column or a file: reading a chunk costs more than its bytes do.
 """
 
 import asyncio
@@ -24,6 +25,12 @@ MAX_CHUNK = 1 << 20
 CHUNK = MAX_CHUNK - 4096
 """Bytes of data that a chunk is sent with: the message around it stays below 1 MiB too."""
 
+
+_SHORT = 1 << 16
+"""Fewer bytes of data than this make a short chunk."""
+
+_MOST_SHORT = 128
+"""Most short chunks of a stream: the end of each column of a release is one, where columns follow one another."""
 
 MOST = 1 << 34
 """Most bytes of a stream for which nothing says less."""
@@ -52,6 +59,23 @@ def chunk_of(offset: int, data: bytes, *, has_digest: bool = True) -> Chunk:
     if offset < 0 or not 1 <= len(data) <= MAX_CHUNK:
         raise InvalidInputError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(data)}, at an offset from 0")
     return Chunk(offset=offset, data=data, digest=sha256(data).digest() if has_digest else b"")
+
+
+class ShortChunks:
+    """The short chunks of a stream, counted: one of nothing else takes its reader a core for few bytes."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def take(self, data: bytes) -> None:
+        """Count a chunk's bytes.
+
+        Raises:
+            TransferError: it is one short chunk too many.
+        """
+        self._count += len(data) < _SHORT
+        if self._count > _MOST_SHORT:
+            raise TransferError(f"a stream has at most {_MOST_SHORT} chunks of fewer than {_SHORT:,} bytes")
 
 
 def data_of(chunk: Chunk, *, has_digest: bool = True) -> bytes:
@@ -103,11 +127,12 @@ async def received(  # noqa: PLR0913 - what a stream may be
         has_digests: whether the digests of chunks are checked.
 
     Raises:
-        TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, the
-            total changes or differs, or the stream ends before it or runs past it. What was yielded before is sound.
+        TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, too
+            many are short, the total changes or differs, or the stream ends before it or runs past it. What was yielded
+            before is sound.
         VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
     """
-    position, ended = offset, False
+    position, ended, short = offset, False, ShortChunks()
     try:
         async for response in responses:
             total = response.total if total is None else total
@@ -121,6 +146,7 @@ async def received(  # noqa: PLR0913 - what a stream may be
                 ended = True
                 continue
             data = verify(response.chunk, position, has_digest=has_digests)
+            short.take(data)
             position += len(data)
             if position > total:
                 raise TransferError("a stream runs past its length", where=peer)

@@ -43,6 +43,16 @@ def test_a_column_in_one_chunk_or_many(path: Path) -> None:
     assert other.read_bytes() == COLUMN
 
 
+def test_the_same_bytes_are_not_taken_again_and_again(path: Path) -> None:
+    half, rest = (0, COLUMN[:50]), (50, COLUMN[50:])
+    assert upload(path, half, half, half, rest)
+    path.unlink()
+    with pytest.raises(InvalidInputError, match="again and again"):
+        upload(path, *[half] * 5)
+    assert received_bytes(path) == 50
+    assert upload(path, rest)
+
+
 def test_an_upload_resumes_at_every_offset(path: Path) -> None:
     for offset in range(1, len(COLUMN)):
         assert received_bytes(path) == 0

@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, UnavailableError
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, TransferError, UnavailableError
 from veiltab.common.rpc.chunks import (
+    _SHORT,
     CHUNK,
     MAX_CHUNK,
     chunk_messages,
@@ -155,6 +156,16 @@ def test_a_broken_stream_is_refused(case: str) -> None:
         read(BROKEN[case])
     with pytest.raises(IntegrityError):
         read(map(bare, BROKEN[case]), has_digests=False)
+
+
+@pytest.mark.parametrize(("short", "is_taken"), [(127, True), (128, False)])
+def test_a_stream_of_short_chunks_alone_is_refused(short: int, *, is_taken: bool) -> None:
+    long, last = [bytes(_SHORT)] * 3, [b"end"]
+    parts = [*long, *[b"x"] * short, *long, *last]
+    messages = responses(parts, sum(map(len, parts)))
+    for has_digests in (True, False):
+        with nullcontext() if is_taken else pytest.raises(TransferError, match="at most 128 chunks"):
+            assert read(messages, has_digests=has_digests) == b"".join(parts)
 
 
 def test_a_stream_without_digests_is_taken_only_where_none_are_expected() -> None:
