@@ -49,6 +49,14 @@ ID = "0" * 31 + "1"
 ALIGNMENT, RELEASE = "alignment/" + "a" * 32, f"release/{ID}"
 
 
+class AskedOnce(Peer[Any]):
+    """A peer whose answer counts at once: what is not ready is not asked for again for five seconds."""
+
+    async def ask(self, method: Any, request: Any, *, within: float = 1.0, once: bool = True) -> Any:  # noqa: ANN401
+        del once
+        return await super().ask(method, request, within=within, once=True)
+
+
 @dataclass
 class Village:
     """Three curators in this process; a call is a call of the peer's servicer."""
@@ -77,7 +85,7 @@ class Village:
         peers._study, peers._paces = self.study, defaultdict(Pace)
         others = [other for other in self.drivers if other != name]
         peers.curators = {
-            other: Peer(
+            other: AskedOnce(
                 Party(study="survey", role=Role.CURATOR, name=other), cast("Any", other), partial(self.stub, name)
             )
             for other in others
@@ -521,11 +529,24 @@ def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village
 def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
     village: Village, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.service._FOLLOWED_SECONDS", 0.01)
+    monkeypatch.setattr("veiltab.curator.service._FOLLOWED_SECONDS", 77.0)
 
     async def scenario() -> None:
+        ends: list[Callable[[], None]] = []
+        loop = asyncio.get_running_loop()
+        call_later = loop.call_later
+
+        def later(seconds: float, callback: Callable[..., None], *arguments: Any) -> asyncio.TimerHandle:  # noqa: ANN401
+            if seconds == 77.0:
+                ends.append(callback)
+            return call_later(seconds, callback, *arguments)
+
+        monkeypatch.setattr(loop, "call_later", later)
         async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
-            assert [list(said) async for said in answers] == [[ID]]
+            assert list(await anext(answers)) == [ID]
+            (end,) = ends
+            end()  # as if 77 seconds were over
+            assert await anext(answers, None) is None
 
     asyncio.run(scenario())
 

@@ -23,6 +23,12 @@ from veiltab.researcher.uncertainty import ReleaseDesign
 Make = Callable[..., Any]
 
 
+@pytest.fixture(autouse=True)
+def _words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no pictures: they are what test_report looks at."""
+    monkeypatch.setattr("veiltab.researcher.report.figure", lambda _picture, caption: caption)
+
+
 @pytest.fixture
 def status(make_spec: Make) -> Status:
     spec = make_spec(epsilon=Decimal("1.25"))

@@ -474,7 +474,15 @@ def test_entries_that_were_altered_after_they_were_checked_are_noticed(office: O
     assert ana.get("/audit").status == 500
 
 
-def test_evidence_is_downloaded_and_others_asked_for_their_certificates(office: Office, tmp_path: Path) -> None:
+@pytest.fixture
+def alone(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
+    """Open an office of a study at whose endpoints nobody listens, whatever else runs on this machine."""
+    with opened_office(tmp_path, study_bytes.replace(b"localhost:74", b"localhost:2"), make_request) as opened:
+        yield opened
+
+
+def test_evidence_is_downloaded_and_others_asked_for_their_certificates(alone: Office, tmp_path: Path) -> None:
+    office = alone
     now = datetime.now(UTC)
     authority = new_authority("survey", since=now - timedelta(days=1), until=now + timedelta(days=1))
     alice = Party(study="survey", role=Role.CURATOR, name="alice")
