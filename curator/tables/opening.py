@@ -27,6 +27,7 @@ _KINDS = (
     " .arrow, .feather, .xlsx, .xls, .ods, .sqlite, .duckdb, or postgresql://HOST/DATABASE with --query."
 )
 _DUCKDB_MARK = slice(8, 12)
+_GZIP_MARK = b"\x1f\x8b"
 
 
 def open_table(table: TableAddress | Path) -> Source:
@@ -49,9 +50,12 @@ def open_table(table: TableAddress | Path) -> Source:
         return _parquet_files(path)
     plain_name = name.removesuffix(".gz")
     if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PARQUET, *_ARROW, *SPREADSHEETS, *_DATABASES))):
+        if not path.exists():
+            raise refusal(address.shown, "no such file or folder", f"Check the path. {_KINDS}")
         raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
     start = _beginning(path)
     if plain_name.endswith((*_TEXTS, *_JSON)):
+        _check_compression(path, start)
         return TextFile(path, address.encoding) if plain_name.endswith(_TEXTS) else JsonFile(path)
     if name.endswith((*_PARQUET, *_ARROW)):
         return (ParquetFile if name.endswith(_PARQUET) else ArrowFile)(path)
@@ -95,6 +99,16 @@ def _parquet_files(path: Path) -> Source:
         raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
     base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
     return ParquetFiles(str(path), base, paths)
+
+
+def _check_compression(path: Path, start: bytes) -> None:
+    """Refuse a text whose name says that it is compressed by gzip where it is not, or the other way round."""
+    is_compressed = start.startswith(_GZIP_MARK)
+    if is_compressed == (path.suffix.lower() == ".gz"):
+        return
+    if is_compressed:
+        raise refusal(str(path), "the file is compressed by gzip", f"Name it so: {path.name}.gz.")
+    raise refusal(str(path), "the file is not compressed by gzip", "Take .gz off its name.")
 
 
 def _beginning(path: Path) -> bytes:

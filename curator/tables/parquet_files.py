@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from veiltab.curator.tables.arrow_columns import formed
 from veiltab.curator.tables.parquet import ParquetFile
-from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.refusals import header_text, refusal
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
 
 _ABSENT = "__HIVE_DEFAULT_PARTITION__"
@@ -78,7 +78,11 @@ class ParquetFiles:
         """Refuse a file with other columns; of two kinds of a column, take the one that is harder to read."""
         columns = {column.spelling: column for column in file.columns()}
         if columns.keys() != self._columns.keys() or tuple(partition) != self._partitioned:
-            raise refusal(file.where, f"its columns are not those of {first}", "Give files with the same columns.")
+            own, others = {*columns, *partition}, {*self._columns, *self._partitioned}
+            lacking = f"; it lacks {header_text(sorted(others - own))}" if others - own else ""
+            more = f"; it alone has {header_text(sorted(own - others))}" if own - others else ""
+            problem = f"its columns are not those of {first}{lacking}{more}"
+            raise refusal(file.where, problem, "Give files with the same columns.")
         for name, column in columns.items():
             self._columns[name] = max(self._columns[name], column, key=lambda one: _KINDS.index(one.kind))
 

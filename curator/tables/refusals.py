@@ -9,6 +9,7 @@ from veiltab.common.errors import InvalidInputError
 _MOST_NAMES = 20
 _MOST_ROWS = 5
 _MOST_CHARACTERS = 40
+_OTHER_ENCODING = "It has signs that are no letters, so the file may be in another encoding: save it as UTF-8. "
 
 
 def refusal(where: str, problem: str, remedy: str) -> InvalidInputError:
@@ -61,11 +62,16 @@ def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> I
         return refusal(where, problem, "The first row seems to hold values: put the names of the columns above it.")
     near = nearest(name, header)
     said = f"The nearest column is {near!r}. " if near else ""
-    shown = ", ".join(repr(one[:_MOST_CHARACTERS]) for one in header[:_MOST_NAMES])
-    more = f" and {len(header) - _MOST_NAMES} more" if len(header) > _MOST_NAMES else ""
-    return refusal(
-        where, problem, f"{said}The header is: {shown}{more}. Rename the column there, or in the study at every party."
-    )
+    is_strange = any(not sign.isascii() and not sign.isalnum() for one in header for sign in one)
+    strange = _OTHER_ENCODING if is_strange else ""
+    rename = "Rename the column there (with `as`, in a query), or in the study at every party."
+    return refusal(where, problem, f"{said}The header is: {header_text(header)}. {strange}{rename}")
+
+
+def header_text(names: Sequence[str]) -> str:
+    """Return names of columns for people, the first 40 characters of up to 20 of them."""
+    shown = ", ".join(repr(one[:_MOST_CHARACTERS]) for one in names[:_MOST_NAMES])
+    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
 
 
 def nearest(name: str, header: Sequence[str]) -> str:

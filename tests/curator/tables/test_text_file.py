@@ -111,10 +111,24 @@ def test_the_separator_is_the_one_by_which_rows_agree_with_the_header(head: byte
     assert sniff(head).separator == separator
 
 
-@pytest.mark.parametrize("data", [b"\x1f\x8b\x08", b"plain", gzip.compress(b"id,x\n" + b"1,2\n" * 50_000)[:-30]])
+@pytest.mark.parametrize("data", [b"\x1f\x8b\x08", gzip.compress(b"id,x\n" + b"1,2\n" * 50_000)[:-30]])
 def test_a_damaged_compressed_file_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(InvalidInputError, match="cannot be read to its end"):
         rows_of(write(tmp_path, data, "t.csv.gz"))
+
+
+def test_a_name_that_does_not_say_whether_the_file_is_compressed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="t.csv.gz: the file is not compressed by gzip. Take .gz off its name"):
+        rows_of(write(tmp_path, b"plain", "t.csv.gz"))
+    for name in ("t.csv", "t.json"):
+        with pytest.raises(InvalidInputError, match=f"the file is compressed by gzip. Name it so: {name}.gz."):
+            open_table(write(tmp_path, gzip.compress(b"id,x\n1,2\n"), name))
+
+
+def test_a_header_with_signs_of_another_encoding_hints_at_its_encoding(tmp_path: Path) -> None:
+    header = "Nr;Beschäftigt\n1;2\n".encode("cp850")
+    with pytest.raises(InvalidInputError, match="may be in another encoding: save it as UTF-8"):
+        list(read_batches(open_table(write(tmp_path, header)), ["Beschäftigt"], ()))
 
 
 def test_a_column_that_is_not_there_comes_with_the_nearest_one_and_the_header(tmp_path: Path) -> None:
