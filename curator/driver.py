@@ -766,10 +766,10 @@ class CuratorDriver:
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""
         since = self.store.release(release_id).since
-        if release_id not in self._hanging and time.time() - since > _HANGS_AFTER_SECONDS:
+        awaited = ", ".join(sorted(self.coins.awaited(release_coin(release_id))))
+        if awaited and release_id not in self._hanging and time.time() - since > _HANGS_AFTER_SECONDS:
             self._hanging.add(release_id)
-            missing = ", ".join(sorted(self.coins.awaited(release_coin(release_id))))
-            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": missing})
+            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": awaited})
 
     async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
         spec = stored.planned_spec

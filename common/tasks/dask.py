@@ -28,6 +28,9 @@ from veiltab.common.tasks.seal import Seal, new_run
 WAIT = 20
 """Seconds to wait for an answer of the scheduler, and then for a first worker, and for another when all are lost."""
 
+STILL = 1
+"""Seconds to wait for a first worker where there was none when a call began before."""
+
 QUEUED = 4
 """How many tasks are under way for each thread of a worker: one that it performs, and those that travel or wait."""
 
@@ -68,7 +71,7 @@ class Dask:
         _distributed()
         self._address, self._identity, self._wait = f"{protocol}://{match[2]}", identity, wait
         self._crews = set[_Crew[Any]]()
-        self._is_closed = False
+        self._is_closed = self._had_no_worker = False
 
     def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
         """Yield the number and the result of every task; where there is none, nobody is asked."""
@@ -112,8 +115,12 @@ class Dask:
             ) from None
         with client:
             try:
-                client.wait_for_workers(1, timeout=self._wait)
+                # Who begins again is soon refused again while there is none, so that its operator reads why.
+                wait = min(self._wait, STILL) if self._had_no_worker else self._wait
+                client.wait_for_workers(1, timeout=wait)
+                self._had_no_worker = False
             except TimeoutError:
+                self._had_no_worker = True
                 raise _no_worker(self._address) from None
             yield client
 

@@ -1290,6 +1290,24 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
     assert world.driver.ledger.spent == Decimal("0.1")
 
 
+def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one_that_hangs(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+
+    async def no_worker(*_: object) -> NoReturn:
+        raise UnavailableError("the Dask scheduler has no worker", where="tls://scheduler:8786")
+
+    world.driver.store.set_opening_received(f"release/{ID}", "bob")
+    monkeypatch.setattr(world.driver.coins, "awaited", lambda _coin: frozenset[str]())
+    monkeypatch.setattr(world.driver.sampler, "draw", no_worker)
+    world.driver.store.connection.execute("UPDATE release SET since = since - 61")
+    assert not world.step()
+    assert "has no worker" in world.driver.store.release(ID).waiting_for
+    assert not caplog.records
+
+
 def test_a_toss_that_comes_to_its_end_is_not_counted(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -225,12 +225,26 @@ def test_results_are_fetched_by_no_thread_that_other_calls_need(
 
 
 @pytest.mark.long
-def test_a_scheduler_that_does_not_answer_or_has_no_worker_is_said(tmp_path: Path) -> None:
+def test_a_scheduler_that_does_not_answer_or_has_no_worker_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (port,) = free_ports(1)
     with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
         list(Dask(f"127.0.0.1:{port}", wait=1).perform([Square(base=1)]))
-    with cluster(tmp_path, workers=0) as running, pytest.raises(UnavailableError, match="has no worker"):
-        list(engine_of(running, wait=3).perform([Square(base=1)]))
+    client, waits = dask_module._distributed().Client, list[float]()
+    wait_for_workers = client.wait_for_workers
+
+    def watched(self: object, workers: int, timeout: float) -> None:
+        waits.append(timeout)
+        wait_for_workers(self, workers, timeout)
+
+    monkeypatch.setattr(client, "wait_for_workers", watched)
+    with cluster(tmp_path, workers=0) as running:
+        engine = engine_of(running, wait=3)
+        for _ in range(2):
+            with pytest.raises(UnavailableError, match="has no worker"):
+                list(engine.perform([Square(base=1)]))
+    assert waits == [3, dask_module.STILL]
 
 
 @pytest.mark.long
