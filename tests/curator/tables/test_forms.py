@@ -161,7 +161,7 @@ def test_files_of_a_pattern_follow_one_another(tmp_path: Path, study: Study) -> 
     table = load_table(tmp_path / "part-*.parquet", study, "alice")
     assert (ids_in(table.respondents), table.description) == (["100", "7"], "2 Parquet files")
     written.write_parquet(tmp_path / "part-3.parquet", [["pid", "land"], [1, "A"]])
-    with pytest.raises(InvalidInputError, match=r"part-3.parquet: its columns are not those of .*part-1.parquet") as got:
+    with pytest.raises(InvalidInputError, match=r"part-3.parquet: its columns are not those of ") as got:
         load_table(tmp_path / "part-*.parquet", study, "alice")
     assert got.value.problem.endswith("part-1.parquet; it lacks 'kids', 'wage'")
     written.write_parquet(tmp_path / "part-3.parquet", [[*ROWS[0], "more"], [*ROWS[1], 1]])

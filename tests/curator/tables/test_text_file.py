@@ -118,10 +118,10 @@ def test_a_damaged_compressed_file_is_refused(tmp_path: Path, data: bytes) -> No
 
 
 def test_a_name_that_does_not_say_whether_the_file_is_compressed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="t.csv.gz: the file is not compressed by gzip. Take .gz off its name"):
+    with pytest.raises(InvalidInputError, match="the file is not compressed by gzip"):
         rows_of(write(tmp_path, b"plain", "t.csv.gz"))
     for name in ("t.csv", "t.json"):
-        with pytest.raises(InvalidInputError, match=f"the file is compressed by gzip. Name it so: {name}.gz."):
+        with pytest.raises(InvalidInputError, match="the file is compressed by gzip"):
             open_table(write(tmp_path, gzip.compress(b"id,x\n1,2\n"), name))
 
 
