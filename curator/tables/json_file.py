@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from veiltab.curator.tables.arrow_columns import formed
 from veiltab.curator.tables.refusals import NotedRows, first_rows, refusal, rows_have
-from veiltab.curator.tables.source import BATCH_ROWS, FIRST_ROW, Batch, Column, ColumnKind, Selection
+from veiltab.curator.tables.source import FIRST_ROW, Batch, Column, ColumnKind, Selection, cut
 
 _PIECE = 1 << 20
 _LONGEST = 1 << 20
@@ -80,7 +79,7 @@ class JsonFile:
         start = FIRST_ROW
         with self._objects() as objects:
             rows = self._chosen(objects, list(selection.spellings.values()), others)
-            while batch := list(islice(rows, BATCH_ROWS)):
+            for batch in cut(rows, lambda _: objects.characters()):
                 values = {name: [row[place] for row in batch] for place, name in enumerate(columns)}
                 texts = {name: column.texts(values[name], start) for name, column in columns.items()}
                 exact = {name: _decimals(values[name]) for name in selection.coded if columns[name].are_numbers}
@@ -125,6 +124,7 @@ class _Objects:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._place, self._row = "", 0, FIRST_ROW
         self._has_more = self._is_utf8 = True
+        self._passed = self._counted = 0
 
     def __iter__(self) -> Iterator[_Row]:
         """Yield them."""
@@ -140,6 +140,11 @@ class _Objects:
             self._row += 1
         self._place += self.is_list
         self._require(not self._mark())
+
+    def characters(self) -> int:
+        """Return how many characters of the file were passed since this was asked last."""
+        before, self._counted = self._counted, self._passed + self._place
+        return self._counted - before
 
     def _mark(self) -> str:
         """Return the next character that is no white space; "" at the end."""
@@ -179,6 +184,7 @@ class _Objects:
         except UnicodeDecodeError as error:
             self._is_utf8 = False
             text = error.object[: error.start].decode("utf-8")
+        self._passed += self._place
         self._text, self._place = self._text[self._place :] + text, 0
         return True
 

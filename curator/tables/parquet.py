@@ -1,13 +1,13 @@
 """A table in a Parquet file."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from veiltab.curator.tables.arrow_columns import batch_of, errors_refused, header_of
-from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
+from veiltab.curator.tables.source import BATCH_CHARACTERS, BATCH_ROWS, Batch, Column, Selection
 
 _BUFFER_BYTES = 1 << 18
 """Compressed bytes of a column that are read at once; without this, all of a row group."""
@@ -43,9 +43,12 @@ class ParquetFile:
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read the file by and by, whatever the size of its row groups."""
         spellings = selection.spellings
-        coded = [spellings[name] for name in selection.coded - selection.texts]
+        with self._open([]) as file:
+            rows = _batch_rows(file.metadata, frozenset(spellings.values()))
+        # pyarrow keeps all different values that it encodes of a row group.
+        coded = [spellings[name] for name in selection.coded - selection.texts] if rows == BATCH_ROWS else []
         with self._open(coded) as file:
-            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(spellings.values()), use_threads=False):
+            for batch in file.iter_batches(batch_size=rows, columns=list(spellings.values()), use_threads=False):
                 yield batch_of(self.where, batch, selection)
 
     @contextmanager
@@ -57,3 +60,17 @@ class ParquetFile:
             pq.ParquetFile(self._path, read_dictionary=coded, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file,
         ):
             yield file
+
+
+def _batch_rows(metadata: pq.FileMetaData, names: Collection[str]) -> int:
+    """Return how many rows of some columns to read at once: fewer where their values are long.
+
+    How long they are is what the file states, on average over each row group.
+    """
+    rows = BATCH_ROWS
+    for place in range(metadata.num_row_groups):
+        group = metadata.row_group(place)
+        columns = (group.column(column) for column in range(group.num_columns))
+        size = sum(column.total_uncompressed_size for column in columns if column.path_in_schema in names)
+        rows = min(rows, max(1, BATCH_CHARACTERS * group.num_rows // max(1, size)))
+    return rows

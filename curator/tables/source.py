@@ -4,10 +4,11 @@ Columns of categories come dictionary-encoded (each distinct value of a batch on
 source itself are raised as refusals; a parser's messages are never passed on, because they quote the data.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from itertools import islice
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -15,7 +16,15 @@ FIRST_ROW = 2
 """Row number of the first respondent: the header is row 1, and empty lines are not counted."""
 
 BATCH_ROWS = 1 << 16
-"""Rows of a batch, where the source lets the reader choose."""
+"""Most rows of a batch, where the source lets the reader choose."""
+
+BATCH_CHARACTERS = 1 << 23
+"""Characters that end a batch, where the source gives row after row: long ones fill no memory."""
+
+_FEW_ROWS = 4
+"""Rows whose characters are counted together."""
+
+Row = TypeVar("Row")
 
 
 class ColumnKind(Enum):
@@ -81,6 +90,24 @@ class Batch:
     texts: Mapping[str, pa.Array]
     coded: Mapping[str, pa.DictionaryArray]
     exact: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def cut(rows: Iterator[Row], characters: Callable[[Sequence[Row]], int]) -> Iterator[list[Row]]:
+    """Cut rows into those of batches.
+
+    Args:
+        rows: the rows.
+        characters: called with each few rows when they are read; returns how many characters they have.
+    """
+    some, taken = list[Row](), 0
+    while few := list(islice(rows, min(_FEW_ROWS, BATCH_ROWS - len(some)))):
+        some += few
+        taken += characters(few)
+        if len(some) >= BATCH_ROWS or taken >= BATCH_CHARACTERS:
+            yield some
+            some, taken = [], 0
+    if some:
+        yield some
 
 
 class Source(Protocol):

@@ -1,7 +1,7 @@
 """A table or a query of a SQLite file, opened read-only."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -9,7 +9,10 @@ from urllib.parse import quote
 from veiltab.curator.tables.cells import batch_of_cells
 from veiltab.curator.tables.query import query_of_file, quoted
 from veiltab.curator.tables.refusals import refusal
-from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, ColumnKind, Selection
+from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection, cut
+
+_LONGEST = 1 << 20
+"""Most bytes of a cell."""
 
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _TABLES = "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite~_%' escape '~'"
@@ -49,7 +52,7 @@ class SqliteQuery:
         first_row = 2
         with self._open() as connection:
             cursor = connection.execute(f"select {wanted} from (\n{self._query}\n) as t")  # noqa: S608 - theirs
-            while rows := cursor.fetchmany(BATCH_ROWS):
+            for rows in cut(cursor, _characters):
                 for name, place in places.items():
                     self._check_texts(name, [row[place] for row in rows], first_row)
                 yield batch_of_cells(rows, places, selection)
@@ -67,11 +70,17 @@ class SqliteQuery:
         try:
             with closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as connection:
                 connection.set_authorizer(_authorised)
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
                 yield connection
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise _translated(self.where, error) from None
         except UnicodeDecodeError:
             raise refusal(self.where, "a text of the file is not UTF-8", "Correct it in the database.") from None
+
+
+def _characters(rows: Sequence[tuple[object, ...]]) -> int:
+    """Return how many characters the cells of some rows have, numbers apart."""
+    return sum(len(cell) for row in rows for cell in row if isinstance(cell, (str, bytes)))
 
 
 def _authorised(action: int, *_: str | None) -> int:
@@ -86,6 +95,8 @@ def _translated(where: str, error: Exception) -> Exception:
     if name == "SQLITE_ERROR" or isinstance(error, (sqlite3.ProgrammingError, sqlite3.Warning)):
         remedy = "Try it in sqlite3: check the names of tables and columns, and give one statement alone."
         return refusal(where, "SQLite does not understand the query", remedy)
+    if name == "SQLITE_TOOBIG":
+        return refusal(where, "a value is longer than 1 MiB", "Leave it out of the columns that the study uses.")
     if name in {"SQLITE_BUSY", "SQLITE_LOCKED"}:
         return refusal(where, "another program writes to the file", "Try again when it has ended.")
     return refusal(where, "the file is not a readable SQLite database", "Check the file and its rights.")

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.curator.made_rows import columns_in, ids_in
@@ -18,6 +19,7 @@ from veiltab.curator.tables import spreadsheet
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.refusals import NotedRows
+from veiltab.curator.tables.source import Selection
 
 WRITERS = {
     "t.parquet": written.write_parquet,
@@ -78,6 +80,44 @@ def test_what_the_study_does_not_use_is_not_fetched(tmp_path: Path, study: Study
     query = f"select *, {fails} as photo from people order by pid"  # noqa: S608 - constants
     table = load_table(TableAddress(location=str(path), query=query), study, "alice")
     assert ids_in(table.respondents) == ["7", "8", "10", "100"]
+
+
+WITH_NOTES = [[*ROWS[0], "note"], *([*row, "x" * 1000] for row in ROWS[1:])]
+NOTES = Selection(spellings={"pid": "pid", "note": "note"}, texts=frozenset({"pid"}), coded=frozenset({"note"}))
+
+
+def batches(path: Path) -> list[int]:
+    """Return the numbers of rows that are in memory at once."""
+    return [batch.rows for batch in open_table(path).batches(NOTES)]
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.sqlite", "t.parquet"])
+@pytest.mark.parametrize("most", [1, 2])
+def test_of_long_values_few_are_in_memory_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most: int
+) -> None:
+    path, rows = tmp_path / name, len(ROWS) - 1
+    (WRITERS | {"t.json": written.write_json})[name](path, WITH_NOTES)
+    assert batches(path) == [rows]
+    if name == "t.parquet":  # what a file of one value says of its length is that of the value alone
+        pq.write_table(pq.read_table(path), path, use_dictionary=False)
+    for module in ("source", "parquet"):
+        monkeypatch.setattr(f"veiltab.curator.tables.{module}.BATCH_CHARACTERS", 1000 * most)
+    monkeypatch.setattr("veiltab.curator.tables.source._FEW_ROWS", 1)
+    found = batches(path)
+    assert sum(found) == rows
+    assert max(found) <= most
+
+
+def test_a_value_of_a_database_that_is_longer_than_a_row_may_be_is_refused(tmp_path: Path) -> None:
+    path = written.write_sqlite(tmp_path / "t.sqlite", [*WITH_NOTES, [*WITH_NOTES[1][:-1], "x" * 2**20]])
+    assert sum(batches(path)) == len(ROWS)
+    path.unlink()
+    written.write_sqlite(path, [*WITH_NOTES, [*WITH_NOTES[1][:-1], "x" * (2**20 + 1)]])
+    with pytest.raises(InvalidInputError, match="a value is longer than 1 MiB"):
+        batches(path)
+    unused = Selection(spellings={"pid": "pid"}, texts=frozenset({"pid"}), coded=frozenset())
+    assert sum(batch.rows for batch in open_table(path).batches(unused)) == len(ROWS)
 
 
 def test_of_rows_with_something_wrong_the_first_are_kept() -> None:

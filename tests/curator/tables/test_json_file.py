@@ -46,7 +46,7 @@ def test_a_file_may_be_cut_into_pieces_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, *, as_list: bool
 ) -> None:
     monkeypatch.setattr("veiltab.curator.tables.json_file._PIECE", piece)
-    monkeypatch.setattr("veiltab.curator.tables.json_file.BATCH_ROWS", 2)
+    monkeypatch.setattr("veiltab.curator.tables.source.BATCH_ROWS", 2)
     rows = ['{"a": "' + "\u00e9{}[],\\\\" * n + f'", "b": {n}.5}}' for n in range(5)]
     (tmp_path / "t.json").write_text(f"[{', '.join(rows)}]" if as_list else "\n\n".join(rows) + "\n", "utf-8")
     expected = [["\u00e9{}[],\\" * n for n in range(5)], [f"{n}.5" for n in range(5)]]
