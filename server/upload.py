@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from veiltab.common.errors import ConflictError, InvalidInputError, TransferError
-from veiltab.common.storage.files import file_digest
+from veiltab.common.storage.files import file_digest, make_folder, sync_folder
 
 
 class ColumnUpload:
@@ -17,7 +17,7 @@ class ColumnUpload:
     """
 
     def __init__(self, path: Path, length: int) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self._path = path
         self._length = length
         self._came = 0
@@ -63,6 +63,7 @@ class ColumnUpload:
         if file_digest(self._path) != digest:
             self._path.unlink()
             raise TransferError("the column does not have its digest", where="column upload", remedy="Send it again.")
+        sync_folder(self._path.parent)
         return True
 
     def close(self) -> None:

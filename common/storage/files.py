@@ -23,7 +23,7 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
     """
     temporary = path.with_name(path.name + ".tmp")
     with named_in_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, is_durable=is_durable)
         try:
             with open(temporary, "wb", opener=_created) as file:
                 yield file
@@ -41,6 +41,21 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
 def _created(path: str, flags: int) -> int:
     """Create a file that nobody else may read."""
     return os.open(path, flags, 0o600)
+
+
+def make_folder(folder: Path, *, is_durable: bool = True) -> None:
+    """Make a folder, and those around it, if it is not there; its files outlive a failing power only if its name does.
+
+    Args:
+        folder: to be made.
+        is_durable: whether its name has to outlive a failing power.
+    """
+    if folder.is_dir():
+        return
+    make_folder(folder.parent, is_durable=is_durable)
+    folder.mkdir(exist_ok=True)
+    if is_durable:
+        sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

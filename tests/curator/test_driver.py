@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from tests.conftest import PlayedDisk, reserve
 from tests.curator.made_records import deny, unsynced_statements
 from tests.curator.made_rows import aligned, workplace
-from tests.curator.power import Power
+from tests.power import UNRAISABLE, FailingPower, Power, PowerFailure
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.coin import commitment, transcript
 from veiltab.common.errors import (
@@ -34,6 +35,7 @@ from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
+from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Peers
 from veiltab.curator.driver import CuratorDriver
@@ -467,6 +469,85 @@ def test_a_curator_without_columns_keeps_the_coin_through_a_failing_power_as_the
     (tmp_path / "later.sqlite").write_bytes(power.content_after_failure(driver.store.connection))
     with closing(CuratorStore(tmp_path / "later.sqlite")) as store:
         assert (store.release(ID).state, store.coin_value(f"release/{ID}")) == (ReleaseState.CHARGED, value)
+
+
+class KnownServer(World):
+    """A server that has perhaps had a column before the power failed, and takes the same bytes alone."""
+
+    async def upload(
+        self,
+        spec: ReleaseSpec,
+        columns: dict[str, tuple[Path, bytes]],
+        sent: Callable[[int], None],
+        *,
+        stage: Stage,
+    ) -> None:
+        if self.has_columns:
+            assert {name: digest for name, (_, digest) in columns.items()} == {
+                name: hashlib.sha256(column).digest() for name, column in self.sent.items()
+            }
+        await super().upload(spec, columns, sent, stage=stage)
+
+
+def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> bool:  # noqa: ANN401
+    """Let the power fail before a step of a release, and go on; return whether there was such a step."""
+
+    def opened(folder: Path, patch: pytest.MonkeyPatch) -> World:
+        store = CuratorStore(folder / "curator.sqlite")
+        identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
+        ledger = Ledger(store.connection, Decimal(1))
+        return KnownServer(
+            CuratorDriver(cast("Identity", identity), study, folder, store, ledger, APPROVE, workplace(folder)), patch
+        )
+
+    (tmp_path / "first").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        world = opened(tmp_path / "first", patch)
+        world.driver.store.add(request, 1)
+        with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
+            power = FailingPower(watching, tmp_path / "first", world.driver.store.connection, at=at, seed=seed)
+            carried_to(world, ReleaseState.READY, request)
+        power.close()
+        world.driver.store.close()
+    if power.left is None:
+        return False
+    power.restore(tmp_path / "later")
+    with pytest.MonkeyPatch.context() as patch:
+        later = opened(tmp_path / "later", patch)
+        with closing(later.driver.store) as store:
+            later.bob, later.has_columns, later.sent = world.bob, bool(world.uploads), getattr(world, "sent", {})
+            for _ in range(12):
+                later.follow()
+                later.step()
+            assert (later.state(), store.release(ID).failure) == (ReleaseState.READY, "")
+            assert later.driver.ledger.spent == Decimal("0.1")
+            assert len(world.uploads + later.uploads) == 1
+            assert len(set(map(bytes, world.keys + later.keys))) == 1
+            known = store.pad(ID, "sex")
+            assert known is not None
+            assert known[1] == hashlib.sha256(later.sent["sex"]).digest()
+            if request.pad is Pad.OTP:
+                assert file_digest(later.driver.encryption(ID).pad_file("sex")) == known[0]
+    return True
+
+
+@pytest.mark.parametrize("at", [12, 19, 26, 33])
+@pytest.mark.filterwarnings(UNRAISABLE)
+def test_a_release_outlives_a_power_that_fails(tmp_path: Path, study: Study, make_request: Make, at: int) -> None:
+    assert fails(tmp_path, study, make_request(sample=400), at, seed=at)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pad", Pad)
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.filterwarnings(UNRAISABLE)
+def test_a_release_outlives_a_power_that_fails_at_any_step(
+    tmp_path: Path, study: Study, make_request: Make, pad: Pad, seed: int
+) -> None:
+    at = 0
+    while fails(tmp_path / str(at), study, make_request(sample=400, pad=pad), at, 1000 * seed + at):
+        at += 1
+    assert at > 30
 
 
 @pytest.mark.parametrize("is_refused", [False, True])

@@ -87,6 +87,7 @@ def aligned_from(table: TableRows, place: Workplace, folder: Path) -> str:
     (folder / "bob").write_bytes(theirs.tobytes())
     aligned = AlignedTable(folder / "aligned")
     assert aligned.write(ordered.common({"bob": folder / "bob"}), table.types, AssertionError()) == len(theirs)
+    assert not list(place.run.folder.glob("*-from-*"))  # copies of the others' tokens
     files = [folder / "own", *sorted(aligned.folder.iterdir())]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
@@ -134,6 +135,7 @@ def released(folder: Path, engine: Engine, sizes: tuple[int, int, int], *, is_re
     pieces = scheme.draw_pieces(table.tokens(), KEY, grouping_on(here), gathering_on(here))
     there = Workplace(run=new_run(folder), engine=engine, is_remote=is_remote)
     drawn = DrawnSample(table, sample, KEY, ("place", "sex"), there)
+    assert not list(there.run.folder.glob("*-copy-*"))
     assert len(drawn) == sample
     assert encrypted(folder, table, drawn, canaries) == encrypted(here, table, SampleRows(pieces, here), canaries)
     del drawn
@@ -172,6 +174,12 @@ def test_a_draw_in_tasks_says_how_far_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_remote", [False, True])
 def test_a_release_in_tasks_is_the_release(tmp_path: Path, sizes: tuple[int, int, int], *, is_remote: bool) -> None:
     released(tmp_path, Twice(), sizes, is_remote=is_remote)
+
+
+@pytest.mark.usefixtures("small", "short_chunks")
+def test_a_draw_for_which_too_few_rows_came_early_takes_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draw_tasks, "thresholds", lambda *_: [2**58, 2**64 - 1])
+    released(tmp_path, Twice(), (4000, 900, 60), is_remote=False)
 
 
 @pytest.mark.parametrize("rows", [slice(7, 30), np.array([3, 49, 7]), np.empty(0, np.int64)])

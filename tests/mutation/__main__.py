@@ -35,25 +35,48 @@ CORE = (
     "common/collection/oracles/*.py",
     "common/collection/tokens.py",
     "common/rpc/authorisation.py",
+    "common/storage/*.py",
+    "common/tasks/*.py",
     "curator/alignment/alignment.py",
+    "curator/alignment/intersection.py",
+    "curator/alignment/token_exchange.py",
+    "curator/alignment/token_order.py",
+    "curator/alignment/tokens.py",
     "curator/allowance.py",
     "curator/coins.py",
+    "curator/draw_tasks.py",
     "curator/encryption.py",
-    "curator/alignment/intersection.py",
+    "curator/encryption_tasks.py",
     "curator/ledger.py",
     "curator/policy.py",
     "curator/progress.py",
     "curator/release.py",
+    "curator/room.py",
+    "curator/sample_rows.py",
+    "curator/server_check.py",
     "curator/shared_sample.py",
-    "curator/alignment/tokens.py",
+    "curator/spread.py",
+    "curator/table_rows.py",
+    "curator/workplace.py",
+    "deploy/scale/model.py",
+    "deploy/scale/studies.py",
+    "researcher/certifying.py",
     "researcher/decryption.py",
     "researcher/estimation.py",
     "researcher/projection.py",
+    "researcher/receiving.py",
     "researcher/uncertainty.py",
+    "server/collection/http.py",
+    "server/collection/http_application.py",
+    "server/collection/json_messages.py",
+    "server/collection/places.py",
+    "server/collection/rounds.py",
+    "server/collection/store.py",
     "server/leases.py",
     "server/noise.py",
     "server/perturbation.py",
     "server/session.py",
+    "server/upload.py",
 )
 """Modules on which privacy and right answers rest."""
 
@@ -153,7 +176,9 @@ def nearest_tests(root: Path, module: str) -> list[tuple[str, ...]]:
     """Return the test files of a module in steps: its mirror and those that import it, then others of their folder."""
     path = Path(module)
     mirror = root / "tests" / path.parent / f"test_{path.name}"
-    name = re.compile(rf"\bveiltab\.{re.escape('.'.join(path.with_suffix('').parts))}\b")
+    *around, stem = path.with_suffix("").parts
+    package = re.escape(".".join(around))
+    name = re.compile(rf"\bveiltab\.{package}\.{stem}\b|from veiltab\.{package} import .*\b{stem}\b")
     part = sorted(root.glob(f"tests/{path.parts[0]}/**/test_*.py"), key=lambda file: file != mirror)
     first = [file for file in part if file == mirror or name.search(file.read_text())]
     second = [file for file in sorted(mirror.parent.glob("test_*.py")) if file not in first]
@@ -161,10 +186,13 @@ def nearest_tests(root: Path, module: str) -> list[tuple[str, ...]]:
 
 
 def sampled(root: Path, names: Sequence[str], most: int, seed: int) -> list[tuple[str, Mutant]]:
-    """Draw mutants of some modules, at most one a line, the same number of each module as long as it has some."""
+    """Draw mutants of some modules, at most one a line, the same number of each module as long as it has some.
+
+    Which modules have one more than others, or one where others have none, is drawn as well.
+    """
     source = random.Random(seed)  # noqa: S311 - a sample of mutants is no secret
     drawn: list[list[tuple[str, Mutant]]] = []
-    for name in names:
+    for name in source.sample(names, len(names)):
         shuffled = mutants_of((root / name).read_text())
         source.shuffle(shuffled)
         drawn.append([(name, mutant) for mutant in {mutant.line: mutant for mutant in shuffled}.values()])

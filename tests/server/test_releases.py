@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from tests.power import FailingPower, PowerFailure
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
@@ -27,6 +29,8 @@ from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.storage.database import Database
+from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.server.leases import Lease
 from veiltab.server.perturbation import perturb_release
@@ -209,6 +213,72 @@ def test_a_part_that_a_failing_power_damaged_is_sent_again_with_the_whole(
         assert store.session(ID).complete == {"sex"}
 
     run(work())
+
+
+def outlives(folder: Path, study: Study, spec: ReleaseSpec, at: int, seed: int) -> bool:
+    """Let the power fail before a step of a release, and go on; return whether there was such a step.
+
+    A curator deletes what the server has said to hold whole, and the digests that it has stated are stated again.
+    """
+    held, stated = set[str](), dict[str, bytes]()
+
+    async def work(releases: Releases) -> None:
+        for attribute in set(DATA) - held:
+            await send(releases, spec, attribute, stop=100)
+            if (await send(releases, spec, attribute))[1]:
+                held.add(attribute)
+        await settled(releases)
+        stated.update(releases.publication_of(ID, "alice")[1])
+
+    store = ServerStore(folder / "first")
+    with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure, VeiltabError):
+        power = FailingPower(watching, folder / "first", cast("Database", store.connection), at=at, seed=seed)
+        run(work(Releases(study, store, retention_days=1)))
+    power.close()
+    store.close()
+    if power.left is None:
+        return False
+    power.restore(folder / "later")
+    before = dict(stated)
+    with closing(ServerStore(folder / "later")) as store:
+        again = Releases(study, store, retention_days=1)
+        again.open_release(spec, "alice")
+        run(resumed(again, work))
+        session, digests = again.publication_of(ID, "alice")
+        assert before in ({}, digests)
+        salt = again.salt_of(session)
+        columns = {name: again.published_column(ID, name, "rosa")[0] for name in DATA}
+        assert digests == {name: file_digest(path, salt) for name, path in columns.items()}
+        again._sweep(int(time.time()))
+        assert not store.ciphertext_folder(ID).exists()
+    return True
+
+
+async def resumed(releases: Releases, work: Callable[[Releases], Coroutine[Any, Any, None]]) -> None:
+    """Let a service that has been started go on with what is complete, and do some work until it has published."""
+    taking_up = asyncio.create_task(releases._take_up())
+    async with asyncio.timeout(20):
+        while releases._store.session(ID).state is not ReleaseState.READY:
+            with suppress(TransferError):
+                await work(releases)
+            await asyncio.sleep(0.01)
+    taking_up.cancel()
+
+
+@pytest.mark.parametrize("at", [6, 13, 20])
+def test_a_release_outlives_a_power_that_fails(tmp_path: Path, study: Study, make_spec: Make, at: int) -> None:
+    assert outlives(tmp_path, study, make_spec(), at, seed=at)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+def test_a_release_outlives_a_power_that_fails_at_any_step(
+    tmp_path: Path, study: Study, make_spec: Make, seed: int
+) -> None:
+    at = 0
+    while outlives(tmp_path / str(at), study, make_spec(), at, 1000 * seed + at):
+        at += 1
+    assert at > 20
 
 
 def test_a_column_is_named_once_in_a_message(releases: Releases, make_spec: Make) -> None:

@@ -64,17 +64,18 @@ def test_an_upload_resumes_at_every_offset(path: Path) -> None:
 
 
 def test_what_is_acknowledged_is_durable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
+    synced: list[int | str] = []
     fsync = os.fsync
 
     def recorded(descriptor: int) -> None:
         fsync(descriptor)
-        synced.append(os.fstat(descriptor).st_size)
+        whole = os.fstat(descriptor)
+        synced.append("folder" if stat.S_ISDIR(whole.st_mode) else whole.st_size)
 
     monkeypatch.setattr("veiltab.server.upload.os.fsync", recorded)
     assert not upload(path, (0, COLUMN[:60]))
     assert upload(path, (60, COLUMN[60:]))
-    assert synced == [60, 100]
+    assert synced == ["folder", "folder", 60, 100, "folder"]
 
 
 @pytest.mark.parametrize("back", [0, 1, 40, 100])

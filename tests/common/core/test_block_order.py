@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veiltab.common.core import block_order
-from veiltab.common.core.block_order import leading, ordered_rows, shared_bits, write_words
+from veiltab.common.core.block_order import leading, ordered_rows, renumber, shared_bits, write_words
 
 # Few different bytes at the places that decide: blocks that begin alike, and equal ones, come often.
 BLOCK = st.tuples(*[st.sampled_from(b"\x00\x01\xff")] * 2).map(
@@ -78,3 +78,12 @@ def test_blocks_are_looked_up_where_words_begin_alike_alone(shared: int, looked_
     write_words(leading(blocks.view(np.uint8)), np.arange(4096), words, shared=shared)
     assert ordered_rows(words, blocks_of).tolist() == list(range(4095, -1, -1))
     assert len(asked) == looked_up
+
+
+def test_words_get_new_numbers_and_keep_their_bits() -> None:
+    rows = np.array([2**32 - 1, 5, 70_000])
+    leads = np.array([2**64 - 1, 0, 0x123456789ABCDEF0], np.uint64)
+    words = np.empty(3, np.uint64)
+    write_words(leads, rows, words)
+    assert renumber(words).tolist() == rows.tolist()
+    assert words.tolist() == [(2**32 - 1) << 32, 1, 0x12345678 << 32 | 2]

@@ -56,7 +56,14 @@ def test_room_is_kept_until_it_is_given_back(disk: PlayedDisk) -> None:
     room.keep("one", 60 * MIB)  # again is no more
     with pytest.raises(UnavailableError, match=r"full but for 40\.0 MiB, and this takes 50\.0 MiB with 7\.2 MiB in"):
         room.keep("two", 50 * MIB)
+    with pytest.raises(UnavailableError):
+        room.keep("one", 600 * MIB)
+    with pytest.raises(UnavailableError):  # what is refused more still keeps what it has
+        room.keep("two", 50 * MIB)
     room.keep("two", 30 * MIB)  # what was refused keeps nothing
+    room.keep("one", 20 * MIB)
+    room.keep("two", 60 * MIB)  # as "one" needs less by now
+    room.keep("two", 30 * MIB)
     room.give_back("one")
     room.give_back("one")
     room.keep("three", 50 * MIB)

@@ -80,6 +80,9 @@ def test_the_bytes_are_synced_before_the_name_and_the_name_before_the_end(
     with written_whole(tmp_path / "file") as file:
         file.write(b"12345")
     assert steps == ["file of 5", "rename", "folder"]
+    steps.clear()
+    with written_whole(tmp_path / "new" / "folder" / "file") as file:
+        assert steps == ["folder", "folder"]  # the names of both new ones
 
 
 def test_what_a_crash_left_behind_is_overwritten(tmp_path: Path) -> None:

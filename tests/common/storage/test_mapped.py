@@ -1,5 +1,6 @@
 """Arrays on disk."""
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ from veiltab.common.storage.mapped import mapped_array, mapped_rows
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [3], [2, 0, 5]])
-def test_rows_are_those_of_all_pieces(tmp_path: Path, lengths: list[int]) -> None:
+def test_rows_are_those_of_all_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lengths: list[int]) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")  # another disk, perhaps a smaller one
     pieces = [np.random.default_rng(length).integers(-5, 2**40, length) for length in lengths]
     rows = mapped_rows(iter(pieces), tmp_path)
     assert rows.tolist() == [row for piece in pieces for row in piece.tolist()]

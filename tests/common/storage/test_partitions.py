@@ -74,3 +74,19 @@ def test_partitions_of_so_many_bits_fit_the_cache(records: int) -> None:
     bits = bits_for(records)
     assert records / 2**bits <= partitions.PART or bits == PARTITION_BITS
     assert bits == 1 or records / 2 ** (bits - 1) >= partitions.PART
+
+
+def test_what_waits_in_memory_is_written_when_it_is_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "BATCH", 100)
+    records, lead = Partitions(Scratch(None)), np.arange(33, dtype=np.uint16)
+    for waiting in (33, 66, 99, 0, 33):
+        records.append(lead, [lead])
+        assert sum(len(leads) for leads, *_ in records._waiting) == records._waiting_rows == waiting
+
+
+def test_the_largest_partition_counts_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "BATCH", 4)
+    records = Partitions(Scratch(None))
+    for lead in ([7, 7, 7, 9], [7, 9]):
+        records.append(np.array(lead, np.uint16), [np.zeros(len(lead))])
+    assert records.largest == 4

@@ -129,13 +129,17 @@ def test_an_error_leaves_no_file(tmp_path: Path) -> None:
     assert not list(run.folder.iterdir())
 
 
-def test_an_open_file_is_read_by_others_too(tmp_path: Path) -> None:
+def test_an_open_file_is_read_by_others_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = new_run(tmp_path)
     file = run.created("table")
     start = file.append(SECRET)
     assert file.read(start, 9).tobytes() == read(run, "table", start, 9) == SECRET[:9].tobytes()
     with pytest.raises(FileExistsError):
         run.created("table")
+    synced = list[int]()
+    monkeypatch.setattr(os, "fsync", synced.append)
+    file.sync()  # for other machines
+    assert synced == [file._file]
     del file
     gc.collect()
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.scratch import Scratch
+from veiltab.common.storage.sealed import PAGE
 
 
 @settings(deadline=None, max_examples=50)
@@ -46,6 +47,29 @@ def test_the_file_has_no_name_and_holds_nothing_that_was_written(tmp_path: Path)
     # The same bytes look otherwise in another place.
     blocks = [stored[place : place + 16] for place in range(0, len(stored), 16)]
     assert len(set(blocks)) == len(blocks)
+
+
+def test_no_key_serves_two_files(tmp_path: Path) -> None:
+    stored = list[bytes]()
+    for _ in range(2):
+        scratch = Scratch(tmp_path)
+        scratch.append(np.zeros(4096, np.uint8))
+        # Behind the length of the page, which is the same.
+        stored.append(os.pread(scratch._file, 10**6, 4))
+    blocks = [one[place : place + 16] for one in stored for place in range(0, 4096, 16)]
+    assert len(set(blocks)) == len(blocks)
+
+
+@pytest.mark.parametrize("before", [2**8, 2**16, 2**24])
+def test_no_nonce_serves_two_pages_of_a_long_file(tmp_path: Path, before: int) -> None:
+    scratch = Scratch(tmp_path)
+    scratch.append(np.zeros(10, np.uint8))
+    scratch._pages = before  # a hole in the file: nothing is written in between
+    start = scratch.append(np.zeros(10, np.uint8))
+    assert start == before * PAGE
+    first, later = (os.pread(scratch._file, 10**6, page * (4 + PAGE + 16))[4:20] for page in (0, before))
+    assert first != later
+    assert scratch.read(start, 10).tobytes() == bytes(10)
 
 
 def test_the_space_is_given_back_with_the_last_reference(tmp_path: Path) -> None:

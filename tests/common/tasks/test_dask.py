@@ -1,13 +1,15 @@
 """Tasks on real clusters: schedulers and workers are processes, over TLS where that matters."""
 
+import os
 import secrets
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,9 +24,11 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.tasks import dask as dask_module
+from veiltab.common.tasks import dask_worker
 from veiltab.common.tasks.cluster_identity import ClusterIdentity, load_cluster_identity
 from veiltab.common.tasks.crew import AHEAD
 from veiltab.common.tasks.dask import QUEUED, Dask
+from veiltab.common.tasks.dask_worker import VERSION
 from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.common.tasks.seal import Seal
@@ -40,7 +44,7 @@ def identity(tmp_path: Path) -> ClusterIdentity:
     return load_cluster_identity(init_cluster(tmp_path / "pki")["client"])
 
 
-@pytest.mark.parametrize("address", ["", "localhost", "localhost:", "localhost:x", "localhost:0", "a:70000", "a:1:2"])
+@pytest.mark.parametrize("address", ["", "localhost", "localhost:", "localhost:x", "localhost:0", "a:65536", "a:1:2"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidInputError, match="HOST:PORT") as caught:
         Dask(address)
@@ -54,7 +58,78 @@ def test_what_is_an_address_is_not(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["localhost:8786", "tls://localhost:8786"])
 def test_with_an_identity_it_is_reached_over_tls(address: str, identity: ClusterIdentity) -> None:
-    assert Dask(address, identity)._address == "tls://localhost:8786"
+    engine = Dask(address, identity)
+    assert engine._address == "tls://localhost:8786"
+    assert engine._security().require_encryption
+
+
+class PlayedClient:
+    """A client of Dask's whose scheduler and worker are this process."""
+
+    scheduler = SimpleNamespace(address="tls://played:1")
+
+    def __init__(self) -> None:
+        self.sealed = list[tuple[Any, ...]]()
+        self.swapped = dict[int, int]()
+        self.texts = list[bytes]()
+
+    def nthreads(self) -> dict[str, int]:
+        return {"worker": 2}
+
+    def submit(self, call: Callable[..., bytes], *args: Any, pure: bool) -> Any:  # noqa: ANN401 - of Dask's
+        assert not pure
+        self.sealed.append(args)
+        self.texts.append(call(*args))
+        number = len(self.texts) - 1
+        return SimpleNamespace(
+            add_done_callback=lambda done: done(None),
+            result=lambda timeout: self.texts[self.swapped.get(number, number)] if timeout else b"",
+            status="finished",
+        )
+
+
+@pytest.fixture
+def played(identity: ClusterIdentity, monkeypatch: pytest.MonkeyPatch) -> tuple[Dask, PlayedClient]:
+    client = PlayedClient()
+    monkeypatch.setattr(Dask, "_client", lambda _: nullcontext(client))
+    monkeypatch.setattr(dask_worker, "_key", lambda: identity.tasks_key)
+    return Dask("localhost:8786", identity, wait=WAIT), client
+
+
+def test_what_a_scheduler_swaps_is_refused(played: tuple[Dask, PlayedClient]) -> None:
+    engine, client = played
+    squares = [Square(base=base) for base in range(3)]
+    assert list(in_order(engine.perform(squares))) == [0, 1, 4]
+    client.swapped = {3 + 1: 3 + 2}  # of the next call
+    with pytest.raises(TransferError, match="outcome that came is not one that was sealed"):
+        list(engine.perform(squares))
+
+
+def test_what_was_sealed_for_one_call_is_refused_in_another(played: tuple[Dask, PlayedClient]) -> None:
+    engine, client = played
+    assert list(engine.perform([Square(base=1)])) == [(0, 1)]
+    client.swapped = {1: 0}
+    with pytest.raises(TransferError, match="outcome that came is not one that was sealed"):
+        list(engine.perform([Square(base=2)]))
+    (_, first, number, sealed), (_, second, *_) = client.sealed
+    with pytest.raises(TransferError, match="task that came is not one that was sealed"):
+        dask_worker.perform_sealed(VERSION, second, number, sealed)
+    assert first != second
+
+
+def test_a_worker_makes_files_for_its_user_alone(
+    tmp_path: Path, identity: ClusterIdentity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tasks.key"
+    path.write_text(identity.tasks_key.hex())
+    path.chmod(0o600)
+    monkeypatch.setenv(dask_worker.KEY_VARIABLE, str(path))
+    before = os.umask(0o022)
+    try:
+        assert dask_worker._key.__wrapped__() == identity.tasks_key
+        assert os.umask(0o022) == 0o077
+    finally:
+        os.umask(before)
 
 
 def test_an_identity_for_what_does_not_encrypt_is_refused_and_so_is_tls_without_one(identity: ClusterIdentity) -> None:

@@ -120,7 +120,8 @@ def test_one_that_is_killed_again_and_again_is_said(
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_one_that_is_killed_while_it_is_idle_is_replaced(pool: Pool) -> None:
+def test_one_that_is_killed_while_it_is_idle_is_replaced(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "ATTEMPTS", 1)  # it ended over no task
     assert list(pool.perform([Square(base=2)])) == [(0, 4)]
     (idle,) = pool._idle
     idle._process.kill()
@@ -158,6 +159,7 @@ def test_a_signal_to_end_is_for_the_party_and_not_for_its_pool(pool: Pool, tmp_p
     results = pool.perform(tasks)
     assert next(results) == (1, 1)
     worker = wait_for(lambda: next((int(path.name.split()[1]) for path in tmp_path.iterdir()), None))
+    assert os.getsid(worker) == worker  # no terminal reaches it
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(worker, number)
     (tmp_path / "second").touch()

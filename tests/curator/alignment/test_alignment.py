@@ -1,7 +1,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +14,8 @@ import pytest
 from tests.conftest import PlayedDisk
 from tests.curator.disk_use import disk_use
 from tests.curator.made_rows import rows_of, workplace
+from tests.power import UNRAISABLE, FailingPower, PowerFailure
+from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import (
     FailedReleaseError,
@@ -29,6 +31,7 @@ from veiltab.common.tasks.engine import InProcess, Result, Results, Task
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.token_exchange import TokenExchange
+from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
@@ -253,9 +256,10 @@ def test_an_alignment_writes_no_more_than_is_kept_for_it(both: tuple[Curator, Cu
     assert use.most <= kept <= 2 * use.most
 
 
-def test_tokens_that_are_cut_short_are_refused(both: tuple[Curator, Curator]) -> None:
+@pytest.mark.parametrize("cut", [1, 8, 15])
+def test_tokens_that_are_cut_short_are_refused(both: tuple[Curator, Curator], cut: int) -> None:
     alice, bob = both
-    alice.tokens = lambda data: data[:-1]
+    alice.tokens = lambda data: data[:-cut]
     align(alice, bob)
     with pytest.raises(InvalidInputError, match="sent tokens that are cut short"):
         alice.alignment.result()
@@ -449,3 +453,62 @@ def test_known_answers_of_the_keys(both: tuple[Curator, Curator]) -> None:
         alice.alignment.table("df367f9375723f49a5d830c0d6c4a3e8").tokens().tobytes().hex()
         == "8c1227d910f8fdc555d0bb94854f3a95"
     )
+
+
+def serving(curator: Curator, name: str) -> None:
+    """Let a curator's sorted tokens lie ready for others."""
+    made = tokens(pa.array(curator.ids, pa.large_string()), derive(KEY, "tokens"))
+    path = curator.alignment.tokens_file(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(sorted(map(bytes, made))))
+
+
+def aligned_by(curator: Curator, name: str) -> tuple[dict[str, bytes], tuple[int, str]]:
+    """Align as often as a curator begins again; return the files and the result."""
+    for _ in range(3):
+        with suppress(VeiltabError):
+            asyncio.run(curator.alignment._align(name, curator.table, cast("Peers", _PeersOf(curator))))
+    return files(curator), curator.alignment.result()
+
+
+def outlives(folder: Path, both: tuple[Curator, Curator], at: int, seed: int) -> bool:
+    """Let the power fail before a step of an alignment, and go on; return whether there was such a step."""
+    alice, bob = both
+    first = Curator("alice", folder / "first", alice.ids)
+    first.peer = bob
+    with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
+        power = FailingPower(watching, folder / "first", first.store.connection, at=at, seed=seed)
+        asyncio.run(first.alignment._align(NAME, first.table, cast("Peers", _PeersOf(first))))
+    power.close()
+    first.store.close()
+    if power.left is None:
+        return False
+    power.restore(folder / "later")
+    later = Curator("alice", folder / "later", alice.ids)
+    later.peer = bob
+    with closing(later.store):
+        assert aligned_by(later, NAME) == aligned_by(alice, NAME)
+    return True
+
+
+NAME = "a" * 32
+
+
+@pytest.mark.parametrize("at", [4, 9, 14])
+@pytest.mark.filterwarnings(UNRAISABLE)
+def test_an_alignment_outlives_a_power_that_fails(tmp_path: Path, both: tuple[Curator, Curator], at: int) -> None:
+    serving(both[1], NAME)
+    assert outlives(tmp_path, both, at, seed=at)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.filterwarnings(UNRAISABLE)
+def test_an_alignment_outlives_a_power_that_fails_at_any_step(
+    tmp_path: Path, both: tuple[Curator, Curator], seed: int
+) -> None:
+    serving(both[1], NAME)
+    at = 0
+    while outlives(tmp_path / str(at), both, at, 1000 * seed + at):
+        at += 1
+    assert at > 15

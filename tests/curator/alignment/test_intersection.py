@@ -70,6 +70,15 @@ def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
         assert set(common_rows([array(sorted(others + mine))], {"bob": theirs})) == {number + 1 for number in wanted}
 
 
+def test_tokens_that_differ_in_one_bit_are_not_common() -> None:
+    """In the last bit of the first 64 too, which is no part of the words that are compared first."""
+    one = bytes(range(16))
+    for bit in range(128):
+        other = (int.from_bytes(one, "big") ^ 1 << bit).to_bytes(16, "big")
+        assert not common_rows([array([one])], {"bob": [array([other])]})
+    assert common_rows([array([one])], {"bob": [array([one])]}) == [0]
+
+
 def test_the_last_own_token_is_compared_with_larger_ones() -> None:
     theirs = [array([b"\1" + bytes(15), b"\xff" * 16])]
     assert not common_rows([array([bytes(16)])], {"bob": theirs})

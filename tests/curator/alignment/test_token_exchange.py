@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import PlayedDisk
 from tests.curator.made_rows import rows_of
-from veiltab.common.errors import UnavailableError
+from veiltab.common.errors import TransferError, UnavailableError, VeiltabError
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.coordination import Peers
@@ -84,4 +84,26 @@ def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
     disk.free = 0
     exchange = TokenExchange(2, tmp_path, Room(tmp_path))
     asyncio.run(exchange.run("a", table_of(rows), tmp_path, cast("Peers", Bob())))
+    assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
+
+
+@pytest.mark.parametrize("error", [TransferError("was altered"), UnavailableError("no connection")])
+def test_only_what_a_broken_connection_left_is_gone_on_with(tmp_path: Path, error: VeiltabError) -> None:
+    asked = list[int]()
+
+    class Breaking(Bob):
+        async def tokens(
+            self, curator: str, name: str, offset: int, admit: Callable[[int], None]
+        ) -> AsyncIterator[bytes]:
+            asked.append(offset)
+            async for data in super().tokens(curator, name, offset, admit):
+                yield data
+                if len(asked) == 1:
+                    raise error
+
+    exchange, bob = TokenExchange(2, tmp_path, Room(tmp_path)), cast("Peers", Breaking())
+    with pytest.raises(type(error)):
+        asyncio.run(exchange.run("a", table_of(300), tmp_path, bob))
+    asyncio.run(exchange.run("a", table_of(300), tmp_path, bob))
+    assert asked == [0, 4000 if isinstance(error, UnavailableError) else 0]
     assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS

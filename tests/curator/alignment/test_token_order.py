@@ -19,7 +19,7 @@ from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment import token_order
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.alignment.tokens import tokens
-from veiltab.curator.table_rows import TableRows
+from veiltab.curator.table_rows import TableRows, rows_on_disk
 from veiltab.curator.workplace import Workplace
 
 KEY = bytes(range(32))
@@ -80,7 +80,8 @@ def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -
     whole, by_token = ordered_tokens(ids)
     assert own.read_bytes() == whole.tobytes()
     assert np.array_equal(np.fromfile(order, np.int64), by_token)
-    assert len(files_of(run.folder)) >= at_least  # what was spread is gone, what was sorted is there
+    assert len(files_of(run.folder)) >= at_least
+    assert all("-sorted-" in name for name in files_of(run.folder))  # what was spread is gone
 
     rng, others = np.random.default_rng(7), {name: tmp_path / name for name in PEERS}
     common = np.ones(rows, np.bool_)
@@ -148,3 +149,32 @@ def test_each_pass_says_how_far_it_is(tmp_path: Path, run: RunFiles, monkeypatch
         assert first == 0
         assert rest == sorted(rest)
         assert 50 <= rest[-1] < 100  # the last task is ready, and not counted yet
+
+
+@pytest.mark.usefixtures("small")
+def test_rows_are_numbered_among_the_respondents(tmp_path: Path, run: RunFiles) -> None:
+    """So that the row of a token is that of its id, whoever else is in the table."""
+    rows, kept = rows_on_disk({}, run), np.arange(10_000) % 3 > 0
+    everybody = [f"person {number}" for number in range(10_000)]
+    for start in range(0, 10_000, 777):
+        part = slice(start, start + 777)
+        rows.append(pa.array(everybody[part], pa.large_string()), kept[part], {})
+    TokenOrder(rows, Workplace(run=run, engine=InProcess())).write(KEY, tmp_path / "own", tmp_path / "order")
+    whole, by_token = ordered_tokens([name for name, is_kept in zip(everybody, kept, strict=True) if is_kept])
+    assert (tmp_path / "own").read_bytes() == whole.tobytes()
+    assert np.array_equal(np.fromfile(tmp_path / "order", np.int64), by_token)
+
+
+@pytest.mark.usefixtures("small")
+def test_two_orders_of_a_run_keep_apart(tmp_path: Path, run: RunFiles) -> None:
+    """Such as those of two alignments, of which the earlier one ends."""
+    ids, columns, table = made_table(5000)
+    first, second = (TokenOrder(table, Workplace(run=run, engine=InProcess())) for _ in range(2))
+    first.write(bytes(32), tmp_path / "first", None)
+    second.write(KEY, tmp_path / "own", None)
+    del first
+    gc.collect()
+    whole, by_token = ordered_tokens(ids)
+    pieces = list(second.common({"bob": tmp_path / "own"}))
+    assert np.array_equal(np.concatenate([made for made, _ in pieces]), whole)
+    assert np.array_equal(np.concatenate([symbols["sex"] for _, symbols in pieces]), columns["sex"][by_token])
