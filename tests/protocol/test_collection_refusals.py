@@ -251,7 +251,10 @@ def test_enrolments_that_cannot_be_are_refused_whole(poll: Poll, asked: Asked) -
         assert rounds.status(asked.spec.round_id).enrolled == (5, 5)
 
 
-def test_counts_are_for_the_rounds_own_researcher_and_after_its_end(poll: Poll, asked: Asked) -> None:
+def test_counts_are_for_the_rounds_own_researcher_and_after_its_end(
+    poll: Poll, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.common.rpc.peer.ASK_SECONDS", 0.1)
     with poll.rounds() as rounds, pytest.raises(NotReadyError, match="the round is still open"):
         rounds.tally(asked.spec.round_id)
     with poll.rounds("rita") as others:
