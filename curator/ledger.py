@@ -229,9 +229,12 @@ class Ledger:
         Raises:
             BudgetExceededError: with the numbers.
         """
-        others = self._sums_beside()
-        if not self.allowance.holds(charge, others=others):
-            raise self._refusal(charge, delta, others)
+        if not self.holds(charge):
+            raise self._refusal(charge, delta, self._sums_beside())
+
+    def holds(self, charge: Charge) -> bool:
+        """Whether the budget holds a release now, beside all that is charged or reserved."""
+        return self.allowance.holds(charge, others=self._sums_beside())
 
     def fits_what_is_charged(self, release_id: str, charge: Charge) -> bool:
         """Whether the budget would hold a release if nothing were reserved for others."""

@@ -12,6 +12,8 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
+from veiltab.curator.allowance import Charge
+from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import (
     card_bounds,
     charge_question,
@@ -66,6 +68,7 @@ class Outlook:
         note: why there is no plan.
         charge: the part of the budget that it takes.
         remaining_after: epsilon that would be left after it, nats; None once it is decided about.
+        budget_note: what its part of the budget does not say, until it is decided about.
         sample: rows, where the plan is foreseen.
         root_mse: expected root-mean-square distance of one table that is foreseen, all its cells together.
         cell_root_mse: expected root-mean-square error of one cell of it.
@@ -77,6 +80,7 @@ class Outlook:
     note: str | None = None
     charge: Decimal | None = None
     remaining_after: Decimal | None = None
+    budget_note: str | None = None
     sample: int | None = None
     root_mse: float | None = None
     cell_root_mse: float | None = None
@@ -209,4 +213,17 @@ def _facts(spec: ReleaseSpec | WorkloadSpec, stored: CuratorRelease, standing: S
         "card": bounds,
         "charge": ledger.allowance.share(charge),
         "remaining_after": ledger.remaining_after(charge) if is_open else None,
+        "budget_note": _budget_note(ledger, charge) if is_open else None,
     }
+
+
+def _budget_note(ledger: Ledger, charge: Charge) -> str | None:
+    """Say that the budget does not hold a charge now, or why it holds one whose price is above the whole budget."""
+    if not ledger.holds(charge):
+        return "The budget does not hold it now: once all approve, it is denied, or waits for what others reserved."
+    if ledger.allowance.share(charge) > 1:
+        return (
+            "Its price is more than the budget, which holds it all the same: its own guarantee keeps the budget"
+            ' (docs/accounting.md, "Ledger").'
+        )
+    return None

@@ -72,6 +72,7 @@ def _lines(view: RequestView) -> list[str]:
     if outlook.charge is not None:
         left = "" if outlook.remaining_after is None else f"; epsilon {outlook.remaining_after:.6f} left after it"
         lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
+        lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
     return lines + [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
 

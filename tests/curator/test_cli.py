@@ -176,6 +176,32 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     assert "do not add up" not in out
 
 
+def test_a_request_that_the_budget_does_not_hold_says_so_before_anybody_decides(
+    terminal: Terminal, make_request: Make
+) -> None:
+    held(terminal, make_request(epsilon=Decimal("1.5")), "sex")
+    store = terminal.store()
+    store.set_alignment("a", 1000, "ab" * 16)
+    store.close()
+    (asked,) = terminal.json("requests")["requests"]
+    assert asked["budget_note"].startswith("The budget does not hold it now")
+    assert f"budget: {asked['budget_note']}" in terminal.run("requests")[1]
+
+
+def test_a_request_whose_own_certificate_keeps_the_budget_says_why_it_fits(
+    terminal: Terminal, make_request: Make
+) -> None:
+    text = terminal.study.read_bytes()
+    terminal.study.write_bytes(text.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 3\ndelta = 1e-6\n"))
+    held(terminal, make_request(epsilon=Decimal(5), delta=Decimal("1e-7"), sample=None), "sex")
+    store = terminal.store()
+    store.set_alignment("a", 1_847_987, "ab" * 16)
+    store.close()
+    (asked,) = terminal.json("requests")["requests"]
+    assert (asked["charge"] > 1, asked["remaining_after"]) == (True, 0)
+    assert asked["budget_note"].startswith("Its price is more than the budget, which holds it all the same")
+
+
 def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_request: Make) -> None:
     others = {name: value for name, value in OTHER_REQUEST.items() if name not in GOES_WITH}
     held(terminal, make_request(**others), "sex")
