@@ -98,19 +98,6 @@ _FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """The key of a column: 32 bytes, or the file of a one-time pad."""
-
-    pad: Pad
-    content: bytes | Path
-
-    @property
-    def length(self) -> int:
-        """Bytes of the key."""
-        return self.content.stat().st_size if isinstance(self.content, Path) else len(self.content)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TestedRelease:
     """What a desk needs to repeat this curator's test of the server.
 
@@ -323,8 +310,8 @@ class CuratorDriver:
         check_asker(stored, researcher)
         return signed_statement(self._identity, stored, self.store, self.ledger)
 
-    def key(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Key:
-        """Return the key of a column that the researcher may have now.
+    def pad_file(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Path:
+        """Return the file of the one-time pad of a column that the researcher may have now.
 
         Args:
             release_id: the release.
@@ -334,15 +321,16 @@ class CuratorDriver:
 
         Raises:
             DeniedError, NotReadyError: as `check_asker` and `check_key_may_leave`.
+            InvalidInputError: the release has no one-time pads.
             FailedReleaseError: as `check_key_may_leave` and `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
-        keys = self._given(stored, {attribute: claimed})
-        if stored.planned_spec.pad is Pad.CHACHA20:
-            return Key(pad=Pad.CHACHA20, content=keys[attribute])
-        return Key(pad=Pad.OTP, content=self.encryption(release_id).pad_file(attribute))
+        if stored.request.pad is not Pad.OTP:
+            raise InvalidInputError("the keys of a curator are asked for together", where=f"release {release_id}")
+        self._given(stored, {attribute: claimed})
+        return self.encryption(release_id).pad_file(attribute)
 
     def keys(self, release_id: str, researcher: str, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Return the keys of some columns, but for those of attributes that are not granted.
@@ -355,7 +343,7 @@ class CuratorDriver:
         Raises:
             DeniedError: as `check_asker`; or no key may leave, as `check_key_may_leave` says of the last attribute.
             InvalidInputError: the release has one-time pads.
-            VeiltabError: as `key`, of any attribute that is granted.
+            VeiltabError: as `pad_file`, of any attribute that is granted.
         """
         stored = self.store.release(release_id)
         check_asker(stored, researcher)

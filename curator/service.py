@@ -1,9 +1,8 @@
 """The curator's RPCs: each decodes, calls the driver once, and encodes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from pathlib import Path
 
 from veiltab.common.core.message_fields import whole_from_proto
 from veiltab.common.errors import DeniedError, InvalidInputError
@@ -11,7 +10,6 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.request import RELEASE_ID
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import (
-    pad_to_proto,
     request_from_proto,
     spec_to_proto,
     state_to_proto,
@@ -19,15 +17,14 @@ from veiltab.common.release.wire import (
 )
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import Followed, offered_seconds
-from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
+from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.identity import Party
 from veiltab.common.rpc.signing import signed_to_proto
 from veiltab.curator.alignment.ring_wire import flow_kind_from_proto
-from veiltab.curator.driver import CuratorDriver, Key, TestedRelease
+from veiltab.curator.driver import CuratorDriver, TestedRelease
 from veiltab.curator.looks import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.progress import ColumnDigests, Progress
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
-from veiltab.v1.release_pb2 import Chunk
 
 _FOLLOWED_SECONDS = 20.0
 """Longest time of a call that follows releases: the next one hears of all of them, whatever woke nobody meanwhile."""
@@ -224,19 +221,16 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
                 response.keys[attribute] = key
         return response
 
-    async def FetchKey(
-        self, request: curator_pb2.FetchKeyRequest, context: Context
-    ) -> AsyncIterator[curator_pb2.FetchKeyResponse]:
+    async def FetchPad(
+        self, request: curator_pb2.FetchPadRequest, context: Context
+    ) -> AsyncIterator[curator_pb2.FetchPadResponse]:
         claimed = ColumnDigests(published=request.published_digest, canaries=request.canary_digest)
-        key = self._driver.key(request.release_id, request.attribute, caller(context).name, claimed)
-        size = key.length - request.offset
+        path = self._driver.pad_file(request.release_id, request.attribute, caller(context).name, claimed)
+        length = path.stat().st_size
+        size = length - request.offset
         with step("give key", release_id=request.release_id, attribute=request.attribute, size=size):
-            async for total, chunk in streamed(_chunks(key, request.offset), key.length, request.offset):
-                yield curator_pb2.FetchKeyResponse(pad=pad_to_proto(key.pad), total=total, chunk=chunk)
-
-
-def _chunks(key: Key, offset: int) -> Iterator[Chunk]:
-    return file_chunks(key.content, offset) if isinstance(key.content, Path) else chunk_messages(key.content, offset)
+            async for total, chunk in streamed(file_chunks(path, request.offset), length, request.offset):
+                yield curator_pb2.FetchPadResponse(total=total, chunk=chunk)
 
 
 def _tested_to_proto(tested: TestedRelease) -> curator_pb2.GetReceiptResponse:

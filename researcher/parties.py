@@ -7,7 +7,7 @@ from pathlib import Path
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.wire import pad_from_proto, request_to_proto
+from veiltab.common.release.wire import request_to_proto
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.signing import SignedText, signed_from_proto
@@ -93,8 +93,7 @@ class PartyLinks:
             with_statement=stored.is_certified,
         )
         answer = await curator.ask(curator.stub.ProposeRelease, proposal, within=ASK_SECONDS + seconds, once=True)
-        # An older curator answers the second question by itself alone.
-        return answer.proposal if answer.HasField("proposal") else await self._proposal(name, stored, seconds)
+        return answer.proposal
 
     async def choose_tables(self, name: str, release_id: str, numbers: Sequence[int]) -> None:
         """Name to a curator the tables of a release that run a second time; the same again changes nothing."""
@@ -191,20 +190,15 @@ class PartyLinks:
             DeniedError: the attribute is not granted, or the grant has expired.
             FailedReleaseError: the column is not the one that the curator tested.
         """
-        request = curator_pb2.FetchKeyRequest(
+        request = curator_pb2.FetchPadRequest(
             release_id=spec.release_id,
             attribute=column.attribute,
             published_digest=digests.published,
             canary_digest=digests.canaries,
         )
         curator = self.curators[column.owner]
-
-        def check_kind(response: curator_pb2.FetchKeyResponse) -> None:
-            if pad_from_proto(response.pad) is not spec.pad:
-                raise FailedReleaseError("a curator gave another kind of key than the release says", where="key")
-
         total = column.byte_length(spec.uploaded_rows)
-        await _write(curator.stream(curator.stub.FetchKey, request, total, check=check_kind), path)
+        await _write(curator.stream(curator.stub.FetchPad, request, total), path)
 
 
 async def _write(

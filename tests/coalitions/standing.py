@@ -132,13 +132,12 @@ class Standing:
             receipt = await answer(curator.GetReceipt(question, timeout=SECONDS))
             key = receipt.canary_key
             places = CanaryPlaces.of(places_key(key), rows=len(column), canaries=self.canaries).all()
-            request = curator_pb2.FetchKeyRequest(
-                release_id=release_id,
-                attribute=name,
-                published_digest=hashlib.sha256(salt + column).digest(),
-                canary_digest=hashlib.sha256(bytes(column[place] for place in places)).digest(),
+            held = curator_pb2.ColumnDigests(
+                published=hashlib.sha256(salt + column).digest(),
+                canaries=hashlib.sha256(bytes(column[place] for place in places)).digest(),
             )
-            keys[name] = await whole(curator.FetchKey(request, timeout=SECONDS))
+            request = curator_pb2.GetKeysRequest(release_id=release_id, columns={name: held})
+            keys[name] = (await answer(curator.GetKeys(request, timeout=SECONDS))).keys[name]
         return Opened(keys=keys, published=published, salt=salt, canary_key=key, places=places)
 
     def counts_of_analyst(self, releases: Sequence[str]) -> Array:

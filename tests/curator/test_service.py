@@ -78,14 +78,26 @@ def fetch(
     researcher: str = "rosa",
     offset: int = 0,
     digests: tuple[bytes, bytes] | None = None,
-) -> list[curator_pb2.FetchKeyResponse]:
+) -> bytes:
+    """Ask for the key of a column, or for its one-time pad from a byte on, as a desk does."""
     published, canaries = digests or (PUBLISHED, NO_CANARIES)
+    if driver.store.release(ID).request.pad is Pad.CHACHA20:
+        column = curator_pb2.ColumnDigests(published=published, canaries=canaries)
+        asked = curator_pb2.GetKeysRequest(release_id=ID, columns={attribute: column})
+        return asyncio.run(CuratorServicer(driver).GetKeys(asked, cast("Any", researcher))).keys[attribute]
+    request = curator_pb2.FetchPadRequest(
+        release_id=ID, attribute=attribute, offset=offset, published_digest=published, canary_digest=canaries
+    )
+    (answer,) = pieces_of_pad(driver, request, researcher)
+    assert answer.chunk.offset == offset
+    return answer.chunk.data
 
-    async def collect() -> list[curator_pb2.FetchKeyResponse]:
-        request = curator_pb2.FetchKeyRequest(
-            release_id=ID, attribute=attribute, offset=offset, published_digest=published, canary_digest=canaries
-        )
-        return [answer async for answer in CuratorServicer(driver).FetchKey(request, cast("Any", researcher))]
+
+def pieces_of_pad(
+    driver: CuratorDriver, request: curator_pb2.FetchPadRequest, researcher: str = "rosa"
+) -> list[curator_pb2.FetchPadResponse]:
+    async def collect() -> list[curator_pb2.FetchPadResponse]:
+        return [answer async for answer in CuratorServicer(driver).FetchPad(request, cast("Any", researcher))]
 
     return asyncio.run(collect())
 
@@ -97,22 +109,44 @@ def test_a_granted_key_is_given_to_who_asked_for_the_release(
     ready(driver, make_request(pad=pad), make_spec(pad=pad), expires=NOW + 1)
     found = driver.store.pad(ID, "sex")
     assert found is not None
-    key = found[0] if pad is Pad.CHACHA20 else driver.encryption(ID).pad_file("sex").read_bytes()
-    (answer,) = fetch(driver)
-    assert (answer.chunk.data, answer.total) == (key, len(key))
-    assert answer.pad == (release_pb2.PAD_KIND_CHACHA20 if pad is Pad.CHACHA20 else release_pb2.PAD_KIND_OTP)
-    (rest,) = fetch(driver, offset=5)
-    assert (rest.chunk.data, rest.total) == (key[5:], len(key))
-    (nothing,) = fetch(driver, offset=len(key))
-    assert not nothing.HasField("chunk")
+    assert fetch(driver) == (found[0] if pad is Pad.CHACHA20 else driver.encryption(ID).pad_file("sex").read_bytes())
+
+
+def test_a_one_time_pad_is_streamed_from_any_byte(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
+    ready(driver, make_request(pad=Pad.OTP), make_spec(pad=Pad.OTP))
+    pad = driver.encryption(ID).pad_file("sex").read_bytes()
+    request = curator_pb2.FetchPadRequest(
+        release_id=ID, attribute="sex", published_digest=PUBLISHED, canary_digest=NO_CANARIES
+    )
+    for offset in (0, 5, len(pad) - 1):
+        request.offset = offset
+        (answer,) = pieces_of_pad(driver, request)
+        assert (answer.chunk.data, answer.total) == (pad[offset:], len(pad))
+    request.offset = len(pad)
+    (nothing,) = pieces_of_pad(driver, request)
+    assert (nothing.HasField("chunk"), nothing.total) == (False, len(pad))
+    request.offset = len(pad) + 1
     with pytest.raises(InvalidInputError, match="outside a stream"):
-        fetch(driver, offset=len(key) + 1)
+        pieces_of_pad(driver, request)
 
 
-def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
-    driver: CuratorDriver, make_request: Make, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_leaves_in_one_way(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
     ready(driver, make_request(), make_spec())
+    request = curator_pb2.FetchPadRequest(
+        release_id=ID, attribute="sex", published_digest=PUBLISHED, canary_digest=NO_CANARIES
+    )
+    with pytest.raises(InvalidInputError, match="keys of a curator are asked for together"):
+        pieces_of_pad(driver, request)
+    with pytest.raises(DeniedError, match="another researcher's"):
+        pieces_of_pad(driver, request, "rita")
+    assert not [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
+
+
+@pytest.mark.parametrize("pad", Pad)
+def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
+    driver: CuratorDriver, make_request: Make, make_spec: Make, monkeypatch: pytest.MonkeyPatch, pad: Pad
+) -> None:
+    ready(driver, make_request(pad=pad), make_spec(pad=pad))
 
     def recorded() -> list[AuditEntry]:
         return [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
@@ -136,10 +170,11 @@ def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
         assert entries[-1].time == now
 
 
+@pytest.mark.parametrize("pad", Pad)
 def test_a_key_is_given_to_nobody_else_and_for_nothing_else(
-    driver: CuratorDriver, make_request: Make, make_spec: Make
+    driver: CuratorDriver, make_request: Make, make_spec: Make, pad: Pad
 ) -> None:
-    ready(driver, make_request(), make_spec())
+    ready(driver, make_request(pad=pad), make_spec(pad=pad))
     for researcher in ("rita", "alice"):
         with pytest.raises(DeniedError, match="another researcher's"):
             fetch(driver, researcher=researcher)
@@ -148,14 +183,15 @@ def test_a_key_is_given_to_nobody_else_and_for_nothing_else(
             fetch(driver, attribute=attribute)
 
 
+@pytest.mark.parametrize("pad", Pad)
 @pytest.mark.parametrize(
     "digests",
     [(b"", b""), (PUBLISHED, b""), (b"q" * 32, NO_CANARIES), (bytes(32), NO_CANARIES), (PUBLISHED, PUBLISHED)],
 )
 def test_a_key_is_given_for_the_column_that_was_tested_alone(
-    driver: CuratorDriver, make_request: Make, make_spec: Make, digests: tuple[bytes, bytes]
+    driver: CuratorDriver, make_request: Make, make_spec: Make, digests: tuple[bytes, bytes], pad: Pad
 ) -> None:
-    ready(driver, make_request(), make_spec())
+    ready(driver, make_request(pad=pad), make_spec(pad=pad))
     with pytest.raises(
         FailedReleaseError, match="attribute sex: the desk holds another column than this curator tested"
     ):

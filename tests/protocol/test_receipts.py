@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.protocol.village import FREE, THREE
-from tests.protocol.wire import answer, connection, whole
+from tests.protocol.wire import answer, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import FailedReleaseError
@@ -68,16 +68,16 @@ def test_keys_leave_with_a_receipt_for_the_columns_that_were_tested(mortal: Worl
             places = CanaryPlaces.of(places_key(receipt.canary_key), rows=spec.uploaded_rows, canaries=CANARIES).all()
             for column in spec.columns_of(curator):
                 data = published[column.attribute]
-                request = curator_pb2.FetchKeyRequest(
-                    release_id=release_id,
-                    attribute=column.attribute,
-                    published_digest=sha256(salt + data).digest(),
-                    canary_digest=sha256(bytes(data[place] for place in places)).digest(),
+                held = curator_pb2.ColumnDigests(
+                    published=sha256(salt + data).digest(),
+                    canaries=sha256(bytes(data[place] for place in places)).digest(),
                 )
-                assert len(await whole(stub.FetchKey(request, timeout=20.0))) == 32
-                request.canary_digest = sha256().digest()
+                request = curator_pb2.GetKeysRequest(release_id=release_id, columns={column.attribute: held})
+                keys = (await answer(stub.GetKeys(request, timeout=20.0))).keys
+                assert {name: len(key) for name, key in keys.items()} == {column.attribute: 32}
+                request.columns[column.attribute].canaries = sha256().digest()
                 with pytest.raises(FailedReleaseError, match="the desk holds another column than this curator tested"):
-                    await whole(stub.FetchKey(request, timeout=20.0))
+                    await answer(stub.GetKeys(request, timeout=20.0))
             return receipt.canary_key
 
     assert asyncio.run(test(ALICE, "alice")) == asyncio.run(test(BOB, "bob"))

@@ -153,10 +153,6 @@ async def fetch_key(
             key = places_key(stated.canary_key)
             places = CanaryPlaces.of(key, rows=len(published), canaries=stated.canaries).all()
             canaries = bytes(published[place] for place in places)
-    request = curator_pb2.FetchKeyRequest(
-        release_id=release_id,
-        attribute=attribute,
-        published_digest=digests.get(attribute, b""),
-        canary_digest=sha256(canaries).digest(),
-    )
-    return await whole(stub.FetchKey(request, timeout=SECONDS))
+    held = curator_pb2.ColumnDigests(published=digests.get(attribute, b""), canaries=sha256(canaries).digest())
+    request = curator_pb2.GetKeysRequest(release_id=release_id, columns={attribute: held})
+    return (await answer(stub.GetKeys(request, timeout=SECONDS))).keys[attribute]

@@ -142,8 +142,8 @@ class Watch:
                 coin = curator_peer_pb2.RevealRequest.FromString(requests[0]).coin_id
                 if coin.startswith("release/"):
                     self._all_charged(coin.removeprefix("release/"), f"{peer} opened its share")
-            case "FetchKey":
-                asked = curator_pb2.FetchKeyRequest.FromString(requests[0])
+            case "FetchPad":
+                asked = curator_pb2.FetchPadRequest.FromString(requests[0])
                 self._key_may_leave(peer, caller, asked.release_id, asked.attribute)
             case "GetKeys":
                 wanted = curator_pb2.GetKeysRequest.FromString(requests[0])

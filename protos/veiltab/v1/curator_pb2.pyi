@@ -121,7 +121,7 @@ class GetKeysResponse(_message.Message):
     keys: _containers.ScalarMap[str, bytes]
     def __init__(self, keys: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
 
-class FetchKeyRequest(_message.Message):
+class FetchPadRequest(_message.Message):
     __slots__ = ("release_id", "attribute", "offset", "published_digest", "canary_digest")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
@@ -135,15 +135,13 @@ class FetchKeyRequest(_message.Message):
     canary_digest: bytes
     def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., offset: _Optional[int] = ..., published_digest: _Optional[bytes] = ..., canary_digest: _Optional[bytes] = ...) -> None: ...
 
-class FetchKeyResponse(_message.Message):
-    __slots__ = ("pad", "total", "chunk")
-    PAD_FIELD_NUMBER: _ClassVar[int]
+class FetchPadResponse(_message.Message):
+    __slots__ = ("total", "chunk")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
-    pad: _release_pb2.PadKind
     total: int
     chunk: _release_pb2.Chunk
-    def __init__(self, pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class GetReceiptRequest(_message.Message):
     __slots__ = ("release_id",)

@@ -65,10 +65,10 @@ class CuratorServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.GetKeysRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetKeysResponse.FromString,
                 _registered_method=True)
-        self.FetchKey = channel.unary_stream(
-                '/veiltab.v1.CuratorService/FetchKey',
-                request_serializer=veiltab_dot_v1_dot_curator__pb2.FetchKeyRequest.SerializeToString,
-                response_deserializer=veiltab_dot_v1_dot_curator__pb2.FetchKeyResponse.FromString,
+        self.FetchPad = channel.unary_stream(
+                '/veiltab.v1.CuratorService/FetchPad',
+                request_serializer=veiltab_dot_v1_dot_curator__pb2.FetchPadRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__pb2.FetchPadResponse.FromString,
                 _registered_method=True)
 
 
@@ -123,9 +123,9 @@ class CuratorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def FetchKey(self, request, context):
-        """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
-        columns that this curator tested. Callers: researchers.
+    def FetchPad(self, request, context):
+        """Streams the one-time pad of an attribute that was granted to the caller, if the caller holds the column that this
+        curator tested, of a release whose pads are such. Callers: researchers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -164,10 +164,10 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetKeysRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__pb2.GetKeysResponse.SerializeToString,
             ),
-            'FetchKey': grpc.unary_stream_rpc_method_handler(
-                    servicer.FetchKey,
-                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.FetchKeyRequest.FromString,
-                    response_serializer=veiltab_dot_v1_dot_curator__pb2.FetchKeyResponse.SerializeToString,
+            'FetchPad': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchPad,
+                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.FetchPadRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__pb2.FetchPadResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -344,7 +344,7 @@ class CuratorService(object):
             _registered_method=True)
 
     @staticmethod
-    def FetchKey(request,
+    def FetchPad(request,
             target,
             options=(),
             channel_credentials=None,
@@ -357,9 +357,9 @@ class CuratorService(object):
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/veiltab.v1.CuratorService/FetchKey',
-            veiltab_dot_v1_dot_curator__pb2.FetchKeyRequest.SerializeToString,
-            veiltab_dot_v1_dot_curator__pb2.FetchKeyResponse.FromString,
+            '/veiltab.v1.CuratorService/FetchPad',
+            veiltab_dot_v1_dot_curator__pb2.FetchPadRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__pb2.FetchPadResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -54,9 +54,9 @@ class CuratorServiceStub:
     tested, of a release whose pads come from keys. It leaves out those of attributes that are not granted, and refuses
     if that leaves none. Callers: researchers.
     """
-    FetchKey: _grpc.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]
-    """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
-    columns that this curator tested. Callers: researchers.
+    FetchPad: _grpc.UnaryStreamMultiCallable[_curator_pb2.FetchPadRequest, _curator_pb2.FetchPadResponse]
+    """Streams the one-time pad of an attribute that was granted to the caller, if the caller holds the column that this
+    curator tested, of a release whose pads are such. Callers: researchers.
     """
 
 @_typing.type_check_only
@@ -85,9 +85,9 @@ class CuratorServiceAsyncStub(CuratorServiceStub):
     tested, of a release whose pads come from keys. It leaves out those of attributes that are not granted, and refuses
     if that leaves none. Callers: researchers.
     """
-    FetchKey: _aio.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]  # type: ignore[assignment]
-    """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
-    columns that this curator tested. Callers: researchers.
+    FetchPad: _aio.UnaryStreamMultiCallable[_curator_pb2.FetchPadRequest, _curator_pb2.FetchPadResponse]  # type: ignore[assignment]
+    """Streams the one-time pad of an attribute that was granted to the caller, if the caller holds the column that this
+    curator tested, of a release whose pads are such. Callers: researchers.
     """
 
 class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -151,13 +151,13 @@ class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def FetchKey(
+    def FetchPad(
         self,
-        request: _curator_pb2.FetchKeyRequest,
+        request: _curator_pb2.FetchPadRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_curator_pb2.FetchKeyResponse], _abc.AsyncIterator[_curator_pb2.FetchKeyResponse]]:
-        """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
-        columns that this curator tested. Callers: researchers.
+    ) -> _typing.Union[_abc.Iterator[_curator_pb2.FetchPadResponse], _abc.AsyncIterator[_curator_pb2.FetchPadResponse]]:
+        """Streams the one-time pad of an attribute that was granted to the caller, if the caller holds the column that this
+        curator tested, of a release whose pads are such. Callers: researchers.
         """
 
 def add_CuratorServiceServicer_to_server(servicer: CuratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -379,25 +379,25 @@ def test_a_stream_does_not_outlive_the_certificate_of_its_caller(
     authority: Authority, identity_of: Identities, tmp_path: Path
 ) -> None:
     """It may expire or be revoked: either ends the stream before its next message."""
-    identity, fetch = identity_of(RITA), "/veiltab.v1.CuratorService/FetchKey"
+    identity, fetch = identity_of(RITA), "/veiltab.v1.CuratorService/FetchPad"
     now = identity.stated.not_before + timedelta(seconds=1)
     crl = tmp_path / FILE
     own = replace(identity_of(BOB), folder=tmp_path)
     more = asyncio.Queue[int]()
 
-    async def asked_for(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchKeyResponse]:
+    async def asked_for(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchPadResponse]:
         while True:
-            yield curator_pb2.FetchKeyResponse(total=await more.get())
+            yield curator_pb2.FetchPadResponse(total=await more.get())
 
     handler = grpc.unary_stream_rpc_method_handler(
-        asked_for, curator_pb2.FetchKeyRequest.FromString, curator_pb2.FetchKeyResponse.SerializeToString
+        asked_for, curator_pb2.FetchPadRequest.FromString, curator_pb2.FetchPadResponse.SerializeToString
     )
 
     async def scenario() -> None:
         nonlocal now
 
         async def told(end: Callable[[], object]) -> str:
-            call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchKeyResponse.FromString)(b"", timeout=5.0)
+            call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
             for total in (1, 2):
                 more.put_nowait(total)
                 assert (await call.read()).total == total
@@ -651,9 +651,9 @@ def test_a_refusal_is_logged_with_rpc_reason_and_caller(
     ]
 
 
-async def two_then_conflict(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchKeyResponse]:
-    yield curator_pb2.FetchKeyResponse(total=1)
-    yield curator_pb2.FetchKeyResponse(total=2)
+async def two_then_conflict(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchPadResponse]:
+    yield curator_pb2.FetchPadResponse(total=1)
+    yield curator_pb2.FetchPadResponse(total=2)
     raise ConflictError("no more")
 
 
@@ -662,14 +662,14 @@ async def count(requests: AsyncIterator[object], _context: object) -> ingest_pb2
 
 
 def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities) -> None:
-    fetch, upload = "/veiltab.v1.CuratorService/FetchKey", "/veiltab.v1.IngestService/UploadColumn"
+    fetch, upload = "/veiltab.v1.CuratorService/FetchPad", "/veiltab.v1.IngestService/UploadColumn"
     services = [
         registered(
             fetch,
             grpc.unary_stream_rpc_method_handler(
                 two_then_conflict,
-                curator_pb2.FetchKeyRequest.FromString,
-                curator_pb2.FetchKeyResponse.SerializeToString,
+                curator_pb2.FetchPadRequest.FromString,
+                curator_pb2.FetchPadResponse.SerializeToString,
             ),
         ),
         registered(
@@ -683,7 +683,7 @@ def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities)
     async def scenario() -> None:
         async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
             async with connect(identity_of(PEERS[2]), BOB, f"localhost:{server.port}") as channel:
-                call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchKeyResponse.FromString)(b"", timeout=5.0)
+                call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
                 assert [(await call.read()).total, (await call.read()).total] == [1, 2]
                 with pytest.raises(grpc.aio.AioRpcError) as refusal:
                     await call.read()
