@@ -104,6 +104,7 @@ def test_of_long_values_few_are_in_memory_at_once(
     for module in ("source", "parquet"):
         monkeypatch.setattr(f"veiltab.curator.tables.{module}.BATCH_CHARACTERS", 1000 * most)
     monkeypatch.setattr("veiltab.curator.tables.source._FEW_ROWS", 1)
+    monkeypatch.setattr("veiltab.curator.tables.json_file._PIECE", 100)
     found = batches(path)
     assert sum(found) == rows
     assert max(found) <= most
