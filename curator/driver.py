@@ -67,6 +67,7 @@ from veiltab.curator.progress import (
     check_key_may_leave,
     check_receipt_may_leave,
     check_same_column,
+    decides_alone,
     next_step,
     outcome_of,
 )
@@ -93,8 +94,8 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LOOK_AFTER_HELD_SECONDS = 30.0
 _HANGS_AFTER_SECONDS = 60.0
-_FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT})
-"""Steps that no other curator waits for, and that another follows at once if nothing is in its way."""
+_FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT, Step.UPLOAD, Step.TEST})
+"""Steps that are said with the next one, which follows at once if nothing is in its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +181,8 @@ class CuratorDriver:
         self._samples: dict[str, SharedSample] = {}
         # Releases whose last step was not said to the other curators, as another was to follow at once.
         self._unsaid: set[str] = set()
+        # Releases whose publication came with the answer to this process's upload, and is recorded.
+        self._published: set[str] = set()
 
     def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
         if self.study.alignment == "tokens":
@@ -231,8 +234,9 @@ class CuratorDriver:
         if not self.store.knows(request.release_id):
             check_request(request, self.study, now)
             check_open_requests(request.researcher, self.store.open_requests())
+            # The others hear of it with what is decided about it.
+            self._unsaid.add(request.release_id)
         stored = self.store.add(request, now, study_digest)
-        self.changes.notify(request.release_id)
         self._submitted.set()
         return stored
 
@@ -523,6 +527,7 @@ class CuratorDriver:
         self._seen.pop(release_id, None)
         self._refused.discard(release_id)
         self._unsaid.discard(release_id)
+        self._published.discard(release_id)
         self._shown.discard(release_id)
 
     def _look_after_tables(self) -> None:
@@ -533,7 +538,7 @@ class CuratorDriver:
     async def _wait(self, stored: CuratorRelease, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many were in vain."""
         release_id, deadline = stored.request.release_id, stored.request.deadline
-        is_refused, seen = release_id in self._refused, self._seen[release_id]
+        is_refused, seen = release_id in self._refused, self._seen.get(release_id)
         await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused)
         return attempt + 1 if is_refused else 0
 
@@ -593,16 +598,19 @@ class CuratorDriver:
         """Take the next step if there is one; return it, or the outcome that replaces it."""
         release_id = stored.request.release_id
         try:
+            was_refused, is_published = release_id in self._refused, release_id in self._published
             self._refused.add(release_id)
-            others = self._seen[release_id] = await self.looks.progress(release_id, awaited(stored))
-            own = replace(self.decisions.review(stored), is_tested=self._is_tested(stored))
+            own = replace(self.decisions.review(stored), is_published=is_published, is_tested=self._is_tested(stored))
+            others: Others = ()
+            # What is decided here alone waits for nobody, unless it was refused before.
+            if was_refused or not decides_alone(stored, own):
+                others = self._seen[release_id] = await self.looks.progress(release_id, awaited(stored))
             outcome = self._next(stored, own, others)
             if isinstance(outcome, Step):
                 if not own.is_charged:
                     check_asked_under(stored, self.study)
                 await self._take(outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server)
-            else:
-                self._refused.discard(release_id)
+            self._refused.discard(release_id)
         except (VeiltabError, OSError) as error:
             return outcome_of(error, is_charged=self.ledger.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
@@ -801,12 +809,12 @@ class CuratorDriver:
         if columns:
             size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
             with step("upload", release_id=spec.release_id, size=size):
-                await server.upload(
-                    spec,
-                    columns,
-                    lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent),
-                    stage=stage,
-                )
+                published = await server.upload(spec, columns, stage=stage)
+            with transaction(self.store.connection):
+                self.store.set_bytes_uploaded(spec.release_id, size)
+                if published is not None:
+                    self.store.record_publication(spec.release_id, published)
+                    self._published.add(spec.release_id)
         encryption.forget_ciphertext()
 
     async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
@@ -816,7 +824,8 @@ class CuratorDriver:
             self._room.keep(spec.release_id, spec.canaries * canary_width(spec, self.name))
         with step("test server", release_id=spec.release_id):
             encryption = self.encryption(spec.release_id)
-            await self.server_check.run(spec, server, encryption, stage)
+            is_published = spec.release_id in self._published
+            await self.server_check.run(spec, server, encryption, stage, is_published=is_published)
         self._room.give_back(spec.release_id)
 
     async def _tidy(self, release_id: str, deadline: int) -> None:

@@ -101,13 +101,13 @@ class Looks:
         return UnavailableError("no answer about this release", where=f"curator {silent}", remedy="Ask again later.")
 
     async def news(  # noqa: PLR0913 - what a wait depends on
-        self, release_id: str, seen: Others, *, attempt: int, wakes: int, deadline: float, is_refused: bool
+        self, release_id: str, seen: Others | None, *, attempt: int, wakes: int, deadline: float, is_refused: bool
     ) -> None:
         """Wait until the others say something new of a release, the deadline is over, or `wake` is called.
 
         Args:
             release_id: the release.
-            seen: what they said before.
+            seen: what they said before; None if they were not asked.
             attempt: how often a step was refused, and so how patiently it waits for another attempt.
             wakes: the counter, as it was before the release was looked at.
             deadline: Unix seconds.

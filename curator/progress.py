@@ -184,6 +184,7 @@ class Review:
         refusal: why the release cannot be planned, or the budget will not hold it, if that can be foreseen; else empty.
         is_reserved: whether its ledger keeps the release's epsilon.
         is_charged: whether its ledger is charged.
+        is_published: whether the server has said what it published, and that is recorded.
         is_tested: whether the server has passed its test, or it has no columns to test.
     """
 
@@ -193,6 +194,7 @@ class Review:
     refusal: str = ""
     is_reserved: bool = False
     is_charged: bool = False
+    is_published: bool = False
     is_tested: bool = False
 
 
@@ -310,6 +312,11 @@ def awaited(stored: CuratorRelease) -> frozenset[str] | None:
     if stored.spec is None or not stored.sample_check:
         return None
     return frozenset(column.owner for column in stored.spec.columns)
+
+
+def decides_alone(stored: CuratorRelease, own: Review) -> bool:
+    """Whether the next step is this curator's decision about its own attributes, whatever the others say."""
+    return stored.state is ReleaseState.REQUESTED and (bool(own.undecided) or not own.held)
 
 
 def outcome_of(  # noqa: PLR0911 - one for each outcome
@@ -486,11 +493,9 @@ def lacking_charge(peers: tuple[Progress, ...]) -> Wait | None:
 
 
 def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait:
-    wait = _lacking(peers, _has_uploaded, "has not sent its columns yet")
-    if wait:
-        return wait
     if not own.is_tested:
-        return Step.TEST
+        wait = None if own.is_published else _lacking(peers, _has_uploaded, "has not sent its columns yet")
+        return wait or Step.TEST
     return _lacking(peers, _has_tested, "has not tested the server yet") or Step.FINISH
 
 

@@ -1,7 +1,7 @@
 """A curator's calls to the server: sends encrypted columns from where an earlier attempt stopped, asks for the rest."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -72,40 +72,46 @@ class ServerLink:
         self,
         spec: ReleaseSpec,
         columns: dict[str, tuple[Path, bytes]],
-        sent: Callable[[int], None],
         *,
         stage: Stage | None = None,
-    ) -> None:
-        """Send this curator's columns.
+    ) -> PublicationDigests | None:
+        """Send this curator's columns, to their end.
 
         Args:
             spec: of the release; announced, if it was not.
             columns: file and SHA-256 of each column's ciphertext.
-            sent: called with the bytes of all columns that the server holds.
             stage: says how far it is, if anybody asks.
+
+        Returns:
+            The digests of what is published, if the server waited with its answer until it was; else None.
 
         Raises:
             FailedReleaseError: the release ended at the server.
+            InvalidInputError: as `publication_from_proto`.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
         total = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name))
         # Files that are gone were sent before, and the server may have some of them whole.
         if total <= TOGETHER and all(path.exists() for path, _ in columns.values()):
-            await self._upload_together(spec, columns)
-        else:
-            await self._upload_one_by_one(spec, columns, total, stage or Stage())
-        sent(total)
+            return await self._upload_together(spec, columns)
+        await self._upload_one_by_one(spec, columns, total, stage or Stage())
+        return None
 
-    async def _upload_together(self, spec: ReleaseSpec, columns: Mapping[str, tuple[Path, bytes]]) -> None:
+    async def _upload_together(
+        self, spec: ReleaseSpec, columns: Mapping[str, tuple[Path, bytes]]
+    ) -> PublicationDigests | None:
         whole = [
             ingest_pb2.WholeColumn(attribute=name, data=path.read_bytes(), digest=digest)
             for name, (path, digest) in columns.items()
         ]
-        request = ingest_pb2.UploadColumnsRequest(spec=spec_to_proto(spec), columns=whole)
+        request = ingest_pb2.UploadColumnsRequest(
+            spec=spec_to_proto(spec), columns=whole, wait_milliseconds=int(1000 * LONGEST_WAIT)
+        )
         try:
-            await self._server.stub.UploadColumns(request, timeout=STREAM_SECONDS)
+            answer = await self._server.stub.UploadColumns(request, timeout=STREAM_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise self._server.error_of(error) from None
+        return self._published(answer.publication, spec) if answer.HasField("publication") else None
 
     async def _upload_one_by_one(
         self, spec: ReleaseSpec, columns: Mapping[str, tuple[Path, bytes]], total: int, stage: Stage
@@ -141,8 +147,15 @@ class ServerLink:
         )
         method, within = self._server.stub.GetPublication, ASK_SECONDS + LONGEST_WAIT
         answer = await self._server.ask(method, request, within=within, once=True)
-        if self._state_of(answer) is not ReleaseState.READY:
+        published = self._published(answer, spec)
+        if published is None:
             raise NotReadyError("has not published the release yet", where=self.name)
+        return published
+
+    def _published(self, answer: ingest_pb2.GetPublicationResponse, spec: ReleaseSpec) -> PublicationDigests | None:
+        """Return the digests of what is published, unless it is not yet, or the release ended at the server."""
+        if self._state_of(answer) is not ReleaseState.READY:
+            return None
         return publication_from_proto(answer, spec, self.name)
 
     def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:

@@ -1,7 +1,8 @@
 """Receives the columns of a release: one process for each column, under a lease and into a file of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -62,14 +63,97 @@ class Receiver:
         if attribute in session.complete:
             return await self._check_again(session, column, announced)
         session.check_open()
-        lock = self._columns.setdefault((release_id, attribute), asyncio.Lock())
-        async with lock, self._store.leases.held(f"{release_id}/{attribute}") as lease:
+        async with self._turn(release_id, attribute) as lease:
             # Another call, or another process, may have received more before this one got the lease.
             session, column = await self._session(announced)
             if attribute in session.complete:
                 return await self._check_again(session, column, announced)
             session.check_open()
-            return await self._take(announced, session, chunks, lease)
+            async with self._under({attribute: lease}, release_id):
+                path = await self._store.look_up(self._begin, release_id, attribute, lease)
+                return await self._receive(path, announced, session, chunks, lease)
+
+    async def take_whole(self, session: Session, curator: str, columns: Mapping[str, tuple[bytes, bytes]]) -> None:
+        """Take whole columns of a curator's; what is recorded of them becomes durable together.
+
+        Args:
+            session: their release.
+            curator: the sender.
+            columns: attribute -> the column and its SHA-256.
+        """
+        release_id = session.spec.release_id
+        async with AsyncExitStack() as turns:
+            leases = {}
+            # In one order everywhere, so that no two calls wait for each other.
+            for attribute in await self._incomplete(session, curator, columns):
+                leases[attribute] = await turns.enter_async_context(self._turn(release_id, attribute))
+            # Another call, or another process, may have received some of them before.
+            session = await self._store.look_up(self._store.session, release_id)
+            left = {name: leases[name] for name in await self._incomplete(session, curator, columns)}
+            if not left:
+                return
+            session.check_open()
+            async with self._under(left, release_id):
+                session = await asyncio.to_thread(self._taken, session, columns, left)
+        self._completed(session)
+
+    async def _incomplete(
+        self, session: Session, curator: str, columns: Mapping[str, tuple[bytes, bytes]]
+    ) -> list[str]:
+        """Return which columns of a curator's are not whole here, by name; refuse other bytes of those that are."""
+        for attribute, (_, digest) in columns.items():
+            session.column_of(attribute, curator)
+            if attribute in session.complete:
+                await self._store.look_up(self._store.check_column_digest, session.spec.release_id, attribute, digest)
+        return sorted(columns.keys() - session.complete)
+
+    def _taken(
+        self, session: Session, columns: Mapping[str, tuple[bytes, bytes]], leases: Mapping[str, Lease]
+    ) -> Session:
+        """Write whole columns under their leases; return the session with them."""
+        spec, whole = session.spec, dict[str, tuple[bytes, Lease]]()
+        for attribute, lease in leases.items():
+            data, digest = columns[attribute]
+            path = self._begin(spec.release_id, attribute, lease)
+            with (
+                named_in_errors(path),
+                step("take column", release_id=spec.release_id, attribute=attribute) as measured,
+                closing(ColumnUpload(path, spec.column(attribute).byte_length(spec.uploaded_rows))) as upload,
+            ):
+                # If a failing power damaged what is here of it, the column's digest shows that.
+                held = upload.received
+                upload.write(held, data[held:])
+                measured.bytes = upload.received - held
+                if not upload.finish(digest):
+                    problem = f"the column has more than {upload.received} bytes"
+                    raise InvalidInputError(problem, where=f"attribute {attribute}")
+                self._check(path, session, attribute, lease)
+            whole[attribute] = digest, lease
+        return self._store.complete_columns(spec.release_id, whole)
+
+    @asynccontextmanager
+    async def _turn(self, release_id: str, attribute: str) -> AsyncIterator[Lease]:
+        """Hold a column, which one call of one process receives at a time."""
+        lock = self._columns.setdefault((release_id, attribute), asyncio.Lock())
+        async with lock, self._store.leases.held(f"{release_id}/{attribute}") as lease:
+            yield lease
+
+    @asynccontextmanager
+    async def _under(self, leases: Mapping[str, Lease], release_id: str) -> AsyncIterator[None]:
+        """Receive columns in a block, whose files may be another process's before it ends."""
+        try:
+            yield
+        except FileNotFoundError:
+            await asyncio.to_thread(self._say_why_gone, release_id, leases.values())
+            raise
+        except LostLeaseError:
+            # No other process reads files of these fences.
+            for attribute, lease in leases.items():
+                self._store.folder(release_id).column(attribute, lease.fence).unlink(missing_ok=True)
+            raise
+
+    def _begin(self, release_id: str, attribute: str, lease: Lease) -> Path:
+        return self._store.folder(release_id).begin_column(attribute, lease.fence)
 
     async def _session(self, announced: Announced) -> tuple[Session, Column]:
         session = await self._store.look_up(self._store.session, announced.release_id)
@@ -84,22 +168,10 @@ class Receiver:
         )
         return column.byte_length(session.spec.uploaded_rows), True
 
-    async def _take(self, announced: Announced, session: Session, chunks: Chunks, lease: Lease) -> tuple[int, bool]:
-        folder = self._store.folder(announced.release_id)
-        try:
-            path = await self._store.look_up(folder.begin_column, announced.attribute, lease.fence)
-            return await self._receive(path, announced, session, chunks, lease)
-        except FileNotFoundError:
-            await asyncio.to_thread(self._say_why_gone, announced.release_id, lease)
-            raise
-        except LostLeaseError:
-            # No other process reads a file of this fence.
-            folder.column(announced.attribute, lease.fence).unlink(missing_ok=True)
-            raise
-
-    def _say_why_gone(self, release_id: str, lease: Lease) -> None:
+    def _say_why_gone(self, release_id: str, leases: Iterable[Lease]) -> None:
         """Raise the reason for a missing file: another process took over, or the release ended."""
-        self._store.check_current(lease)
+        for lease in leases:
+            self._store.check_current(lease)
         self._store.session(release_id).check_open()
 
     async def _receive(
@@ -130,19 +202,19 @@ class Receiver:
         """Make what came durable; return the session with the column complete, if it is."""
         if not upload.finish(announced.column_digest):
             return session
-        return self._checked(path, session, announced, lease)
+        self._check(path, session, announced.attribute, lease)
+        whole = {announced.attribute: (announced.column_digest, lease)}
+        return self._store.complete_columns(announced.release_id, whole)
 
     def _check_held(self, offset: int, held: int) -> None:
         """Ask a curator to start again if this process could not take over all bytes of another."""
         if offset > held and self._store.connection.shared:
             raise UnavailableError("the server holds less of the column than it said before", remedy="Ask again.")
 
-    def _checked(self, path: Path, session: Session, announced: Announced, lease: Lease) -> Session:
-        """Record that a column is complete; end the release if the column is not as its alphabet says."""
-        attribute, digest = announced.attribute, announced.column_digest
+    def _check(self, path: Path, session: Session, attribute: str, lease: Lease) -> None:
+        """End the release if a whole column is not as its alphabet says."""
         try:
             check_column(path, session.spec, attribute)
         except IntegrityError as error:
             end(self._store, session, ReleaseState.FAILED, f"attribute {attribute}: {error.problem}", lease)
             raise
-        return self._store.complete_column(announced.release_id, attribute, digest, lease)

@@ -158,22 +158,7 @@ class Releases:
         session = await self._opened(spec, curator)
         if session.state.unsuccessful:
             session.check_open()
-        for attribute, (data, digest) in columns.items():
-            announced = Announced(
-                curator=curator,
-                release_id=spec.release_id,
-                attribute=attribute,
-                spec_digest=spec.digest(),
-                column_digest=digest,
-            )
-            received, is_complete = await self.upload(announced, self._rest_of(spec, attribute, data))
-            if not is_complete:
-                raise InvalidInputError(f"the column has more than {received} bytes", where=f"attribute {attribute}")
-
-    async def _rest_of(self, spec: ReleaseSpec, attribute: str, data: bytes) -> Chunks:
-        """Yield what of a column is not here; if a failing power damaged what is, the column's digest shows that."""
-        held = self._store.folder(spec.release_id).received(attribute)
-        yield held, data[held:]
+        await self._receiver.take_whole(session, curator, columns)
 
     async def _opened(self, spec: ReleaseSpec, curator: str) -> Session:
         """Return a release that was announced, or is now."""

@@ -14,7 +14,7 @@ from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import ShortChunks, data_of, file_chunks, streamed
-from veiltab.common.rpc.identity import Identity, utc_now
+from veiltab.common.rpc.identity import Identity, Party, utc_now
 from veiltab.common.rpc.signing import signed, signed_to_proto
 from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
@@ -47,8 +47,12 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         columns = {column.attribute: (column.data, column.digest) for column in request.columns}
         if len(columns) != len(request.columns):
             raise InvalidInputError("an attribute is named twice", where="UploadColumns")
-        await self._releases.upload_whole(spec_from_proto(request.spec), caller(context).name, columns)
-        return ingest_pb2.UploadColumnsResponse()
+        spec = spec_from_proto(request.spec)
+        await self._releases.upload_whole(spec, caller(context).name, columns)
+        if not request.wait_milliseconds:
+            return ingest_pb2.UploadColumnsResponse()
+        publication = await self._publication(spec.release_id, caller(context), request.wait_milliseconds)
+        return ingest_pb2.UploadColumnsResponse(publication=publication)
 
     async def UploadColumn(
         self, request_iterator: AsyncIterator[ingest_pb2.UploadColumnRequest], context: Context
@@ -70,11 +74,15 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def GetPublication(
         self, request: ingest_pb2.GetPublicationRequest, context: Context
     ) -> ingest_pb2.GetPublicationResponse:
-        if request.wait_milliseconds:
-            offered = offered_seconds(request.wait_milliseconds)
-            await self._releases.wait_for_publication(request.release_id, caller(context), offered)
+        return await self._publication(request.release_id, caller(context), request.wait_milliseconds)
+
+    async def _publication(
+        self, release_id: str, curator: Party, milliseconds: int
+    ) -> ingest_pb2.GetPublicationResponse:
         releases = self._releases
-        session, digests = await releases.look_up(releases.publication_of, request.release_id, caller(context).name)
+        if milliseconds:
+            await releases.wait_for_publication(release_id, curator, offered_seconds(milliseconds))
+        session, digests = await releases.look_up(releases.publication_of, release_id, curator.name)
         is_by_server = session.spec.sampling.is_by_server
         return ingest_pb2.GetPublicationResponse(
             state=state_to_proto(session.state),

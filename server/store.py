@@ -205,18 +205,25 @@ class ServerStore:
             to_come = sum(max(row["room"] - self.folder(row["id"]).size, 0) for row in rows)
             self._room.check(size, promised=to_come)
 
-    def complete_column(self, release_id: str, attribute: str, digest: bytes, lease: Lease) -> Session:
-        """Record that a column with this digest is whole; the session is perturbing once all are.
+    def complete_columns(self, release_id: str, columns: Mapping[str, tuple[bytes, Lease]]) -> Session:
+        """Record that columns are whole; the session is perturbing once all are.
+
+        Args:
+            release_id: their release.
+            columns: attribute -> digest of its column, and the lease under which that was received.
 
         Raises:
-            LostLeaseError: another process took over.
+            LostLeaseError: another process took over one of them; none is recorded.
         """
         with transaction(self.connection) as db:
-            self._check(lease, release_id)
-            session = self.session(release_id).with_complete(attribute)
-            db.execute(
+            for _, lease in columns.values():
+                self._check(lease, release_id)
+            session = self.session(release_id)
+            for attribute in columns:
+                session = session.with_complete(attribute)
+            db.executemany(
                 "INSERT INTO complete_column (release_id, attribute, digest, fence) VALUES (?, ?, ?, ?)",
-                [release_id, attribute, digest, lease.fence],
+                [(release_id, attribute, digest, lease.fence) for attribute, (digest, lease) in columns.items()],
             )
             self._save(session)
         return session

@@ -114,7 +114,7 @@ def released(folder: Path, spec: ReleaseSpec, table: Mapping[str, Symbols]) -> N
             path = server.folder(spec.release_id).column(column.attribute, lease.fence)
             path.write_bytes(encryption.ciphertext(column.attribute).read_bytes())
             assert hashlib.sha256(path.read_bytes()).digest() == digest
-            server.complete_column(spec.release_id, column.attribute, digest, lease)
+            server.complete_columns(spec.release_id, {column.attribute: (digest, lease)})
         perturb_release(server, spec, server.leases.take(spec.release_id))
         encrypted = []
         for column in spec.columns:

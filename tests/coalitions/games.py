@@ -169,7 +169,7 @@ def _released(
             lease = server.leases.take(f"{spec.release_id}/{name}")
             path = server.folder(spec.release_id).column(name, lease.fence)
             path.write_bytes(encryption.ciphertext(name).read_bytes())
-            server.complete_column(spec.release_id, name, digest, lease)
+            server.complete_columns(spec.release_id, {name: (digest, lease)})
             raw[name] = np.frombuffer(path.read_bytes(), np.uint8)
             pad = curator.pad(spec.release_id, name)
             assert pad is not None

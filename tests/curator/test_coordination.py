@@ -509,6 +509,7 @@ def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village
             assert isinstance(said[ID], Progress)
             assert isinstance(said[other], NotReadyError)
             bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
+            bob._say_what_was_left_unsaid(other)  # as whoever drives it does when it has to wait
             said = await anext(answers)
             assert list(said) == [other]
             assert isinstance(said[other], Progress)

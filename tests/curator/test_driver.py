@@ -223,6 +223,8 @@ class World:
         self.has_columns = False
         self.refusal: Exception | None = None
         self.is_published = True
+        self.tells_at_once = False
+        self.publications = 0
         self.keys: list[bytes] = []
         self.noise = 1.0
         self.drawn: bytes = b""
@@ -273,25 +275,25 @@ class World:
         self,
         spec: ReleaseSpec,
         columns: dict[str, tuple[Path, bytes]],
-        sent: Callable[[int], None],
         *,
         stage: Stage,
-    ) -> None:
+    ) -> PublicationDigests | None:
         assert not str(stage)
         if self.refusal is not None:
             raise self.refusal
         if self.has_columns:
-            return
+            return None
         assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
         self.uploads.append(columns)
         self.sent = {attribute: path.read_bytes() for attribute, (path, _) in columns.items()}
-        sent(123)
+        return await self.publication(spec) if self.tells_at_once else None
 
     name = "server cloud"
 
     async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
         if self.refusal is not None:
             raise self.refusal
+        self.publications += 1
         if not self.is_published:
             raise NotReadyError("has not published the release yet", where=self.name)
         return PublicationDigests(columns={column.attribute: bytes(32) for column in spec.columns})
@@ -374,7 +376,7 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     (sent,) = world.uploads
     assert list(sent) == ["sex"]
     assert not driver.encryption(ID).ciphertext("sex").exists()
-    assert driver.store.release(ID).bytes_uploaded == 123
+    assert driver.store.release(ID).bytes_uploaded == sum(len(column) for column in world.sent.values())
 
 
 @pytest.mark.parametrize("attributes", [("sex",), ("sex", "salary")])
@@ -478,15 +480,14 @@ class KnownServer(World):
         self,
         spec: ReleaseSpec,
         columns: dict[str, tuple[Path, bytes]],
-        sent: Callable[[int], None],
         *,
         stage: Stage,
-    ) -> None:
+    ) -> PublicationDigests | None:
         if self.has_columns:
             assert {name: digest for name, (_, digest) in columns.items()} == {
                 name: hashlib.sha256(column).digest() for name, column in self.sent.items()
             }
-        await super().upload(spec, columns, sent, stage=stage)
+        return await super().upload(spec, columns, stage=stage)
 
 
 def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> bool:  # noqa: ANN401
@@ -503,6 +504,7 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
     (tmp_path / "first").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
         world = opened(tmp_path / "first", patch)
+        world.tells_at_once = at % 2 == 1
         world.driver.store.add(request, 1)
         with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
             power = FailingPower(watching, tmp_path / "first", world.driver.store.connection, at=at, seed=seed)
@@ -514,6 +516,7 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
     power.restore(tmp_path / "later")
     with pytest.MonkeyPatch.context() as patch:
         later = opened(tmp_path / "later", patch)
+        later.tells_at_once = world.tells_at_once
         with closing(later.driver.store) as store:
             later.bob, later.has_columns, later.sent = world.bob, bool(world.uploads), getattr(world, "sent", {})
             for _ in range(12):
@@ -567,7 +570,8 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
     if is_refused:
         monkeypatch.setattr(world.driver.ledger, "reserve", refused)
         world.refusal = NotReadyError("not now")
-    world.step()
+    for _ in range(2):  # what is uploaded is said with the test of the server
+        world.step()
     assert world.driver.changes.version(ID) != before
 
 
@@ -1128,6 +1132,28 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert (receipt.receipt.tester, receipt.receipt.canaries) == ("alice", 1000)
     assert receipt.canary_key == store.canary_key(ID)
     assert set(receipt.digests.columns) == {"sex", "salary"}
+
+
+def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_of_the_others(
+    world: World, make_request: Make
+) -> None:
+    carried_to(world, ReleaseState.UPLOADING, make_request(**NOISY))
+    world.tells_at_once = True
+    assert world.step()
+    assert world.state() is ReleaseState.PERTURBING
+    assert set(world.driver.store.published_digests(ID)) == {"sex", "salary"}
+    assert not world.keys
+    assert not world.step()
+    assert world.driver.store.release(ID).waiting_for == "curator bob: has not tested the server yet"
+    assert (len(world.keys), world.publications) == (1, 1)
+
+
+def test_one_s_own_decision_waits_for_no_other_curator(world: World, make_request: Make) -> None:
+    driver = world.driver
+    driver.store.add(make_request(sample=400), 1)
+    assert world.step()
+    assert world.state() is ReleaseState.APPROVED
+    assert not world.looks
 
 
 def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(

@@ -7,10 +7,18 @@ from typing import Any, Protocol, cast
 import grpc
 import pytest
 
-from veiltab.common.errors import IntegrityError, InvalidInputError, TransferError, UnavailableError
+from veiltab.common.errors import (
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    TransferError,
+    UnavailableError,
+)
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.wire import spec_from_proto
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.wire import spec_from_proto, state_to_proto
 from veiltab.common.rpc.identity import Party, Role
+from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.upload import ServerLink, publication_from_proto
 from veiltab.v1 import ingest_pb2, release_pb2
 
@@ -51,7 +59,7 @@ Answer = Callable[[], Awaitable[ingest_pb2.UploadColumnResponse]]
 
 
 class Upload(Protocol):
-    async def __call__(self, answer: Answer) -> list[int]: ...
+    async def __call__(self, answer: Answer) -> PublicationDigests | None: ...
 
 
 CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
@@ -59,9 +67,9 @@ CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
 
 @pytest.fixture
 def upload(make_spec: Make, tmp_path: Path) -> Upload:
-    """Return what uploads alice's column to a server that answers its stream; that returns the bytes it holds."""
+    """Return what uploads alice's column to a server that answers its stream."""
 
-    async def uploaded(answer: Answer) -> list[int]:
+    async def uploaded(answer: Answer) -> PublicationDigests | None:
         async def ask(*_: object, **__: object) -> ingest_pb2.OpenReleaseResponse:
             return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, received={"sex": 0})
 
@@ -69,9 +77,7 @@ def upload(make_spec: Make, tmp_path: Path) -> Upload:
         link = object.__new__(ServerLink)
         link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask))
         link._room = asyncio.Semaphore(1)
-        held: list[int] = []
-        await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")}, held.append)
-        return held
+        return await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")})
 
     return uploaded
 
@@ -83,7 +89,7 @@ def test_a_column_is_sent_once_the_server_has_it_whole(upload: Upload, *, is_com
 
     async def scenario() -> None:
         if is_complete:
-            assert await upload(answer) == [400]
+            assert await upload(answer) is None
             return
         with pytest.raises(TransferError, match="attribute sex: the server does not have the whole column"):
             await upload(answer)
@@ -91,20 +97,31 @@ def test_a_column_is_sent_once_the_server_has_it_whole(upload: Upload, *, is_com
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("state", [None, ReleaseState.PERTURBING, ReleaseState.READY, ReleaseState.FAILED])
 @pytest.mark.parametrize("most", [399, 400])
 @pytest.mark.parametrize("is_there", [False, True])
-def test_short_columns_whose_files_are_there_are_sent_together(
-    make_spec: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, *, is_there: bool
+def test_short_columns_whose_files_are_there_are_sent_together(  # noqa: PLR0913 - what they depend on
+    make_spec: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    state: ReleaseState | None,
+    *,
+    is_there: bool,
 ) -> None:
     monkeypatch.setattr("veiltab.curator.upload.TOGETHER", most)
-    spec, path, held, sent = make_spec(), tmp_path / "sex", list[int](), list[ingest_pb2.UploadColumnsRequest]()
+    spec, path, sent = make_spec(), tmp_path / "sex", list[ingest_pb2.UploadColumnsRequest]()
+    stated = {column.attribute: bytes(32) for column in spec.columns}
     is_together = is_there and most == 400
     if is_there:
         path.write_bytes(bytes(400))
 
-    async def upload_columns(request: ingest_pb2.UploadColumnsRequest, **_: object) -> None:
-        assert not held
+    async def upload_columns(request: ingest_pb2.UploadColumnsRequest, **_: object) -> ingest_pb2.UploadColumnsResponse:
         sent.append(request)
+        if state is None:
+            return ingest_pb2.UploadColumnsResponse()
+        publication = ingest_pb2.GetPublicationResponse(state=state_to_proto(state), digests=stated)
+        return ingest_pb2.UploadColumnsResponse(publication=publication)
 
     async def one_by_one(*_: object) -> None:
         assert not is_together
@@ -113,10 +130,16 @@ def test_short_columns_whose_files_are_there_are_sent_together(
     stub = SimpleNamespace(UploadColumns=upload_columns)
     link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub))
     monkeypatch.setattr(link, "_upload_one_by_one", one_by_one)
-    asyncio.run(link.upload(spec, {"sex": (path, b"digest")}, held.append))
-    assert held == [400]
+    uploading = link.upload(spec, {"sex": (path, b"digest")})
+    if is_together and state is ReleaseState.FAILED:
+        with pytest.raises(FailedReleaseError):
+            asyncio.run(uploading)
+    else:
+        is_published = is_together and state is ReleaseState.READY
+        assert asyncio.run(uploading) == (PublicationDigests(columns=stated) if is_published else None)
     assert len(sent) == is_together
     for request in sent:
+        assert request.wait_milliseconds == 2000
         assert spec_from_proto(request.spec) == spec
         assert [(one.attribute, one.data, one.digest) for one in request.columns] == [("sex", bytes(400), b"digest")]
 

@@ -14,7 +14,7 @@ def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:
         assert symbols.dtype == symbol_dtype(column.size)
         lease = store.leases.take(f"{spec.release_id}/{column.attribute}")
         store.folder(spec.release_id).column(column.attribute, lease.fence).write_bytes(symbols.tobytes())
-        store.complete_column(spec.release_id, column.attribute, b"digest", lease)
+        store.complete_columns(spec.release_id, {column.attribute: (b"digest", lease)})
 
 
 def perturb(store: ServerStore, spec: ReleaseSpec) -> None:

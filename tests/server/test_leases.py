@@ -65,7 +65,7 @@ def complete(store: ServerStore, spec: ReleaseSpec) -> None:
         path = store.folder(spec.release_id).column(attribute, lease.fence)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        store.complete_column(spec.release_id, attribute, hashlib.sha256(data).digest(), lease)
+        store.complete_columns(spec.release_id, {attribute: (hashlib.sha256(data).digest(), lease)})
 
 
 def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
@@ -229,7 +229,7 @@ def test_one_process_holds_whatever_it_wants() -> None:
 
 
 CHANGES: dict[str, Callable[[ServerStore, Lease], object]] = {
-    "complete_column": lambda store, lease: store.complete_column(ID, "sex", b"1", lease),
+    "complete_column": lambda store, lease: store.complete_columns(ID, {"sex": (b"1", lease)}),
     "publish": lambda store, lease: store.publish(ID, DIGESTS, 1.0, lease),
     "end": lambda store, lease: store.end(store.session(ID), ReleaseState.FAILED, "late", lease),
 }

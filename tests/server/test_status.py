@@ -90,7 +90,7 @@ def test_a_release_says_which_columns_it_waits_for(parts: Parts, make_spec: Make
     assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "uploading", 1000)
     assert (work.about, work.waiting_for) == ("sex, salary at epsilon 0.1 for rosa", "the columns sex, salary")
     clock(1500)
-    parts.sessions.complete_column(IDS[0], "sex", hashlib.sha256().digest(), SOLE)
+    parts.sessions.complete_columns(IDS[0], {"sex": (hashlib.sha256().digest(), SOLE)})
     (work,) = parts.seen().work
     assert (work.waiting_for, work.since) == ("the columns salary", 1000), "it is in the same state as before"
     parts.sessions.end(parts.sessions.session(IDS[0]), ReleaseState.FAILED, "a symbol is outside its alphabet", SOLE)

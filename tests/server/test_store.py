@@ -100,7 +100,7 @@ def test_sampled_places_take_room_too(make_spec: Make) -> None:
 def test_a_release_outlives_the_process(tmp_path: Path, database: str, make_spec: Make) -> None:
     store = ServerStore(tmp_path, database)
     store.open_session(make_spec())
-    store.complete_column(ID, "sex", b"digest", store.leases.take(ID))
+    store.complete_columns(ID, {"sex": (b"digest", store.leases.take(ID))})
     store.close()
     again = ServerStore(tmp_path, database)
     session = again.session(ID)
@@ -110,16 +110,16 @@ def test_a_release_outlives_the_process(tmp_path: Path, database: str, make_spec
 
 def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
-    assert store.complete_column(ID, "sex", b"1", lease).state is ReleaseState.UPLOADING
-    assert store.complete_column(ID, "salary", b"2", lease).state is ReleaseState.PERTURBING
+    assert store.complete_columns(ID, {"sex": (b"1", lease)}).state is ReleaseState.UPLOADING
+    assert store.complete_columns(ID, {"salary": (b"2", lease)}).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
     with pytest.raises(ConflictError, match="takes no more data"):
-        store.complete_column(ID, "sex", b"1", lease)
+        store.complete_columns(ID, {"sex": (b"1", lease)})
 
 
 def test_a_complete_column_stays_what_it_is(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
-    store.complete_column(ID, "sex", b"1", lease)
+    store.complete_columns(ID, {"sex": (b"1", lease)})
     store.check_column_digest(ID, "sex", b"1")
     with pytest.raises(ConflictError, match="other bytes were taken for this column"):
         store.check_column_digest(ID, "sex", b"2")
@@ -129,8 +129,8 @@ def test_a_release_is_published_once(store: ServerStore, lease: Lease, make_spec
     store.open_session(make_spec())
     with pytest.raises(IntegrityError, match="published once"):
         store.publish(ID, DIGESTS, 1.0, lease)
-    store.complete_column(ID, "sex", b"1", lease)
-    store.complete_column(ID, "salary", b"2", lease)
+    store.complete_columns(ID, {"sex": (b"1", lease)})
+    store.complete_columns(ID, {"salary": (b"2", lease)})
     store.publish(ID, DIGESTS, 1.5, lease)
     assert (store.session(ID).state, store.perturbation_seconds(ID)) == (ReleaseState.READY, 1.5)
     with pytest.raises(IntegrityError, match="published once"):
@@ -148,7 +148,7 @@ def test_the_first_key_of_the_canaries_places_is_the_only_one(
     for attribute in ("sex", "salary"):
         with pytest.raises(NotReadyError, match="not published yet"):
             store.record_places_key(ID, "bob", OTHER)
-        store.complete_column(ID, attribute, b"1", lease)
+        store.complete_columns(ID, {attribute: (b"1", lease)})
     with pytest.raises(NotReadyError, match="not published yet"):
         store.record_places_key(ID, "bob", OTHER)
     store.publish(ID, DIGESTS, 1.0, lease)
@@ -171,7 +171,7 @@ def test_the_first_key_of_the_canaries_places_is_the_only_one(
 def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
     for attribute in ("sex", "salary"):
-        store.complete_column(ID, attribute, b"1", lease)
+        store.complete_columns(ID, {attribute: (b"1", lease)})
     store.publish(ID, DIGESTS, 1.0, lease)
 
     def ask(number: int) -> int | None:
@@ -188,10 +188,10 @@ def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease, m
 @pytest.mark.parametrize("end", [ReleaseState.EXPIRED, ReleaseState.FAILED])
 def test_a_release_that_ended_stays_so(store: ServerStore, lease: Lease, make_spec: Make, end: ReleaseState) -> None:
     store.open_session(make_spec())
-    store.complete_column(ID, "sex", b"1", lease)
+    store.complete_columns(ID, {"sex": (b"1", lease)})
     assert store.end(store.session(ID), end, "why", lease).state is end
     with pytest.raises(FailedReleaseError, match="why"):
-        store.complete_column(ID, "salary", b"2", lease)
+        store.complete_columns(ID, {"salary": (b"2", lease)})
     with pytest.raises(IntegrityError):
         store.publish(ID, DIGESTS, 1.0, lease)
     store.end(store.session(ID), ReleaseState.FAILED, "another reason", lease)
@@ -204,7 +204,7 @@ def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(
 ) -> None:
     seen = store.open_session(make_spec())
     for attribute in ("sex", "salary"):
-        store.complete_column(ID, attribute, b"1", lease)
+        store.complete_columns(ID, {attribute: (b"1", lease)})
     assert store.end(seen, ReleaseState.EXPIRED, "late", lease).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
     seen = store.session(ID)
@@ -219,7 +219,7 @@ def test_sessions_are_found_by_what_is_to_be_done(store: ServerStore, make_spec:
         lease = store.leases.take(release_id)
         store.open_session(make_spec(release_id=release_id))
         for attribute in ("sex", "salary")[:number]:
-            store.complete_column(release_id, attribute, b"1", lease)
+            store.complete_columns(release_id, {attribute: (b"1", lease)})
     assert [session.spec.release_id for session in store.perturbing()] == [f"{2:032x}"]
     assert store.sessions() == tuple(store.session(f"{number:032x}") for number in (1, 2))
     assert store.counts() == {"uploading": 1, "perturbing": 1}
@@ -234,7 +234,7 @@ def test_a_text_that_no_database_keeps_is_no_release(store: ServerStore) -> None
 def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
     for attribute in ("sex", "salary"):
-        store.complete_column(ID, attribute, b"1", lease)
+        store.complete_columns(ID, {attribute: (b"1", lease)})
     store.publish(ID, DIGESTS, 1.0, lease)
     folders = (store.ciphertext_folder(ID), store.published_folder(ID), store.folder(ID).published(lease.fence + 1))
     for folder in folders:

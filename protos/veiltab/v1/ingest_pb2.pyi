@@ -42,16 +42,20 @@ class WholeColumn(_message.Message):
     def __init__(self, attribute: _Optional[str] = ..., data: _Optional[bytes] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class UploadColumnsRequest(_message.Message):
-    __slots__ = ("spec", "columns")
+    __slots__ = ("spec", "columns", "wait_milliseconds")
     SPEC_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     spec: _release_pb2.ReleaseSpec
     columns: _containers.RepeatedCompositeFieldContainer[WholeColumn]
-    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ...) -> None: ...
+    wait_milliseconds: int
+    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class UploadColumnsResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("publication",)
+    PUBLICATION_FIELD_NUMBER: _ClassVar[int]
+    publication: GetPublicationResponse
+    def __init__(self, publication: _Optional[_Union[GetPublicationResponse, _Mapping]] = ...) -> None: ...
 
 class UploadHeader(_message.Message):
     __slots__ = ("release_id", "attribute", "spec_digest", "column_digest")
