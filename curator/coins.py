@@ -19,6 +19,7 @@ from types import MappingProxyType
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.common.storage.database import transaction
+from veiltab.curator.alignment.intersection import ALIGNMENT_ID
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
@@ -124,10 +125,11 @@ class Coins:
 
         Raises:
             NotReadyError, ConflictError, InvalidInputError: as `share`.
+            NotReadyError: this curator has not begun the alignment.
             ConflictError: the peer committed to something else before.
         """
         with transaction(self._store.connection):
-            own = self.share(coin_id)
+            own = self._share_for_peer(coin_id)
             self._take(coin_id, peer, committed)
             return self._commit(coin_id, own)
 
@@ -142,11 +144,11 @@ class Coins:
 
         Raises:
             NotReadyError, ConflictError, InvalidInputError: as `share`.
-            NotReadyError: not every curator has committed here.
+            NotReadyError: not every curator has committed here, or this one has not begun the alignment.
             ConflictError: the peer holds other commitments, or committed to something else before.
         """
         with transaction(self._store.connection):
-            own = self.share(coin_id)
+            own = self._share_for_peer(coin_id)
             if committed:
                 self._take(coin_id, peer, committed)
             commitments = self._store.commitments(coin_id)
@@ -169,12 +171,18 @@ class Coins:
         if kind == _RELEASE:
             if not self._ledger.is_charged(name):
                 raise NotReadyError("has not charged the release yet", where=f"curator {self._name}")
-        elif kind != _ALIGNMENT or len(name) != 32 or not name.isalnum():
+        elif kind != _ALIGNMENT or not ALIGNMENT_ID.fullmatch(name):
             raise InvalidInputError("there is no such coin", where="coin toss")
         share = self._store.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH))
         if not share:
             raise ConflictError("this coin was tossed and is forgotten", where="coin toss")
         return share
+
+    def _share_for_peer(self, coin_id: str) -> bytes:
+        """Return `share` to a peer, who could else name any number of alignments for which one would be kept."""
+        if coin_id.startswith(f"{_ALIGNMENT}/") and not self._store.knows_coin(coin_id):
+            raise NotReadyError("has not begun this alignment yet", where=f"curator {self._name}")
+        return self.share(coin_id)
 
     def _take(self, coin_id: str, peer: str, committed: bytes) -> None:
         """Record a peer's commitment.

@@ -647,6 +647,10 @@ class CuratorStore:
         row = self.connection.execute("SELECT share FROM coin WHERE id = ?", [coin_id]).fetchone()
         return bytes(row["share"])
 
+    def knows_coin(self, coin_id: str) -> bool:
+        """Whether this curator has, or had, a share of a coin."""
+        return self.connection.execute("SELECT 1 FROM coin WHERE id = ?", [coin_id]).fetchone() is not None
+
     def commit(self, coin_id: str, curator: str, commitment: bytes) -> None:
         """Record a commitment; the first one counts, and another one is refused."""
         known = "SELECT commitment FROM commitment WHERE coin_id = ? AND curator = ?"

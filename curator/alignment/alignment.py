@@ -22,6 +22,7 @@ from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens
 from veiltab.curator.alignment.intersection import (
+    ALIGNMENT_ID,
     TOKEN_LENGTH,
     AlignedTable,
     PopulationDigest,
@@ -129,10 +130,9 @@ class Alignment:
             NotReadyError: they are not computed yet.
         """
         self._exchange.check_tokens_are_shared()
-        path = self.tokens_file(name)
-        if not name.isalnum() or not path.exists():
+        if not ALIGNMENT_ID.fullmatch(name) or not self.tokens_file(name).exists():
             raise NotReadyError("has not computed its tokens yet", where=f"curator {self._name}")
-        return path
+        return self.tokens_file(name)
 
     async def run(self, table: Table, peers: Peers) -> None:
         """Align, and look again for changed tables, until cancelled.

@@ -46,7 +46,7 @@ from veiltab.v1 import curator_peer_pb2
 Make = Callable[..., Any]
 CAROL = b'[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\n'
 ID = "0" * 31 + "1"
-ALIGNMENT, RELEASE = "alignment/" + "a" * 32, f"release/{ID}"
+ALIGNMENT, OTHER, RELEASE = "alignment/" + "a" * 32, "alignment/" + "b" * 32, f"release/{ID}"
 
 
 class AskedOnce(Peer[Any]):
@@ -79,6 +79,8 @@ class Village:
                 Policy(),
                 workplace(self.folder / name),
             )
+            for coin in (ALIGNMENT, OTHER):  # it has begun both
+                self.drivers[name].coins.share(coin)
 
     def peers(self, name: str) -> Peers:
         peers = object.__new__(Peers)
@@ -207,8 +209,23 @@ def test_whoever_has_a_share_and_opens_none_withholds_it_and_nobody_else_does(vi
 
 
 def test_another_coin_has_other_shares_and_another_value(village: Village) -> None:
-    first, second = village.toss(ALIGNMENT), village.toss("alignment/" + "b" * 32)
+    first, second = village.toss(ALIGNMENT), village.toss(OTHER)
     assert first["alice"] != second["alice"]
+
+
+def test_of_an_alignment_that_is_not_begun_here_nothing_is_kept(village: Village) -> None:
+    alice = village.drivers["alice"]
+    for unknown in (
+        "alignment/" + "c" * 32,
+        "alignment/" + "\N{DEVANAGARI DIGIT ZERO}" * 32,
+        "alignment/../" + "a" * 29,
+    ):
+        with pytest.raises(NotReadyError, match="has not begun this alignment yet"):
+            alice.coins.exchange_commitments(unknown, "bob", commitment(unknown, "bob", bytes(32)))
+        with pytest.raises(NotReadyError, match="has not begun this alignment yet"):
+            alice.coins.open_share(unknown, "bob", bytes(32), commitment(unknown, "bob", bytes(32)))
+        assert not alice.store.knows_coin(unknown)
+        assert not alice.store.commitments(unknown)
 
 
 def test_nobody_opens_before_it_holds_every_commitment(village: Village) -> None:

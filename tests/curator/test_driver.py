@@ -179,6 +179,8 @@ def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) 
         "alignment/",
         "alignment/../../../../etc/passwd00000000",
         "alignment/" + "a" * 31,
+        "alignment/" + "A" * 32,
+        "alignment/" + "\N{DEVANAGARI DIGIT ZERO}" * 32,
         "x/" + "a" * 32,
     ],
 )

@@ -145,6 +145,12 @@ def align(*curators: Curator) -> None:
     asyncio.run(together())
 
 
+@pytest.mark.parametrize("name", ["", "..", "a" * 31, "A" * 32, "a" * 100_000, "\N{DEVANAGARI DIGIT ZERO}" * 32])
+def test_what_is_no_alignment_has_no_tokens(both: tuple[Curator, Curator], name: str) -> None:
+    with pytest.raises(NotReadyError, match="has not computed its tokens yet"):
+        both[0].alignment.shared_tokens(name)
+
+
 def test_both_find_the_same_respondents_in_the_same_order(both: tuple[Curator, Curator]) -> None:
     alice, bob = both
     align(alice, bob)
