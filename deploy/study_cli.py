@@ -177,7 +177,7 @@ def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Se
     from veiltab.common.study.file import read_file
     from veiltab.common.study.merging import conflicts, missing_step, with_step
 
-    files = {path: read_file(path) for path in paths}
+    files = {path: read_file(path, "draft") for path in paths}
     problems = [(path, problem) for path, data in files.items() for problem in draft_problems(data)]
     if problems:
         return [], problems

@@ -75,6 +75,8 @@ HTTP_STATUS: dict[type[VeiltabError], int] = {
 NO_CONNECTION = "no connection"
 """The problem where a peer cannot be reached at all."""
 
+_READS_FIRST = " A curator answers once it has read its table."
+
 _MEANINGS: dict[grpc.StatusCode, tuple[type[VeiltabError], str, str]] = {
     grpc.StatusCode.UNAVAILABLE: (
         UnavailableError,
@@ -224,4 +226,5 @@ def _plain(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
         return UnavailableError("the connection broke", where=peer, remedy="Ask again.")
     unforeseen = (VeiltabError, f"the call failed with {code.name}", "")
     cls, problem, remedy = _MEANINGS.get(code, unforeseen)
-    return cls(problem, where=peer, remedy=remedy)
+    reads_first = code is grpc.StatusCode.UNAVAILABLE and peer.startswith("curator ")
+    return cls(problem, where=peer, remedy=remedy + _READS_FIRST if reads_first else remedy)

@@ -246,8 +246,8 @@ def load_study(path: Path) -> Study:
         raise InvalidInputError(error.problem, where=error.where, remedy=remedy) from None
 
 
-def read_file(path: Path) -> bytes:
-    """Read the bytes of a study file or a draft, and of one that is too large its beginning.
+def read_file(path: Path, kind: str = "study file") -> bytes:
+    """Read the bytes of a study file or a draft, as `kind` says, and of one that is too large its beginning.
 
     Raises:
         InvalidInputError: it cannot be read.
@@ -257,9 +257,9 @@ def read_file(path: Path) -> bytes:
             return file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise InvalidInputError(
-            f"the study file cannot be read ({error.strerror})",
+            f"the {kind} cannot be read ({error.strerror})",
             where=str(path),
-            remedy="Give the path of a study file.",
+            remedy=f"Give the path of a {kind}.",
         ) from None
 
 

@@ -71,7 +71,7 @@ def repair_sentence(one: str, other: str) -> str:
     if step:
         why = "; a spreadsheet or a column of floats adds the .0" if DECIMALS in {one, other} else ""
         return f'Add "{step}" to normalise of both{why}.'
-    return "Compare the id columns: they hold different things, or need each another normalise (docs/tables.md)."
+    return 'Compare the id columns: they hold different things, or need each another normalise (docs/tables.md, "Ids").'
 
 
 def _match_after(one: str, other: str, step: str) -> bool:

@@ -221,7 +221,7 @@ def test_an_endpoint_where_nobody_listens() -> None:
         client.releases()
     said = str(away.value)
     assert said.startswith("researcher rosa: no connection. Check that it runs, its endpoint in the study file")
-    assert said.endswith("It is called at localhost:1.")
+    assert said.endswith("of another study. It is called at localhost:1.")
 
 
 @pytest.mark.usefixtures("pki")

@@ -154,6 +154,7 @@ def test_a_party_that_does_not_run(ask: Ask) -> None:
     code, out, err = ask("--endpoint", "localhost:1")
     assert (code, out) == (4, "")
     assert "no connection" in err
+    assert err.rstrip().endswith("A curator answers once it has read its table.")
 
 
 def test_a_screen_is_no_place_for_json(ask: Ask) -> None:

@@ -90,6 +90,9 @@ def test_a_study_file_that_is_not_there_is_named(cli: Run) -> None:
     code, _, err = cli("check", "study.toml")
     assert code == 2
     assert "the study file cannot be read (No such file or directory)" in err
+    code, _, err = cli("merge", "alice.toml", "bob.toml", "--study", "wages", "--yes")
+    assert code == 2
+    assert "alice.toml: the draft cannot be read (No such file or directory). Give the path of a draft." in err
 
 
 def write(path: str, header: str, row: Callable[[int], str], rows: int = 60) -> None:

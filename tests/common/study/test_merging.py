@@ -112,7 +112,9 @@ def test_a_budget_without_delta_is_pure() -> None:
 
 
 TWO_WAYS = "alice and bob: ids are normalised in two ways"
-OTHERWISE = "Compare the id columns: they hold different things, or need each another normalise (docs/tables.md)."
+OTHERWISE = (
+    'Compare the id columns: they hold different things, or need each another normalise (docs/tables.md, "Ids").'
+)
 CLASH = "alice and bob: ids cannot match: id is written as 9+, person as"
 CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "carol", "integers": [1, 3]},))
 
