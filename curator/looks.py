@@ -199,17 +199,20 @@ class Looks:
         return look
 
     def _known(self, look: _Look) -> Others | None:
-        """Return what is known of a release; None before every curator that is awaited was asked."""
-        if self._curators is None or any(self._is_missing(name, look) for name in self._curators):
+        """Return what is known of a release; None before every curator that is awaited was asked.
+
+        Where it has ended is enough to know, whoever else says nothing.
+        """
+        if self._curators is None:
             return None
-        progress = []
-        for name in self._curators:
-            said = look.said.get(name)
-            if isinstance(said, Progress):
-                progress.append(said)
-            elif said is not None and _is_awaited(name, look):
-                return said
-        return tuple(progress)
+        known = [(name, look.said.get(name)) for name in self._curators]
+        progress = tuple(said for _, said in known if isinstance(said, Progress))
+        if any(one.state.unsuccessful for one in progress):
+            return progress
+        if any(self._is_missing(name, look) for name in self._curators):
+            return None
+        errors = (said for name, said in known if isinstance(said, VeiltabError) and _is_awaited(name, look))
+        return next(errors, progress)
 
     @staticmethod
     def _is_missing(curator: str, look: _Look) -> bool:

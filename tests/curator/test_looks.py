@@ -7,7 +7,9 @@ import pytest
 
 from tests.curator.test_progress import progress
 from veiltab.common.errors import UnavailableError, VeiltabError
+from veiltab.common.release.state import ReleaseState
 from veiltab.curator.looks import Looks, Others, Said
+from veiltab.curator.progress import Progress
 
 MANY = [f"{number:032x}" for number in range(256)]
 AHEAD = 2_000_000_000.0
@@ -248,6 +250,27 @@ def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest
         assert await looks.progress("1", {"alice"}) == (progress(),)
 
     follow(scenario)
+
+
+@pytest.mark.parametrize("carol", [None, AWAY, progress(curator="carol")], ids=["silent", "away", "there"])
+def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: Said | None) -> None:
+    async def scenario(looks: Looks, _: Carol) -> None:
+        looks._curators = ("bob", "carol")
+        look, bob = looks._look("1"), progress(state=ReleaseState.DENIED)
+        look.said = {"bob": progress(), **({} if carol is None else {"carol": carol})}
+        known = looks._known(look)
+        assert known == (carol if carol in {None, AWAY} else (progress(), carol))
+        waits = asyncio.create_task(
+            looks.news("1", known or AWAY, attempt=0, wakes=0, deadline=AHEAD, is_refused=False)
+        )
+        await turns()
+        looks._take("bob", {"1": bob})
+        async with asyncio.timeout(5):
+            await waits
+        there = (carol,) if isinstance(carol, Progress) else ()
+        assert await looks.progress("1") == (bob, *there)
+
+    asyncio.run(scenario(Looks(), Carol()))
 
 
 def test_without_a_release_nobody_is_called() -> None:
