@@ -82,7 +82,9 @@ class Coins:
         value = self._store.coin_value(coin_id)
         if value is not None:
             return value
-        with transaction(self._store.connection):
+        # A share that was committed to before is durable, and leaves with a durable record of all commitments alone.
+        is_new = self._name not in self._store.commitments(coin_id)
+        with transaction(self._store.connection, is_synced=is_new):
             own = self.share(coin_id)
             mine = self._commit(coin_id, own)
             for name, committed in shown.items():

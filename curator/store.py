@@ -541,8 +541,11 @@ class CuratorStore:
     # Decisions
 
     def decide(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:
-        """Record decisions; a final one stays."""
-        with transaction(self.connection):
+        """Record decisions of the policy; a final one stays.
+
+        They follow from the policy and the request, and are durable before the budget is reserved.
+        """
+        with transaction(self.connection, is_synced=False):
             self.record_decisions(release_id, decisions)
 
     def record_decisions(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:

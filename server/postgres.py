@@ -130,8 +130,13 @@ class Postgres:
             raise
 
     @contextmanager
-    def transaction(self) -> Iterator[Self]:
-        """Run a block as one durable transaction, the only one of this store; undone when the block raises."""
+    def transaction(self, *, is_synced: bool = True) -> Iterator[Self]:
+        """Run a block as one transaction, the only one of this store; undone when the block raises.
+
+        Args:
+            is_synced: here every transaction is durable.
+        """
+        del is_synced
         with _reached(), self._pool.connection() as connection, connection.transaction():
             self._open.connection, self._open.failure = connection, None
             try:

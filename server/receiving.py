@@ -12,6 +12,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import sync_folder
 from veiltab.server.leases import Lease, LostLeaseError
 from veiltab.server.perturbation import check_column
 from veiltab.server.retention import end
@@ -129,6 +130,7 @@ class Receiver:
                     raise InvalidInputError(problem, where=f"attribute {attribute}")
                 self._check(path, session, attribute, lease)
             whole[attribute] = digest, lease
+        sync_folder(self._store.ciphertext_folder(spec.release_id))
         return self._store.complete_columns(spec.release_id, whole)
 
     @asynccontextmanager
@@ -202,6 +204,7 @@ class Receiver:
         """Make what came durable; return the session with the column complete, if it is."""
         if not upload.finish(announced.column_digest):
             return session
+        sync_folder(path.parent)
         self._check(path, session, announced.attribute, lease)
         whole = {announced.attribute: (announced.column_digest, lease)}
         return self._store.complete_columns(announced.release_id, whole)

@@ -165,7 +165,7 @@ class Releases:
         try:
             session = await self._store.look_up(self._store.session, spec.release_id)
         except NotFoundError:
-            session, _ = await asyncio.to_thread(self.open_release, spec, curator)
+            session, _ = await self._store.look_up(self.open_release, spec, curator)
         session.check_same(spec)
         return session
 

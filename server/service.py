@@ -4,8 +4,9 @@ What waits for a disk is called in a thread, and so is all if the database may b
 """
 
 from asyncio import to_thread
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from itertools import islice
+from typing import TypeVar
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
@@ -13,13 +14,15 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import offered_seconds
-from veiltab.common.rpc.chunks import ShortChunks, data_of, file_chunks, streamed
+from veiltab.common.rpc.chunks import CHUNK, ShortChunks, data_of, file_chunks, streamed
 from veiltab.common.rpc.identity import Identity, Party, utc_now
 from veiltab.common.rpc.signing import signed, signed_to_proto
 from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 from veiltab.v1.release_pb2 import SignedStatement
+
+Result = TypeVar("Result")
 
 _CHUNKS_AT_ONCE = 4
 """Chunks of canaries that are read together."""
@@ -34,7 +37,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def OpenRelease(
         self, request: ingest_pb2.OpenReleaseRequest, context: Context
     ) -> ingest_pb2.OpenReleaseResponse:
-        session, received = await to_thread(
+        session, received = await self._releases.look_up(
             self._releases.open_release, spec_from_proto(request.spec), caller(context).name
         )
         return ingest_pb2.OpenReleaseResponse(
@@ -100,12 +103,17 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             pieces = canaries.chunks(request.offset)
             if request.offset == total:
                 yield ingest_pb2.FetchCanariesResponse(total=total)
-            # They are read from their places all over a file: not in the loop.
-            while read := await to_thread(lambda: list(islice(pieces, _CHUNKS_AT_ONCE))):
+            # Many are read from their places all over a file: not in the loop.
+            while read := await _beside(total > CHUNK, lambda: list(islice(pieces, _CHUNKS_AT_ONCE))):
                 for chunk in read:
                     yield ingest_pb2.FetchCanariesResponse(total=total, chunk=chunk)
                 if len(read) < _CHUNKS_AT_ONCE:
                     break
+
+
+async def _beside(is_long: bool, work: Callable[[], Result]) -> Result:  # noqa: FBT001 - of the work
+    """Return what some work returns; a thread does what takes long."""
+    return await to_thread(work) if is_long else work()
 
 
 async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> AsyncIterator[tuple[int, bytes]]:

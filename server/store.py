@@ -155,6 +155,8 @@ class ServerStore:
     def open_session(self, spec: ReleaseSpec, announced_by: str = "", quota: Quota | None = None) -> Session:
         """Record a release, or return the recorded one; refuse another spec under the same id.
 
+        It waits for no disk: a release is durable with its first column, and is announced again before that.
+
         Args:
             spec: of the release.
             announced_by: the curator that announces it; a release counts as the first one's that did.
@@ -165,7 +167,7 @@ class ServerStore:
             UnavailableError: with this release the curator would exceed its quota, or the disk would be full.
         """
         now = int(time.time())
-        with transaction(self.connection) as db:
+        with transaction(self.connection, is_synced=False) as db:
             added = db.execute(
                 "INSERT INTO session (id, spec, state, failure, created, since, noise, announced_by, size, room)"
                 " VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from veiltab.common.errors import ConflictError, InvalidInputError, TransferError
-from veiltab.common.storage.files import file_digest, make_folder, sync_folder
+from veiltab.common.storage.files import file_digest, make_folder
 
 
 class ColumnUpload:
@@ -52,7 +52,7 @@ class ColumnUpload:
         self._file.flush()
 
     def finish(self, digest: bytes) -> bool:
-        """Make the received bytes durable; return whether the column is complete.
+        """Make the received bytes durable, but not the file's name; return whether the column is complete.
 
         Raises:
             TransferError: it has its length but not its digest; it is deleted, and may be sent again from its start.
@@ -63,7 +63,6 @@ class ColumnUpload:
         if file_digest(self._path) != digest:
             self._path.unlink()
             raise TransferError("the column does not have its digest", where="column upload", remedy="Send it again.")
-        sync_folder(self._path.parent)
         return True
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ Of what else was written, renamed or deleted a disk may hold any part.
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -46,8 +47,21 @@ class Power:
                 self._synced = before
             return result
 
+        transaction = Database.transaction
+
+        @contextmanager
+        def watched_transaction(database: Database, *, is_synced: bool = True) -> Iterator[Database]:
+            with database.turn:
+                is_undone = not is_synced and not database.in_transaction
+                before = self.content_after_failure(database) if is_undone else None
+                with transaction(database, is_synced=is_synced):
+                    yield database
+                if is_undone:
+                    self._synced = before
+
         patch.setattr(Database, "execute", watched)
         patch.setattr(Database, "execute_unsynced", watched_unsynced)
+        patch.setattr(Database, "transaction", watched_transaction)
 
     def content_after_failure(self, database: Database) -> bytes:
         """Return the bytes of the database's file if the power fails now."""

@@ -51,8 +51,12 @@ class Connection(Protocol):
         """Run a statement once for each of some parameters; the rows changed are those of all."""
         ...
 
-    def transaction(self) -> AbstractContextManager[Self]:
-        """Run a block as one durable transaction, the only one that writes; undone when the block raises."""
+    def transaction(self, *, is_synced: bool = True) -> AbstractContextManager[Self]:
+        """Run a block as one transaction, the only one that writes; undone when the block raises.
+
+        Args:
+            is_synced: whether it waits for the disk; else a failing power may undo it until the next durable change.
+        """
         ...
 
     def erase_traces(self) -> bool:
@@ -101,7 +105,7 @@ class Database(sqlite3.Connection):
     def __init__(self, path: Path, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3
         super().__init__(path, *args, **kwargs)
         self.turn = threading.RLock()
-        self._is_writing = False
+        self._is_writing = self._is_synced = False
         self._path = path
 
     def execute(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
@@ -135,27 +139,44 @@ class Database(sqlite3.Connection):
                 self.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
-    def transaction(self) -> Iterator[Self]:
-        """Run a block as one durable transaction, taking the write lock first; undone when the block raises.
+    def transaction(self, *, is_synced: bool = True) -> Iterator[Self]:
+        """Run a block as one transaction, taking the write lock first; undone when the block raises.
 
         A block within the block of another, in the same thread, is a part of that one's transaction.
+
+        Args:
+            is_synced: whether it is durable when the block ends; else as `execute_unsynced` says.
         """
         with self.turn:
             if self._is_writing:
+                if is_synced and not self._is_synced:
+                    raise AssertionError("what has to be durable is part of what does not wait for the disk")
                 yield self
-                return
-            self.execute("BEGIN IMMEDIATE")
-            self._is_writing = True
-            try:
-                yield self
-                self.execute("COMMIT")
-            except BaseException:
-                # SQLite has already rolled back after some errors, such as a full disk.
-                if self.in_transaction:
-                    self.execute("ROLLBACK")
-                raise
-            finally:
-                self._is_writing = False
+            elif is_synced:
+                with self._writing(is_synced=True):
+                    yield self
+            else:
+                self.execute("PRAGMA synchronous = NORMAL")
+                try:
+                    with self._writing(is_synced=False):
+                        yield self
+                finally:
+                    self.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def _writing(self, *, is_synced: bool) -> Iterator[None]:
+        self.execute("BEGIN IMMEDIATE")
+        self._is_writing, self._is_synced = True, is_synced
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            # SQLite has already rolled back after some errors, such as a full disk.
+            if self.in_transaction:
+                self.execute("ROLLBACK")
+            raise
+        finally:
+            self._is_writing = False
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
@@ -282,9 +303,9 @@ def _columns(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
     return frozenset((table, column) for table, column in rows.fetchall())
 
 
-def transaction(connection: AnyConnection) -> AbstractContextManager[AnyConnection]:
-    """Run a block as one durable transaction; undone when the block raises."""
-    return connection.transaction()
+def transaction(connection: AnyConnection, *, is_synced: bool = True) -> AbstractContextManager[AnyConnection]:
+    """Run a block as one transaction, durable unless it waits for no disk; undone when the block raises."""
+    return connection.transaction(is_synced=is_synced)
 
 
 def erase_traces(connection: Connection) -> bool:

@@ -290,6 +290,19 @@ def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, m
     assert len(set(village.toss(RELEASE).values())) == 1
 
 
+def test_a_new_share_is_durable_before_its_commitment_leaves(village: Village, make_spec: Make) -> None:
+    alice, statements = village.drivers["alice"], list[str]()
+    shown = shown_with_charges(village, make_spec())
+    for coin, known, is_synced in ((RELEASE, shown, False), (f"alignment/{ID}", {}, True)):
+        alice.store.connection.set_trace_callback(statements.append)
+        with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
+            asyncio.run(village.tossed("alice", coin, of_others(known, "alice")))
+        alice.store.connection.set_trace_callback(None)
+        begun = statements.index("BEGIN IMMEDIATE")
+        assert ("PRAGMA synchronous = NORMAL" in statements[:begun]) is not is_synced
+        statements.clear()
+
+
 def shown_with_charges(village: Village, spec: ReleaseSpec) -> dict[str, bytes]:
     """Let every curator charge a release; return what each commits to."""
     for driver in village.drivers.values():

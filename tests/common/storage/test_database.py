@@ -160,6 +160,24 @@ def test_what_is_not_synced_is_there_for_others_and_the_next_statement_is_synced
     db.close()
 
 
+def test_a_transaction_that_is_not_synced_holds_nothing_that_has_to_be(path: Path) -> None:
+    db, statements = open_database(path, SCRIPTS), list[str]()
+    db.set_trace_callback(statements.append)
+    with transaction(db, is_synced=False), transaction(db, is_synced=False):
+        db.execute("INSERT INTO note (text) VALUES ('soon')")
+    db.set_trace_callback(None)
+    insert = "INSERT INTO note (text) VALUES ('soon')"
+    durability = "PRAGMA synchronous = "
+    assert statements == [f"{durability}NORMAL", "BEGIN IMMEDIATE", insert, "COMMIT", f"{durability}FULL"]
+    with pytest.raises(AssertionError), transaction(db, is_synced=False), transaction(db):
+        db.execute("INSERT INTO note (text) VALUES ('durable')")
+    with transaction(db), transaction(db, is_synced=False):
+        db.execute("INSERT INTO note (text) VALUES ('both')")
+    assert texts(db) == ["soon", "both"]
+    assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
+    db.close()
+
+
 def test_in_a_transaction_what_is_not_synced_shares_its_fate(path: Path) -> None:
     db = open_database(path, SCRIPTS)
     with transaction(db):
