@@ -23,7 +23,7 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
     """
     temporary = path.with_name(path.name + ".tmp")
     with named_in_errors(path):
-        make_folder(path.parent, is_durable=is_durable)
+        make_folder(path.parent)
         try:
             with open(temporary, "wb", opener=_created) as file:
                 yield file
@@ -43,18 +43,11 @@ def _created(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def make_folder(folder: Path, *, is_durable: bool = True) -> None:
-    """Make a folder, and those around it, if it is not there; its files outlive a failing power only if its name does.
-
-    Args:
-        folder: to be made.
-        is_durable: whether its name has to outlive a failing power.
-    """
-    if folder.is_dir():
-        return
-    make_folder(folder.parent, is_durable=is_durable)
-    folder.mkdir(exist_ok=True)
-    if is_durable:
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those around it, if it is not there; no file outlives a failing power without their names."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
 
 

@@ -23,7 +23,7 @@ from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
 from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.room import release_bytes
+from veiltab.curator.room import alignment_bytes, release_bytes
 from veiltab.curator.shared_sample import Sampler
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.workplace import Workplace
@@ -90,6 +90,11 @@ def test_a_large_release_writes_no_more_in_tasks(tmp_path: Path, monkeypatch: py
         place = replace(workplace(folder), is_remote=is_remote)
         most, kept = measured(folder, spec, place), release_bytes(spec, "alice", copies=is_remote)
         assert most <= kept <= 2 * most + SLACK
+
+
+def test_an_alignment_by_hand() -> None:
+    # Tokens and symbols twice, and the tokens of all three.
+    assert alignment_bytes(1000, [np.dtype(np.uint8), np.dtype(np.uint16)], 3) == 1000 * (2 * 19 + 3 * 16) + 2**16
 
 
 def test_one_time_pads_stay_beside_their_columns() -> None:

@@ -409,11 +409,29 @@ def test_what_a_server_sends_is_read() -> None:
         (SAMPLED, as_sent([-1, 0], [0, 0], [0, 0]), "are none of this release"),
         (SAMPLED, as_sent([0, 3], [0, 2], [0, 0]), "1 of 2 symbols lie outside"),
         (spec_of(sampling=Sampling.SERVER, sample=3000), b"", "0 of 4000 canaries are sampled, "),
+        (
+            spec_of(sampling=Sampling.SERVER, sample=3000),
+            as_sent(list(range(4000)), [0] * 4000, [0] * 4000),
+            "4000 of 4000 canaries are sampled, ",
+        ),
     ],
 )
 def test_what_no_server_can_have_published_is_refused(spec: ReleaseSpec, data: bytes, problem: str) -> None:
     with pytest.raises(IntegrityError, match=problem):
         published_canaries(spec, "alice", data)
+
+
+def test_places_ascend_between_chunks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.common.core.symbols.CHUNK", 2)
+    with pytest.raises(IntegrityError, match="are none of this release"):
+        published_canaries(SAMPLED, "alice", as_sent([1, 2, 0, 3], [0] * 4, [0] * 4))
+
+
+def test_a_column_follows_all_bytes_of_a_wider_one() -> None:
+    wide_first = replace(PLAIN, columns=tuple(sorted(PLAIN.columns, key=lambda column: -column.size)))
+    assert [column.attribute for column in wide_first.columns_of("alice")] == ["age", "sex"]
+    data = np.array([299, 0, 256, 7], "<u2").tobytes() + bytes([0, 1, 1, 0])
+    assert published_canaries(wide_first, "alice", data).symbols["sex"].tolist() == [0, 1, 1, 0]
 
 
 def test_a_server_that_sends_something_else_is_named(store: CuratorStore, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The rows that every curator draws from one coin, and the check by which they compare them."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import request_with, spec_with
-from tests.curator.made_rows import workplace
-from veiltab.common.errors import ConflictError, NotFoundError
+from tests.curator.made_rows import aligned, workplace
+from veiltab.common.core.domain import Symbols
+from veiltab.common.core.sampling import sample_indices
+from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.alignment.intersection import AlignedTable
@@ -58,14 +61,27 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
         yield store
 
 
-def drawn(store: CuratorStore, folder: Path, spec: ReleaseSpec) -> SharedSample:
-    """Draw the sample of a spec, whose explicit indices are 7, 3 and 999."""
+def drawn(store: CuratorStore, folder: Path, spec: ReleaseSpec, rows: Sequence[int] = (7, 3, 999)) -> SharedSample:
+    """Draw the sample of a spec, which may have explicit indices."""
     sampler = Sampler("alice", folder, cast("Coins", Tossed()), store, workplace(folder))
     indices = sampler.indices_file(ID)
     indices.parent.mkdir(exist_ok=True)
-    indices.write_bytes(np.array([7, 3, 999], "<i8").tobytes())
+    indices.write_bytes(np.array(rows, "<i8").tobytes())
     table, peers = SimpleNamespace(tokens=lambda: TOKENS.view(np.uint8)), SimpleNamespace()
     return asyncio.run(sampler.draw(spec, cast("AlignedTable", table), cast("Peers", peers)))
+
+
+def test_indices_are_drawn_anew_for_every_release(store: CuratorStore, tmp_path: Path) -> None:
+    """Under a key that nobody else has, and that is used once."""
+    sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()), store, workplace(tmp_path))
+    spec, drawn_ = spec_with(sampling=Sampling.INDICES, sample=300), list[bytes]()
+    for _ in range(2):
+        file = io.BytesIO()
+        sampler._draw_indices(spec, file)
+        drawn_.append(file.getvalue())
+    assert [len(set(np.frombuffer(rows, "<i8").tolist())) for rows in drawn_] == [300, 300]
+    assert drawn_[0] != drawn_[1]
+    assert drawn_[0] != sample_indices(spec.population, 300, bytes(32)).tobytes()
 
 
 @pytest.mark.parametrize(("sampling", "head", "check"), KNOWN)
@@ -114,3 +130,28 @@ def test_coins_are_spent_before_they_are_tossed(
     monkeypatch.setattr("veiltab.curator.shared_sample.curators_noise", lambda *_: pytest.fail("they were derived"))
     with pytest.raises(ConflictError, match="spent"):
         drawn(store, tmp_path, spec_with(sample=3, curator_replacement=2**63))
+
+
+LARGE = [("wor", Sampling.SEED), ("wor", Sampling.SERVER), ("wr", Sampling.SEED)]
+
+
+@pytest.mark.parametrize(("scheme", "sampling"), LARGE)
+def test_a_large_table_is_drawn_alike(
+    store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, sampling: Sampling
+) -> None:
+    spec, checks = spec_with(sampling=sampling, sample=3, scheme=scheme), set[bytes]()
+    columns: dict[str, Symbols] = {"sex": np.zeros(1000, np.uint8), "age": np.zeros(1000, np.uint8)}
+    table = aligned(tmp_path / "table", TOKENS.view(np.uint8), columns)
+    for small in (2000, 1):
+        monkeypatch.setattr("veiltab.curator.workplace.SMALL", small)
+        sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()), store, workplace(tmp_path))
+        sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
+        assert len(sample.rows) == (1000 if sampling.is_by_server else 3)
+        checks.add(sample.check)
+    assert len(checks) == 1
+
+
+@pytest.mark.parametrize("rows", [[7, 3, 7], [7, 3, 1000], [7, 3]])
+def test_indices_that_are_no_sample_are_refused(store: CuratorStore, tmp_path: Path, rows: list[int]) -> None:
+    with pytest.raises(IntegrityError, match="not a sample without replacement"):
+        drawn(store, tmp_path, spec_with(sampling=Sampling.INDICES, sample=3), rows)

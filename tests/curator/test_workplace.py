@@ -45,6 +45,7 @@ from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.draw_tasks import DrawnSample
 from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.encryption_tasks import encrypted_in_tasks
 from veiltab.curator.sample_rows import SampleRows, gathering_on, grouping_on
 from veiltab.curator.serving import _work
 from veiltab.curator.store import CuratorStore
@@ -169,11 +170,29 @@ def test_a_draw_in_tasks_says_how_far_it_is(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small", "short_chunks")
 @pytest.mark.parametrize(
     "sizes",
-    [(1, 1, 0), (3000, 3000, 0), (3000, 3000, 700), (5000, 5000, 4321), (2048, 2048, 5), (20_000, 700, 60)],
+    [
+        (1, 1, 0),
+        (3000, 3000, 0),
+        (3000, 3000, 700),
+        (5000, 5000, 4321),
+        (2048, 2048, 5),
+        (40, 40, 4000),
+        (9000, 700, 60),
+    ],
 )
 @pytest.mark.parametrize("is_remote", [False, True])
 def test_a_release_in_tasks_is_the_release(tmp_path: Path, sizes: tuple[int, int, int], *, is_remote: bool) -> None:
     released(tmp_path, Twice(), sizes, is_remote=is_remote)
+
+
+@pytest.mark.usefixtures("small", "short_chunks")
+def test_ciphertext_that_was_read_takes_no_room_any_more(tmp_path: Path) -> None:
+    table, place = aligned_table(tmp_path, 5000), Workplace(run=new_run(tmp_path), engine=InProcess())
+    drawn = DrawnSample(table, 5000, KEY, ("sex",), place)
+    noise = noise_with(population=5000, sample=5000, canaries=0)
+    chunks = encrypted_in_tasks("sex", drawn.column(table, "sex"), 2, KEY, KEY, noise)
+    found = [len(list(place.run.folder.glob("*-encrypted-*"))) for _ in chunks]
+    assert found == [1] * 10
 
 
 @pytest.mark.usefixtures("small", "short_chunks")

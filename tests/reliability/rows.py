@@ -47,16 +47,17 @@ ROWS = (
         number=2,
         promise="a disk holds the old state or the new one, never a mixture",
         fault="a kill at every fsync, rename and change of a database of one release, at each party; a power failure at"
-        " each of them, at a curator and the server, after which the disk has any part of what was not synced",
+        " each of them, after which the disk has any part of what was not synced",
         tests=(
             f"{_KILLS}::test_every_durable_step_of_a_release",
             "curator/test_driver.py::test_a_charged_release_outlives_a_failing_power",
             "curator/test_driver.py::test_a_release_outlives_a_power_that_fails_at_any_step",
             "curator/alignment/test_alignment.py::test_an_alignment_outlives_a_power_that_fails_at_any_step",
             "server/test_releases.py::test_a_release_outlives_a_power_that_fails_at_any_step",
+            "researcher/test_receiving.py::test_a_desk_s_release_outlives_a_power_that_fails_at_any_step",
         ),
         limits="killed by a launcher of the tests, not by strace; power fails at parties within one process, whose"
-        " peers are played; not at a desk, nor in a private alignment",
+        " peers are played, and not in a private alignment",
     ),
     Row(
         number=3,

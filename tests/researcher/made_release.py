@@ -18,6 +18,7 @@ from veiltab.common.core.symbols import add
 from veiltab.common.errors import DeniedError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.storage.files import written_whole
 from veiltab.curator.noise import CuratorsNoise, curators_noise
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import ColumnDigests
@@ -125,8 +126,8 @@ class MadeRelease:
     async def fetch_column(
         self, _spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None]
     ) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(self.served[column.attribute].tobytes())
+        with written_whole(path, is_durable=False) as file:
+            file.write(self.served[column.attribute].tobytes())
         advance(path.stat().st_size)
 
     async def fetch_places(self, _spec: ReleaseSpec, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.conftest import request_with
+from tests.power import FailingPower, PowerFailure
 from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.errors import (
@@ -109,6 +112,52 @@ def test_rows_of_data_alone_are_counted_whatever_the_modes(
     assert np.array_equal(counts(store), expected)
     assert (stored.state, stored.granted) == (ReleaseState.READY, ("sex", "age", "salary"))
     assert [receipt.changed for receipt in stored.receipts] == [0, 0, 0][: 3 if canaries else 0]
+
+
+def outlives(folder: Path, study: Study, release: MadeRelease, at: int, *, seed: int) -> bool:
+    """Let the power fail before a step of a desk, and go on; return whether there was such a step."""
+    stores = {name: ResearcherStore(folder / name, study) for name in ("first", "calm")}
+    for store in stores.values():
+        store.start(request_with(), "", 100)
+    first = stores["first"]
+    with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
+        power = FailingPower(watching, folder / "first", first.connection, at=at, seed=seed)
+        receive(first, release)
+        first.delete_columns(ID)
+    power.close()
+    first.close()
+    with closing(stores["calm"]) as calm:
+        receive(calm, release)
+        expected = counts(calm), calm.release(ID).receipts
+    if power.left is None:
+        return False
+    power.restore(folder / "later")
+    with closing(ResearcherStore(folder / "later", study)) as later:
+        later.delete_leftovers()
+        if not later.release(ID).state.finished:
+            receive(later, release)
+        assert later.release(ID).state is ReleaseState.READY
+        assert np.array_equal(counts(later), expected[0])
+        assert later.release(ID).receipts == expected[1]
+    return True
+
+
+@pytest.mark.parametrize("at", [1, 4, 7])
+def test_a_desk_s_release_outlives_a_power_that_fails(
+    tmp_path: Path, study: Study, made: Callable[..., MadeRelease], at: int
+) -> None:
+    assert outlives(tmp_path, study, made(pad=Pad.OTP, sampling=Sampling.SERVER, sample=3000), at, seed=at)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+def test_a_desk_s_release_outlives_a_power_that_fails_at_any_step(
+    tmp_path: Path, study: Study, made: Callable[..., MadeRelease], seed: int
+) -> None:
+    at, release = 0, made(pad=Pad.OTP, sampling=Sampling.SERVER, sample=3000)
+    while outlives(tmp_path / str(at), study, release, at, seed=1000 * seed + at):
+        at += 1
+    assert at > 7
 
 
 @pytest.mark.parametrize("sampling", Sampling)

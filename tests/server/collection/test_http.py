@@ -28,7 +28,7 @@ from veiltab.common.errors import InvalidInputError, kinds
 from veiltab.common.rpc.status import HTTP_STATUS
 from veiltab.deploy.pki import init_pki
 from veiltab.server.collection import http, http_application
-from veiltab.server.collection.http import bound, server_tls, serving_reports
+from veiltab.server.collection.http import MOST_BESIDE_BODY, bound, server_tls, serving_reports
 from veiltab.server.collection.http_application import application
 from veiltab.server.collection.json_messages import most_bytes, report_from_json, report_to_json
 from veiltab.server.collection.rounds import RoundKeeper
@@ -178,12 +178,35 @@ def test_other_paths_and_methods_and_closed_rounds_are_refused(rounds: RoundKeep
         ("GET", f"/v1/rounds/{OTHER_ID}", b""),
         ("POST", f"/v1/rounds/{OTHER_ID}/reports", b"x" * 10_000_000),
         ("GET", "/v1/rounds/..%2f..%2fetc", b""),
+        ("GET", f"{PATH}/more", b""),
+        ("POST", f"{REPORTS}/more", GOOD),
         ("GET", REPORTS, b""),
         ("DELETE", PATH, b""),
         ("POST", REPORTS, GOOD),
     )
-    assert [status for status, _ in found] == [404, 404, 404, 404, 405, 405]
+    assert [status for status, _ in found] == [404, 404, 404, 404, 404, 404, 405, 405]
     assert reason(closed) == (410, "ROUND_CLOSED")
+
+
+def test_a_body_is_read_no_further_than_a_report_is_long(rounds: RoundKeeper) -> None:
+    most, sent = most_bytes(opened(rounds).randomiser), list[int]()
+
+    async def endless() -> AsyncIterator[bytes]:
+        for number in range(1000):
+            sent.append(number)
+            yield bytes(most // 2)
+
+    async def scenario() -> list[httpx.Response]:
+        async with client_of(rounds) as client:
+            padded = [GOOD.ljust(size) for size in (most + 1, most)]
+            answered = [await client.post(REPORTS, content=body) for body in padded]
+            return [*answered, await client.post(REPORTS, content=endless())]
+
+    refused, counted, ended = asyncio.run(scenario())
+    assert [one.status_code for one in (refused, counted, ended)] == [400, 200, 400]
+    assert len(sent) <= 4
+    # What is left of a refused request is not waited for.
+    assert [one.headers.get("Connection") for one in (refused, counted, ended)] == ["close", None, "close"]
 
 
 def test_every_refusal_has_a_status() -> None:
@@ -294,6 +317,12 @@ def on_a_port(rounds: RoundKeeper, identity: Path, ask: Callable[[int], None]) -
     assert threading.active_count() <= before + 1
 
 
+def test_connections_begin_with_tls_of_today_and_are_not_known_again(identity: Path) -> None:
+    tls = server_tls(identity / "cloud.pem", identity / "cloud.key")
+    assert tls.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert (tls.num_tickets, bool(tls.options & ssl.OP_NO_TICKET), tls.verify_mode) == (0, True, ssl.CERT_NONE)
+
+
 def test_a_client_without_a_certificate_reports_over_tls(rounds: RoundKeeper, identity: Path) -> None:
     opened(rounds)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
@@ -303,6 +332,11 @@ def test_a_client_without_a_certificate_reports_over_tls(rounds: RoundKeeper, id
             for token in TOKENS[:3]:
                 body = report_to_json(token, "north", Category(symbol=7))
                 assert client.post(REPORTS, content=body).json() == {"counted": True}
+            # Neither are requests added up, nor is a body a part of what may stand beside it.
+            found = [client.get(PATH) for _ in range(MOST_BESIDE_BODY // 80)]
+            assert {one.status_code for one in found} == {200}
+            assert "server" not in found[0].headers  # whoever attacks it learns no version
+            assert client.post(REPORTS, content=bytes(MOST_BESIDE_BODY + 1000)).status_code == 400
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}{PATH}")
         with pytest.raises(httpx.ConnectError):

@@ -4,10 +4,12 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
 from tests.common.collection.rounds import FUTURE, ID, OTHER_ID, round_with
+from tests.power import Power
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category
 from veiltab.common.collection.round import RoundState, Stratum
 from veiltab.common.collection.tokens import token_digest
@@ -28,6 +31,7 @@ from veiltab.common.errors import (
     NotFoundError,
     VeiltabError,
 )
+from veiltab.common.storage.database import Database
 from veiltab.server.collection.store import BLOCK, Arrival, CollectionStore, split_digests
 
 BUDGET = Decimal(4)
@@ -118,6 +122,56 @@ def test_what_rounds_cost_is_added_up_exactly(store: CollectionStore) -> None:
     store.open_round(round_with(epsilon=half), BUDGET)
     with pytest.raises(BudgetExceededError):
         store.open_round(round_with(round_id=OTHER_ID, epsilon=half), BUDGET)
+
+
+def test_nothing_is_written_in_the_order_in_which_it_came(
+    store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = list[bytes]()
+    add_tokens, record = store._add_tokens, store._record
+
+    def added(round_id: str, stratum: int, digests: list[bytes]) -> None:
+        written.extend(digests)
+        add_tokens(round_id, stratum, digests)
+
+    def recorded(round_id: str, arrivals: list[Arrival]) -> list[VeiltabError | None]:
+        written.extend(one.digest for one in arrivals)
+        return record(round_id, arrivals)
+
+    monkeypatch.setattr(store, "_add_tokens", added)
+    monkeypatch.setattr(store, "_record", recorded)
+    store.open_round(round_with(), BUDGET)
+    ordered = sorted(DIGESTS[:10])
+    store.enrol(ID, NORTH, ordered[::-1], 10)
+    assert store.record([arrival(DIGESTS.index(digest)) for digest in ordered[::-1]]) == [None] * 10
+    assert written == [*ordered, *ordered]
+
+
+@ON_SQLITE
+def test_traces_are_erased_again_and_again(store: CollectionStore, tmp_path: Path) -> None:
+    store.open_round(round_with(), BUDGET)
+    store.enrol(ID, NORTH, DIGESTS[:3], 10)
+    for number in range(3):
+        assert store.record([arrival(number)]) == [None]
+        assert (tmp_path / "collection.sqlite-wal").stat().st_size > 0
+        store.erase_traces()
+        assert (tmp_path / "collection.sqlite-wal").stat().st_size == 0
+
+
+@ON_SQLITE
+def test_what_is_counted_outlives_a_failing_power(
+    store: CollectionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = Power(monkeypatch)
+    store.open_round(round_with(), BUDGET)
+    store.enrol(ID, NORTH, DIGESTS[:2], 10)
+    assert store.record([arrival(0)]) == [None]
+    (tmp_path / "later").mkdir()
+    left = power.content_after_failure(cast("Database", store.connection))
+    (tmp_path / "later" / "collection.sqlite").write_bytes(left)
+    with closing(CollectionStore(tmp_path / "later")) as later:
+        assert counted(later) == [1, 0]
+        assert said(later.record([arrival(0), arrival(1)])) == ["TOKEN_SPENT", ""]
 
 
 def test_a_round_outlives_the_process(tmp_path: Path, database: str) -> None:
