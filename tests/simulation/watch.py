@@ -1,13 +1,14 @@
 """What must never happen, looked for all through a run."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import wraps
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -20,8 +21,24 @@ from veiltab.curator.progress import APPROVED
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, server_release_pb2
 
+Arguments = ParamSpec("Arguments")
+
 _FINISHED = {state.value for state in ReleaseState if state.finished}
 _UNSUCCESSFUL = {state.value for state in ReleaseState if state.unsuccessful}
+
+
+def noted(see: Callable[Concatenate["Watch", Arguments], None]) -> Callable[Concatenate["Watch", Arguments], None]:
+    """Keep what a look within a party finds: the party takes it for an error of its own, and goes on."""
+
+    @wraps(see)
+    def seen(watch: "Watch", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            see(watch, *args, **kwargs)
+        except AssertionError as error:
+            watch.broken = watch.broken or error
+            raise
+
+    return seen
 
 
 @dataclass(kw_only=True)
@@ -47,6 +64,7 @@ class Watch:
     plain: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     rows: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     canaries: dict[str, np.ndarray] = field(default_factory=dict)
+    broken: AssertionError | None = None
 
     @property
     def curators(self) -> list[PartyHost]:
@@ -54,7 +72,9 @@ class Watch:
         return [host for host in self.hosts.values() if host.party.role is Role.CURATOR]
 
     def look(self) -> None:
-        """Look at the durable state of every party."""
+        """Look at the durable state of every party, and at what was seen within one."""
+        if self.broken is not None:
+            raise self.broken
         charged = {}
         for host in self.curators:
             with self._database(host, "curator.sqlite") as db:
@@ -131,6 +151,7 @@ class Watch:
 
     # Calls
 
+    @noted
     def see_call(  # noqa: C901 - a case for each RPC
         self, method: str, caller: str, peer: str, requests: Sequence[bytes], answers: Sequence[bytes]
     ) -> None:
@@ -182,6 +203,7 @@ class Watch:
 
     # What is encrypted
 
+    @noted
     def see_plain(self, release: str, attribute: str, column: np.ndarray) -> None:
         """Look at the sampled rows of a column, whenever they are about to be encrypted."""
         known = self.plain.setdefault((release, attribute), column.copy())
@@ -198,6 +220,7 @@ class Watch:
 
     # What is decrypted
 
+    @noted
     def see_rows(self, release: str, columns: Sequence[EncryptedColumn], rows: PublishedRows) -> None:
         """Look at the rows that a desk has counted; they leave the product if all are said to be canaries."""
         places = rows.canaries.all()
