@@ -275,7 +275,7 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress)
     # It is kept as long as the release is under way, so no more of it is taken than a curator has to say.
     if len(answer.granted) + len(answer.denied) > MAX_COLUMNS:
         raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where=f"curator {curator}")
-    if max(map(len, (answer.spec_digest, answer.sample_check, answer.commitment))) > _DIGEST_BYTES:
+    if max(map(len, (answer.spec_digest, answer.sample_check, answer.commitment, answer.publication))) > _DIGEST_BYTES:
         raise InvalidInputError(f"a digest has {_DIGEST_BYTES} bytes", where=f"curator {curator}")
     return Progress(
         curator=curator,
@@ -290,4 +290,5 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress)
         tested=answer.tested,
         failure=words_from_proto(answer.failure),
         commitment=answer.commitment,
+        publication=answer.publication,
     )

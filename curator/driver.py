@@ -404,7 +404,16 @@ class CuratorDriver:
             tested=self._is_tested(stored),
             failure=stored.failure,
             commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
+            publication=self._publication(stored),
         )
+
+    def _publication(self, stored: CuratorRelease) -> bytes:
+        """Return the digest of what the server stated that it published; empty before it is recorded."""
+        if stored.state is not ReleaseState.PERTURBING and not stored.state.finished:
+            return b""
+        release_id = stored.request.release_id
+        columns, places = self.store.published_digests(release_id), self.store.places_digest(release_id)
+        return PublicationDigests(columns=columns, places=places).digest() if columns else b""
 
     def _is_tested(self, stored: CuratorRelease) -> bool:
         may_be = stored.state is ReleaseState.PERTURBING or stored.state.finished
@@ -600,7 +609,12 @@ class CuratorDriver:
         try:
             was_refused, is_published = release_id in self._refused, release_id in self._published
             self._refused.add(release_id)
-            own = replace(self.decisions.review(stored), is_published=is_published, is_tested=self._is_tested(stored))
+            own = replace(
+                self.decisions.review(stored),
+                is_published=is_published,
+                is_tested=self._is_tested(stored),
+                publication=self._publication(stored),
+            )
             others: Others = ()
             # What is decided here alone waits for nobody, unless it was refused before.
             if was_refused or not decides_alone(stored, own):
@@ -814,7 +828,8 @@ class CuratorDriver:
                 self.store.set_bytes_uploaded(spec.release_id, size)
                 if published is not None:
                     self.store.record_publication(spec.release_id, published)
-                    self._published.add(spec.release_id)
+            if published is not None:  # and not before it is durable
+                self._published.add(spec.release_id)
         encryption.forget_ciphertext()
 
     async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:

@@ -6,8 +6,8 @@ test the server, let keys leave.
 Invariants: nothing is charged unless every curator has reserved the same spec; no seed exists before every curator has
 charged; no byte leaves before every curator with columns has drawn the same sample; the server learns the canaries'
 places once what it published is recorded here; a release that ended never moves again; no key leaves before the server
-has passed every curator's test, nor without a grant that has not expired, nor for another column than the one that was
-tested.
+has passed every curator's test and stated the same to each, nor without a grant that has not expired, nor for another
+column than the one that was tested.
 
 The curators reserve one after the other, in order of their names, and a release waits while what it needs is reserved
 for another. So no two releases wait for each other, and of two that ask for the last of a budget exactly one has it.
@@ -20,6 +20,7 @@ however old that progress is by then. Every step may be repeated after a crash.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -156,7 +157,8 @@ class Progress:
     """One curator's progress with a release, as its peers see it.
 
     `tested` says that the server has passed its test, or that it has no columns to test. `commitment` is the one to its
-    share of the release's coin, empty where it shows none.
+    share of the release's coin, empty where it shows none. `publication` is the digest of what the server stated to it,
+    empty where nothing is recorded.
     """
 
     curator: str
@@ -171,6 +173,7 @@ class Progress:
     tested: bool
     failure: str
     commitment: bytes = b""
+    publication: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +189,7 @@ class Review:
         is_charged: whether its ledger is charged.
         is_published: whether the server has said what it published, and that is recorded.
         is_tested: whether the server has passed its test, or it has no columns to test.
+        publication: digest of what the server stated that it published; empty before it is recorded.
     """
 
     curator: str
@@ -196,6 +200,7 @@ class Review:
     is_charged: bool = False
     is_published: bool = False
     is_tested: bool = False
+    publication: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +220,11 @@ class PublicationDigests:
 
     columns: Mapping[str, bytes]
     places: bytes = b""
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of all of them, which curators compare."""
+        stated = [[name, digest.hex()] for name, digest in sorted(self.columns.items())]
+        return hashlib.sha256(json.dumps(["veiltab publication 1", stated, self.places.hex()]).encode()).digest()
 
 
 class Step(Enum):
@@ -492,11 +502,18 @@ def lacking_charge(peers: tuple[Progress, ...]) -> Wait | None:
     return _lacking(peers, lambda peer: peer.charged, "has not charged the release yet")
 
 
-def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait:
+def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
     if not own.is_tested:
         wait = None if own.is_published else _lacking(peers, _has_uploaded, "has not sent its columns yet")
         return wait or Step.TEST
-    return _lacking(peers, _has_tested, "has not tested the server yet") or Step.FINISH
+    if wait := _lacking(peers, _has_tested, "has not tested the server yet"):
+        return wait
+    for peer in peers:
+        # One key gives all curators' places: told by one of them, the server could leave out its noise at the others'.
+        if peer.publication and own.publication and peer.publication != own.publication:
+            reason = f"the server stated another publication to curator {peer.curator} than here; no key leaves."
+            return End(ReleaseState.FAILED, reason)
+    return Step.FINISH
 
 
 def _awaited_among(stored: CuratorRelease, peers: tuple[Progress, ...]) -> tuple[Progress, ...]:

@@ -257,4 +257,5 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
         tested=progress.tested,
         failure=progress.failure,
         commitment=progress.commitment or None,
+        publication=progress.publication or None,
     )

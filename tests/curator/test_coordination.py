@@ -38,7 +38,7 @@ from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Said
 from veiltab.curator.policy import Policy
-from veiltab.curator.progress import Progress
+from veiltab.curator.progress import Progress, PublicationDigests
 from veiltab.curator.service import CuratorPeerServicer
 from veiltab.curator.store import CuratorStore
 from veiltab.v1 import curator_peer_pb2
@@ -468,6 +468,19 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
     assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
     assert (bob.spec_digest, bob.reserved, bob.charged) == (make_spec().digest(), True, False)
     assert (carol.curator, carol.state, carol.failure, carol.decided) == ("carol", ReleaseState.FAILED, "why", True)
+
+
+def test_the_others_hear_what_the_server_stated(village: Village, make_request: Make, make_spec: Make) -> None:
+    stated = PublicationDigests(columns={"age": b"a" * 32, "wage": b"w" * 32})
+    store = village.drivers["bob"].store
+    store.add(make_request(), 1)
+    store.set_spec(ID, make_spec())
+    store.record_publication(ID, stated)
+    for state, told in ((ReleaseState.UPLOADING, b""), (ReleaseState.PERTURBING, stated.digest())):
+        store.set_state(ID, state)
+        answer = said_of(village, ID)[ID]
+        assert isinstance(answer, Progress)
+        assert answer.publication == told
 
 
 def test_other_refusals_stay_what_they_are(village: Village) -> None:

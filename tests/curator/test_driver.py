@@ -2,7 +2,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +22,7 @@ from veiltab.common.core.coin import commitment, transcript
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
+    FailedReleaseError,
     IntegrityError,
     InvalidInputError,
     NotFoundError,
@@ -34,6 +35,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.storage.database import Database, transaction
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
@@ -1148,6 +1150,44 @@ def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_o
     assert not world.step()
     assert world.driver.store.release(ID).waiting_for == "curator bob: has not tested the server yet"
     assert (len(world.keys), world.publications) == (1, 1)
+
+
+def test_no_key_leaves_where_the_server_told_another_curator_otherwise(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    world.follow()
+    assert not world.step()
+    world.follow()
+    told = PublicationDigests(columns={"sex": bytes(32), "salary": b"x" * 32})
+    world.bob = replace(world.bob, publication=told.digest())
+    assert world.step()
+    assert world.state() is ReleaseState.FAILED
+    assert "another publication to curator bob" in world.driver.store.release(ID).failure
+    with pytest.raises(FailedReleaseError):
+        world.driver.receipt(ID, "rosa")
+
+
+def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.UPLOADING, make_request(**NOISY))
+    world.tells_at_once = True
+
+    @contextmanager
+    def full(database: Database) -> Iterator[Database]:
+        with transaction(database) as db:
+            yield db
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("veiltab.curator.driver.transaction", full)
+        assert not world.step()
+    assert not world.driver.store.published_digests(ID)
+    world.tells_at_once = False
+    assert world.step()
+    world.follow()
+    assert not world.step()
+    assert set(world.driver.store.published_digests(ID)) == {"sex", "salary"}
+    assert (len(world.keys), world.publications) == (1, 2)
 
 
 def test_one_s_own_decision_waits_for_no_other_curator(world: World, make_request: Make) -> None:

@@ -39,6 +39,7 @@ from veiltab.curator.progress import (
     End,
     GrantDecision,
     Progress,
+    PublicationDigests,
     Review,
     Step,
     Wait,
@@ -222,6 +223,22 @@ def test_nobody_lets_a_key_leave_before_all_have_tested_the_server() -> None:
     assert after(tested, replace(sent, curator="carol")) == Wait("curator carol: has not tested the server yet")
     failed = progress(curator="carol", state=ReleaseState.FAILED, tested=False, failure="no noise")
     assert after(tested, failed) == End(ReleaseState.FAILED, "curator carol: no noise")
+
+
+def test_no_key_leaves_where_the_server_stated_another_publication_to_another_curator() -> None:
+    stored = release(state=ReleaseState.PERTURBING, spec=SPECS[0], sample_check=CHECKS[0])
+    stated = {name: PublicationDigests(columns={"age": name * 32, "wage": b"w" * 32}) for name in (b"a", b"b")}
+    first, second = (one.digest() for one in stated.values())
+    assert first != second != replace(stated[b"b"], places=bytes(32)).digest()
+    own = replace(REVIEWED, is_tested=True, publication=first)
+    for state in (ReleaseState.PERTURBING, ReleaseState.READY):
+        bob = progress(state=state, tested=True, publication=first)
+        carol = replace(bob, curator="carol")
+        assert next_step(stored, own, (bob, carol), 1) is Step.FINISH
+        assert next_step(stored, own, (bob, replace(carol, publication=b"")), 1) is Step.FINISH
+        assert next_step(stored, own, (bob, replace(carol, publication=second)), 1) == End(
+            ReleaseState.FAILED, "the server stated another publication to curator carol than here; no key leaves."
+        )
 
 
 def test_who_has_no_columns_is_awaited_until_the_sample_is_drawn_here() -> None:

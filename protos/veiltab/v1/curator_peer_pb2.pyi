@@ -157,7 +157,7 @@ class FollowProgressResponse(_message.Message):
     def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ..., unknown: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReleaseProgress(_message.Message):
-    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested", "commitment")
+    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested", "commitment", "publication")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DECIDED_FIELD_NUMBER: _ClassVar[int]
@@ -170,6 +170,7 @@ class ReleaseProgress(_message.Message):
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     TESTED_FIELD_NUMBER: _ClassVar[int]
     COMMITMENT_FIELD_NUMBER: _ClassVar[int]
+    PUBLICATION_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     state: _release_pb2.ReleaseState
     decided: bool
@@ -182,4 +183,5 @@ class ReleaseProgress(_message.Message):
     failure: str
     tested: bool
     commitment: bytes
-    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ..., commitment: _Optional[bytes] = ...) -> None: ...
+    publication: bytes
+    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ..., commitment: _Optional[bytes] = ..., publication: _Optional[bytes] = ...) -> None: ...
