@@ -43,34 +43,36 @@ class ParquetFile:
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read the file by and by, whatever the size of its row groups."""
         spellings = selection.spellings
-        with self._open([]) as file:
-            rows = _batch_rows(file.metadata, frozenset(spellings.values()))
-        # pyarrow keeps all different values that it encodes of a row group.
-        coded = [spellings[name] for name in selection.coded - selection.texts] if rows == BATCH_ROWS else []
-        with self._open(coded) as file:
-            for batch in file.iter_batches(batch_size=rows, columns=list(spellings.values()), use_threads=False):
-                yield batch_of(self.where, batch, selection)
+        coded = [spellings[name] for name in selection.coded - selection.texts]
+        with self._open([]) as plain, self._open(coded, plain.metadata) as encoded:
+            metadata, names = plain.metadata, list(spellings.values())
+            places = [place for place in range(metadata.num_columns) if metadata.schema.column(place).path in names]
+            for number in range(metadata.num_row_groups):
+                rows = _batch_rows(metadata.row_group(number), places)
+                # pyarrow keeps all different values that it encodes of a row group.
+                file = encoded if rows == BATCH_ROWS else plain
+                for batch in file.iter_batches(rows, row_groups=[number], columns=names, use_threads=False):
+                    yield batch_of(self.where, batch, selection)
 
     @contextmanager
-    def _open(self, coded: list[str]) -> Iterator[pq.ParquetFile]:
+    def _open(self, coded: list[str], metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
         """Open the file."""
         # Without pre_buffer, pyarrow does not keep what it has read.
         with (
             errors_refused(self.where, "Parquet file", "Write it again, as Parquet or as CSV."),
-            pq.ParquetFile(self._path, read_dictionary=coded, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file,
+            pq.ParquetFile(
+                self._path, metadata=metadata, read_dictionary=coded, pre_buffer=False, buffer_size=_BUFFER_BYTES
+            ) as file,
         ):
             yield file
 
 
-def _batch_rows(metadata: pq.FileMetaData, names: Collection[str]) -> int:
-    """Return how many rows of some columns to read at once: fewer where their values are long.
+def _batch_rows(group: pq.RowGroupMetaData, places: Collection[int]) -> int:
+    """Return how many rows of some columns of a row group to read at once: fewer where their values are long.
 
-    How long they are is what the file states, on average over each row group.
+    How long they are is what the file states, on average.
     """
-    rows = BATCH_ROWS
-    for place in range(metadata.num_row_groups):
-        group = metadata.row_group(place)
-        columns = (group.column(column) for column in range(group.num_columns))
-        size = sum(column.total_uncompressed_size for column in columns if column.path_in_schema in names)
-        rows = min(rows, max(1, BATCH_CHARACTERS * group.num_rows // max(1, size)))
-    return rows
+    size = sum(group.column(place).total_uncompressed_size for place in places)
+    return (
+        BATCH_ROWS if size <= BATCH_CHARACTERS else max(1, min(BATCH_ROWS, BATCH_CHARACTERS * group.num_rows // size))
+    )

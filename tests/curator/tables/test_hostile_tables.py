@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -98,9 +99,9 @@ def test_of_long_values_few_are_in_memory_at_once(
 ) -> None:
     path, rows = tmp_path / name, len(ROWS) - 1
     (WRITERS | {"t.json": written.write_json})[name](path, WITH_NOTES)
-    assert batches(path) == [rows]
     if name == "t.parquet":  # what a file of one value says of its length is that of the value alone
         pq.write_table(pq.read_table(path), path, use_dictionary=False)
+    assert batches(path) == [rows]
     for module in ("source", "parquet"):
         monkeypatch.setattr(f"veiltab.curator.tables.{module}.BATCH_CHARACTERS", 1000 * most)
     monkeypatch.setattr("veiltab.curator.tables.source._FEW_ROWS", 1)
@@ -108,6 +109,23 @@ def test_of_long_values_few_are_in_memory_at_once(
     found = batches(path)
     assert sum(found) == rows
     assert max(found) <= most
+
+
+def test_rows_of_a_parquet_file_are_few_at_once_where_their_values_are_long_and_only_there(tmp_path: Path) -> None:
+    schema = pa.schema([("pid", pa.string()), ("note", pa.string())])
+    long, short = "x" * 2**16, "y"
+    with pq.ParquetWriter(tmp_path / "t.parquet", schema, use_dictionary=False) as writer:
+        for rows in (0, 300, 1):  # an empty row group says nothing of lengths
+            writer.write_table(pa.table({"pid": [str(n) for n in range(rows)], "note": [short] * rows}, schema))
+    assert batches(tmp_path / "t.parquet") == [300, 1]
+    with pq.ParquetWriter(tmp_path / "t.parquet", schema, use_dictionary=False) as writer:
+        for rows, note in ((300, short), (0, short), (300, long)):
+            writer.write_table(pa.table({"pid": [str(n) for n in range(rows)], "note": [note] * rows}, schema))
+    first, *rest = batches(tmp_path / "t.parquet")
+    assert (first, sum(rest)) == (300, 300)
+    assert 100 < max(rest) <= 128  # of 64 KiB each, within 8 MiB
+    unused = Selection(spellings={"pid": "pid"}, texts=frozenset({"pid"}), coded=frozenset())
+    assert [batch.rows for batch in open_table(tmp_path / "t.parquet").batches(unused)] == [300, 300]
 
 
 def test_a_value_of_a_database_that_is_longer_than_a_row_may_be_is_refused(tmp_path: Path) -> None:
