@@ -51,7 +51,8 @@ class Status:
         receipts: what the tests of the server showed: each curator's, then the researcher's own over all granted
             columns, whose tester is "". Empty for a release without canaries.
         seconds: step -> seconds; of a release of several tables, of all of them together.
-        bytes: link -> bytes, likewise.
+        counts: of the noisy rows of a release of one table, as they travel, if the service has sent them; else empty.
+        bytes: link -> bytes, as seconds.
         tables: those of a release of several that are under way or over, by number.
         workload: the public description of a release of several tables, once it is ready.
         left_out: curator -> rows of its table that the rules for missing values left out, where the study states them.
@@ -72,6 +73,7 @@ class Status:
     granted: tuple[str, ...]
     receipts: tuple[Receipt, ...]
     seconds: dict[str, float]
+    counts: bytes = field(default=b"", repr=False)
     bytes: dict[str, int]
     tables: tuple[TableStatus, ...] = ()
     workload: WorkloadSpec | None = None
@@ -198,6 +200,7 @@ def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Statu
         purpose=words_from_proto(summary.purpose),
         delta=text_from_proto(summary.delta, "delta"),
         created=whole_from_proto(summary.created, "created"),
+        counts=b"" if answer.tables else answer.counts,
     )
 
 

@@ -11,7 +11,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto, workload_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import offered_seconds
-from veiltab.common.rpc.chunks import file_chunks, streamed
+from veiltab.common.rpc.chunks import CHUNK, file_chunks, streamed
 from veiltab.common.rpc.identity import Role
 from veiltab.researcher.access_log import AccessLog, Subject, access_to_proto
 from veiltab.researcher.driver import ResearcherDriver
@@ -64,6 +64,9 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
                 offered_seconds(request.wait_milliseconds),
             )
             stored = store.release(release_id)
+        counts = b""
+        if request.with_counts and stored.state is ReleaseState.READY and not stored.request.is_workload:
+            counts = self._short_counts(stored, context)
         tables = store.tables(release_id)
         workload = store.workload(release_id) if stored.state is ReleaseState.READY else None
         return researcher_pb2.GetResultResponse(
@@ -81,7 +84,16 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             workload=None if workload is None else workload_to_proto(workload),
             tables=map(_table_to_proto, tables),
             left_out=stored.left_out,
+            counts=counts,
         )
+
+    def _short_counts(self, stored: ResearcherRelease, context: Context) -> bytes:
+        """Return the counts of a release of one table that is ready; nothing if they exceed a chunk."""
+        path = self._driver.store.histogram(stored.request.release_id)
+        if path.stat().st_size > CHUNK:
+            return b""
+        self._record(context, Subject.COUNTS, stored)
+        return path.read_bytes()
 
     async def FetchHistogram(
         self, request: researcher_pb2.FetchHistogramRequest, context: Context

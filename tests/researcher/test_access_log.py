@@ -77,16 +77,17 @@ def test_whatever_an_analyst_gets_is_recorded(desk: Desk, caplog: pytest.LogCapt
     desk.ask("GetResult", release="wages")
     assert len(desk.ask("FetchHistogram", release_id=ID)) == 32
     assert desk.ask("FetchHistogram", release_id="wages") == desk.ask("FetchHistogram", release_id=ID)
+    assert desk.ask("GetResult", release=ID, with_counts=True).counts == desk.store.histogram(ID).read_bytes()
     assert desk.ask("FetchStudy") == STUDY_OF_ANA.source
     assert desk.recorded() == [
         ("ana", Subject.RELEASES, "", 1),
-        ("ana", Subject.STATUS, ID, 1),
-        ("ana", Subject.COUNTS, ID, 3),
+        ("ana", Subject.STATUS, ID, 2),
+        ("ana", Subject.COUNTS, ID, 4),
         ("ana", Subject.STUDY_FILE, "", 1),
     ]
     said = [(record.getMessage(), getattr(record, "release", None)) for record in caplog.records]
     assert ("analyst ana asked for: counts", ID) in said
-    assert len(said) == 6
+    assert len(said) == 8
 
 
 def test_every_rpc_that_analysts_may_call_is_recorded(desk: Desk) -> None:
@@ -118,6 +119,8 @@ def test_what_is_refused_is_not_recorded_as_given(desk: Desk) -> None:
         with pytest.raises(NotFoundError):
             desk.ask("FetchHistogram", release_id=name)
     assert desk.recorded() == []
+    assert not desk.ask("GetResult", release="later", with_counts=True).counts
+    assert desk.recorded() == [("ana", Subject.STATUS, "f" * 32, 1)]
 
 
 def test_nothing_is_given_that_cannot_be_recorded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

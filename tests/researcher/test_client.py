@@ -120,6 +120,32 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
     assert release_status_from_proto(answer).spec is None
 
 
+def test_counts_that_came_with_the_status_are_not_fetched(study: Study, make_spec: Make) -> None:
+    ready = replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary"))
+    service = Service(study, ready)
+    fetched = release(service).estimate().counts
+    sent = replace(ready, counts=service.counts.tobytes())
+    service = Service(study, sent)
+    service.counts = np.zeros(4, "<i8")
+    assert release(service).estimate().counts.tolist() == fetched.tolist()
+
+
+@pytest.mark.parametrize("is_owner", [False, True])
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_a_researcher_that_waits_asks_for_the_counts(seconds: float, *, is_owner: bool) -> None:
+    asked: list[researcher_pb2.GetResultRequest] = []
+
+    def answer(_: object, message: researcher_pb2.GetResultRequest, __: float) -> researcher_pb2.GetResultResponse:
+        asked.append(message)
+        summary = researcher_pb2.ReleaseSummary(release_id=ID, state=release_pb2.RELEASE_STATE_READY)
+        return researcher_pb2.GetResultResponse(summary=summary, counts=b"12345678")
+
+    service = SimpleNamespace(stub=SimpleNamespace(GetResult=None))
+    client = SimpleNamespace(is_owner=is_owner, _ask=answer, _service=service)
+    assert Client.status(cast("Client", client), ID, seconds=seconds).counts == b"12345678"
+    assert [message.with_counts for message in asked] == [is_owner and seconds > 0]
+
+
 def test_waiting_shows_every_status_until_the_release_is_ready(study: Study) -> None:
     steps = [replace(STATUS, state=state) for state in (ReleaseState.REQUESTED, ReleaseState.UPLOADING)]
     ready = replace(STATUS, state=ReleaseState.READY)

@@ -75,12 +75,14 @@ class ReleaseSummary(_message.Message):
     def __init__(self, release_id: _Optional[str] = ..., label: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., created: _Optional[int] = ..., study_digest: _Optional[str] = ..., purpose: _Optional[str] = ..., delta: _Optional[str] = ...) -> None: ...
 
 class GetResultRequest(_message.Message):
-    __slots__ = ("release", "wait_milliseconds")
+    __slots__ = ("release", "wait_milliseconds", "with_counts")
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
+    WITH_COUNTS_FIELD_NUMBER: _ClassVar[int]
     release: str
     wait_milliseconds: int
-    def __init__(self, release: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
+    with_counts: bool
+    def __init__(self, release: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ..., with_counts: bool = ...) -> None: ...
 
 class PartyStatus(_message.Message):
     __slots__ = ("party", "state", "waiting_for")
@@ -93,7 +95,7 @@ class PartyStatus(_message.Message):
     def __init__(self, party: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ...) -> None: ...
 
 class GetResultResponse(_message.Message):
-    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes", "receipts", "workload", "tables", "left_out")
+    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes", "receipts", "workload", "tables", "left_out", "counts")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -126,6 +128,7 @@ class GetResultResponse(_message.Message):
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
     summary: ReleaseSummary
     parties: _containers.RepeatedCompositeFieldContainer[PartyStatus]
     failure: str
@@ -137,7 +140,8 @@ class GetResultResponse(_message.Message):
     workload: _release_pb2.WorkloadSpec
     tables: _containers.RepeatedCompositeFieldContainer[TableStatus]
     left_out: _containers.ScalarMap[str, int]
-    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ..., left_out: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    counts: bytes
+    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ..., left_out: _Optional[_Mapping[str, int]] = ..., counts: _Optional[bytes] = ...) -> None: ...
 
 class TableStatus(_message.Message):
     __slots__ = ("number", "release_id", "state", "attributes", "phase")
