@@ -18,7 +18,7 @@ from veiltab.common.core.binomial import binomial_pmf
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.shuffle import OrderCertificate, _Memory, tails
+from veiltab.common.privacy.shuffle import OrderCertificate, _Memory, _Sum, tails
 
 VECTORS = [
     (0.5, 45222, 24, "356.78", 45222, 9.98105e-7),
@@ -55,6 +55,24 @@ def test_the_sum_is_the_formula_and_never_below_it(n: int, m: int, cells: int, g
     found = certificate(n, m, cells, Fraction(gamma)).delta(log(e))
     assert float(exact) <= found * (1 + 1e-15)
     assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-30)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n=st.integers(2, 10**9),
+    cells=st.integers(2, 10**4),
+    gamma=st.fractions(1, 10**6, max_denominator=10**9).filter(lambda gamma: gamma > 1),
+    part=st.fractions(0, 1, max_denominator=10**9).filter(lambda part: 0 < part < 1),
+)
+def test_what_decides_the_bracket_is_rounded_so_that_it_grows(
+    n: int, cells: int, gamma: Fraction, part: Fraction
+) -> None:
+    one = certificate(n, min(n, 1000), cells, gamma)
+    e = 1 + (one.pure_ratio - 1) * part
+    found = _Sum(one, e, _Memory())
+    assert Fraction(found.step) <= 1 + e
+    assert Fraction(found.rest_probability) <= Fraction(cells - 2) / (gamma + cells - 3)
+    assert Fraction(found.c) <= max((e - 1) / (gamma - 1), Fraction(1e-13 / n))
 
 
 @pytest.mark.parametrize(("m", "cells"), [(1, 2), (2, 4), (3, 3), (7, 2), (12, 24)])

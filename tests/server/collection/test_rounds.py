@@ -415,3 +415,22 @@ def test_one_token_takes_few_places_of_the_queue(rounds: RoundKeeper, store: Col
 
     assert Counter(asyncio.run(scenario())) == {"": 1, "TOKEN_SPENT": MOST_WAITING_EACH - 1, "UNAVAILABLE": 5}
     assert store.status(ID).reports == (1, 0)
+
+
+def test_so_many_reports_wait_and_no_more(
+    rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.server.collection.rounds.MOST_WAITING", 3)
+    opened(rounds)
+
+    async def scenario() -> list[str]:
+        many = [rounds.report(ID, token, "north", Category(symbol=7)) for token in TOKENS[:5]]
+        answers = asyncio.gather(*(reason(report) for report in many))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert rounds.waiting == 3
+        async with running(rounds):
+            return await answers
+
+    assert Counter(asyncio.run(scenario())) == {"": 3, "UNAVAILABLE": 2}
+    assert store.status(ID).reports == (3, 0)
