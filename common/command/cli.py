@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from veiltab.common.core.spelling import is_seen
-from veiltab.common.errors import VeiltabError
+from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
 from veiltab.common.process.restart import RestartRequest, begin_again
 from veiltab.common.storage.disk import disk_refusal, files_of
@@ -86,10 +86,12 @@ def run(command: click.Command) -> int:
     except RestartRequest:
         begin_again()
     except VeiltabError as error:
-        if "--json" in sys.argv:
-            click.echo(json.dumps({"error": _described(error)}))
-        note(f"veiltab: {error}")
-        return error.exit_code
+        return _refused(error)
+    except PermissionError as error:
+        if not error.filename:
+            raise
+        remedy = "Check its rights and those of the folders above it, and which user runs this."
+        return _refused(InvalidInputError("this user may not use it", where=files_of(error), remedy=remedy))
     except (OSError, sqlite3.OperationalError) as error:
         refusal = disk_refusal(error)
         if refusal is None:
@@ -98,6 +100,14 @@ def run(command: click.Command) -> int:
         note(f"veiltab: {files_of(error) or 'a file'}: {refusal.problem}. Mend that, and begin again.")
         return refusal.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _refused(error: VeiltabError) -> int:
+    """Say why a command is refused, and return its exit code."""
+    if "--json" in sys.argv:
+        click.echo(json.dumps({"error": _described(error)}))
+    note(f"veiltab: {error}")
+    return error.exit_code
 
 
 def _described(error: VeiltabError) -> dict[str, str]:

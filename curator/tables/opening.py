@@ -1,5 +1,6 @@
 """Opens a table by what its address looks like: each ending of a name stands for one kind of source."""
 
+import os
 from glob import glob, has_magic
 from pathlib import Path
 from stat import S_ISREG
@@ -89,6 +90,8 @@ def _divided(path: Path) -> tuple[Path, str]:
 def _parquet_files(path: Path) -> Source:
     """Open the files of a folder or of a pattern."""
     paths = files_in(path) if path.is_dir() else sorted(map(Path, glob(str(path))))  # noqa: PTH207 - whole paths
+    if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+        raise refusal(str(path), "this user may not read the folder", "Check its rights, and which user runs this.")
     if not paths:
         problem = "this is a directory, and it holds no .parquet file" if path.is_dir() else "no file fits the pattern"
         raise refusal(str(path), problem, _KINDS)

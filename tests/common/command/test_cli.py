@@ -160,3 +160,13 @@ def test_a_command_that_a_full_disk_ends_does_not_say_that_it_goes_on(
     full = OSError(errno.ENOSPC, "No space left on device", "state/run")
     assert run_with(monkeypatch, raising(full)) == UnavailableError.exit_code
     assert capsys.readouterr().err == "veiltab: state/run: this party's disk is full. Mend that, and begin again.\n"
+
+
+def test_a_file_that_this_user_may_not_use_is_a_refusal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    denied = PermissionError(errno.EACCES, "Permission denied", "pki/alice.pem")
+    assert run_with(monkeypatch, raising(denied)) == InvalidInputError.exit_code
+    assert capsys.readouterr().err.startswith("veiltab: pki/alice.pem: this user may not use it. Check its rights")
+    with pytest.raises(PermissionError):
+        run_with(monkeypatch, raising(PermissionError(errno.EPERM, "Operation not permitted")))

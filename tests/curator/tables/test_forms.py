@@ -190,6 +190,14 @@ def test_the_values_of_a_folder_count_even_if_they_are_written_for_a_path(tmp_pa
         load_table(tmp_path / "*" / "y.parquet", study, "alice")
 
 
+def test_a_folder_that_this_user_may_not_read_is_not_taken_for_an_empty_one(
+    tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.curator.tables.opening.os.access", lambda *_: False)
+    with pytest.raises(InvalidInputError, match="this user may not read the folder"):
+        load_table(tmp_path, study, "alice")
+
+
 def test_a_folder_without_parquet_files_is_refused(tmp_path: Path, study: Study) -> None:
     written.write_parquet(tmp_path / "_t.parquet", ROWS)
     with pytest.raises(InvalidInputError, match=r"this is a directory, and it holds no .parquet file"):
