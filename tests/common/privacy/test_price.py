@@ -37,6 +37,23 @@ def release(  # noqa: PLR0913, PLR0917 - a release
     return ReleaseDescription(scheme=drawn, cells=cells, gamma=Fraction(gamma))
 
 
+@given(
+    mu=st.decimals("1e-3", 20, places=8),
+    slack=st.decimals("1e-12", "0.9", places=12),
+    epsilon=st.floats(0, 5),
+    delta=st.floats(1e-6, 0.5),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_exception_is_added_exactly_or_above(mu: Decimal, slack: Decimal, epsilon: float, delta: float) -> None:
+    both, part = Price(mu=mu, slack=slack), Fraction(slack)
+    found = Fraction(both.delta(epsilon))
+    assert found >= min(Fraction(1), (1 - part) * Fraction(delta_above(float(mu), epsilon)) + part)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("veiltab.common.privacy.price.epsilon_above", lambda _, left: left)
+        left = both.epsilon(delta)
+    assert left == inf or Fraction(left) <= (Fraction(delta) - part) / (1 - part)
+
+
 def exact_gaussian(mu: Decimal, e: Fraction) -> mpmath.mpf:
     a, x = mpmath.mpf(e.numerator) / e.denominator, mpmath.mpf(str(mu))
     return mpmath.ncdf(x / 2 - mpmath.log(a) / x) - a * mpmath.ncdf(-x / 2 - mpmath.log(a) / x)
