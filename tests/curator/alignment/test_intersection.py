@@ -75,7 +75,8 @@ def test_tokens_that_differ_in_one_bit_are_not_common() -> None:
     one = bytes(range(16))
     for bit in range(128):
         other = (int.from_bytes(one, "big") ^ 1 << bit).to_bytes(16, "big")
-        assert not common_rows([array([one])], {"bob": [array([other])]})
+        theirs = array([bytes(16), other, b"\xff" * 16])  # one's own is neither below all of them nor above
+        assert not common_rows([array([one])], {"bob": [theirs]})
     assert common_rows([array([one])], {"bob": [array([one])]}) == [0]
 
 
