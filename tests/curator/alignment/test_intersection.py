@@ -72,11 +72,12 @@ def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
 
 def test_tokens_that_differ_in_one_bit_are_not_common() -> None:
     """In the last bit of the first 64 too, which is no part of the words that are compared first."""
-    one = bytes(range(16))
+    one, last = bytes(range(16)), b"\xff" * 16
     for bit in range(128):
         other = (int.from_bytes(one, "big") ^ 1 << bit).to_bytes(16, "big")
-        theirs = array([bytes(16), other, b"\xff" * 16])  # one's own is neither below all of them nor above
-        assert not common_rows([array([one])], {"bob": [theirs]})
+        # Those around them let the two be compared at all.
+        theirs = array([bytes(16), other, last[1:] + b"\xfe"])
+        assert not common_rows([array([one, last])], {"bob": [theirs]})
     assert common_rows([array([one])], {"bob": [array([one])]}) == [0]
 
 
