@@ -68,6 +68,8 @@ class Decisions:
         self._refusals: dict[str, str] = {}
         # Charge and delta of each request that waits for a person.
         self._charges: dict[str, tuple[Charge, Decimal | None]] = {}
+        # Those that came before the tables were aligned, and so were not planned.
+        self._unforeseen: set[str] = set()
 
     def review(self, stored: CuratorRelease) -> Review:
         """Return how far this curator is with what it decides alone about a release."""
@@ -141,8 +143,21 @@ class Decisions:
                 refused.add(release_id)
         return refused
 
+    def foreseeable_of(self, held: Iterable[str]) -> set[str]:
+        """Return which requests that wait for a person can be planned by now, and could not when they came.
+
+        Args:
+            held: ids of such requests.
+        """
+        if not self._unforeseen or self._store.latest_alignment() is None:
+            return set()
+        found = self._unforeseen & set(held)
+        self._unforeseen -= found
+        return found
+
     def forget(self, release_id: str) -> None:
         """Forget what is known of a release that is over."""
+        self._unforeseen.discard(release_id)
         self._charges.pop(release_id, None)
         self._decided.discard(release_id)
         self._verdicts.pop(release_id, None)
@@ -172,7 +187,9 @@ class Decisions:
         """Return why a request cannot be planned or paid for, before a person decides about it; empty if it can."""
         try:
             spec = await self._foreseen_spec(request)
-            if spec is not None:
+            if spec is None:
+                self._unforeseen.add(request.release_id)
+            else:
                 charge = await self._planner.charge(spec, self._ledger.allowance)
                 self._charges[request.release_id] = charge, spec.delta
                 if refusal := self._ledger_refusal(charge, spec.delta):

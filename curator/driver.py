@@ -466,7 +466,7 @@ class CuratorDriver:
                 self.looks.wake()
                 self.changes.notify_all()
             decided = self._held - self.store.waiting_for_a_person(time.time())
-            self._held -= decided
+            self._held -= decided | self.decisions.foreseeable_of(self._held)
             for release_id in decided:
                 self.looks.forget(release_id)  # whoever goes on with it looks anew
             return self.store.unfinished()

@@ -911,6 +911,20 @@ def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
     assert len(world.questions) == questions
 
 
+def test_a_held_request_that_came_before_the_alignment_is_planned_once_that_is_there(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as early:
+        early.setattr(world.driver.store, "latest_alignment", lambda: None)
+        held(world, make_request(epsilon=Decimal(2)))
+        asyncio.run(run_for(world, 20))
+        assert world.state() is ReleaseState.REQUESTED
+        assert not world.questions
+    world.driver._submitted.set()
+    asyncio.run(run_for(world, 20))
+    assert world.state() is ReleaseState.DENIED  # the budget is 1
+
+
 def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)

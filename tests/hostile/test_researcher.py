@@ -102,7 +102,7 @@ def test_what_nobody_can_compute_is_refused_before_it_is_taken(world: World, cha
 
 def test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served(world: World) -> None:
     hostile: list[dict[str, Any]] = [
-        {"scheme": scheme("WR"), "sample": 2**22, "epsilon": "1e-4"},
+        {"scheme": scheme("WR"), "sample": 2**32},
         {"scheme": scheme("WR"), "sample": PEOPLE, "epsilon": "1e-10"},
         {"scheme": scheme("MUST_WW"), "sample": PEOPLE, "stage": PEOPLE, "epsilon": "1e-10"},
         {"scheme": scheme("MUST_OW"), "sample": PEOPLE, "stage": PEOPLE, "epsilon": "1e-10"},
