@@ -57,12 +57,12 @@ LONG = [
         for point in (
             "veiltab.server.releases:Releases.open_release:1",
             "veiltab.server.releases:Releases.open_release:2",
-            "veiltab.server.releases:Releases.upload:1",
-            "veiltab.server.releases:Releases.upload:4",
+            "veiltab.server.receiving:ColumnUpload:1",
+            "veiltab.server.receiving:ColumnUpload:4",
             "veiltab.server.upload:ColumnUpload.write:1",
             "veiltab.server.upload:ColumnUpload.finish:1",
-            "veiltab.server.store:ServerStore.complete_column:1",
-            "veiltab.server.store:ServerStore.complete_column:4",
+            "veiltab.server.store:ServerStore.complete_columns:1",
+            "veiltab.server.store:ServerStore.complete_columns:2",
         )
     ),
     Kill(who=CLOUD, point="veiltab.server.perturbation:_write_columns:1"),

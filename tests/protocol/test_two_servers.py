@@ -127,10 +127,10 @@ def publications(two: TwoServers, number: int, release_id: str) -> list[str]:
 
 
 UPLOADING = [
-    "veiltab.server.releases:Releases.upload:2",
+    "veiltab.server.receiving:ColumnUpload:2",
     "veiltab.server.upload:ColumnUpload.write:3",
-    "veiltab.server.store:ServerStore.complete_column:1",
-    "veiltab.server.store:ServerStore.complete_column:3:after",
+    "veiltab.server.store:ServerStore.complete_columns:1",
+    "veiltab.server.store:ServerStore.complete_columns:2:after",
 ]
 
 
