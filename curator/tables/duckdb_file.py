@@ -1,4 +1,7 @@
-"""A table or a query of a DuckDB file, opened read-only: no other file, no extension, no setting can be reached."""
+"""A table or a query of a DuckDB file, opened read-only: no other file, no extension, no setting can be reached.
+
+What does not fit the memory fails: else DuckDB would put the rows into plain files beside its own, which a kill leaves.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,6 +23,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
+    "temp_directory": "",
     "lock_configuration": "true",
 }
 _TABLES = "select table_name from information_schema.tables where table_schema = 'main' order by table_name"

@@ -18,6 +18,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.table import load_table, read_respondents
 from veiltab.curator.tables import spreadsheet
 from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.duckdb_file import DuckdbQuery
 from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.refusals import NotedRows
 from veiltab.curator.tables.source import Selection
@@ -137,6 +138,13 @@ def test_a_value_of_a_database_that_is_longer_than_a_row_may_be_is_refused(tmp_p
         batches(path)
     unused = Selection(spellings={"pid": "pid"}, texts=frozenset({"pid"}), coded=frozenset())
     assert sum(batch.rows for batch in open_table(path).batches(unused)) == len(ROWS)
+
+
+def test_duckdb_puts_no_row_into_a_file_of_its_own(tmp_path: Path) -> None:
+    path = written.write_duckdb(tmp_path / "t.duckdb", ROWS)
+    wanted = Selection(spellings={"id": "id"}, texts=frozenset({"id"}), coded=frozenset())
+    source = DuckdbQuery(path, query="select 'in ' || current_setting('temp_directory') as id")
+    assert [batch.texts["id"].to_pylist() for batch in source.batches(wanted)] == [["in "]]
 
 
 def test_of_rows_with_something_wrong_the_first_are_kept() -> None:
