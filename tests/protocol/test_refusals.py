@@ -138,7 +138,7 @@ def test_a_curator_whose_rows_somebody_deleted_ends_and_reads_its_table_at_the_n
     names = [name for name, owner in TWO.items() if owner == "alice"]
     try:
         with_table(strict, write_table(tmp_path / "others.csv", [made_people(60, 5, prefix="stranger")], names, 1))
-        assert strict.ended(BOB, 20)
+        assert strict.ended(BOB, 60)
         assert strict.local.wait_for_end(*BOB) == 5
         said = strict.log(BOB).splitlines()[-1]
         assert "altered or deleted the rows of the table, in the folder `run`. Start the curator again" in said
