@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,10 +59,6 @@ owner = "bob"
 categories = ["low", "high"]
 """
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2))
-
-# Tests start hundreds of processes; each would compile every module anew where the environment keeps nothing compiled.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
 
 # How long an example takes says something of the machine, not of the code.
 settings.register_profile("steady", deadline=None, derandomize=True)
