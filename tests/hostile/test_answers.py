@@ -104,6 +104,7 @@ def test_the_release_of_another_id_is_never_taken(running: World) -> None:
     older = release_of_server(running, first)
     assert older.state == STATES["READY"]
     folder = running.local.state_folder(*ROSA) / "releases"
+    running.wait_until((folder / first / "certificate").exists)
     before = files(folder)
     running.local.kill(*CLOUD)
     with Impostor(running, CLOUD, {GET_RELEASE: lambda _request, _context: older}) as server:

@@ -237,7 +237,7 @@ def test_every_party_serves_its_metrics(told: Told) -> None:
         assert found["process_resident_memory_bytes",] > 1e7
         assert any(key[0] == "veiltab_party" and who[1] in key for key in found)
         assert any(key[0] == "veiltab_step_seconds_count" for key in found)
-        assert any(key[0] == "veiltab_refused_rpcs_total" for key in found) or who == ROSA
+        assert any(key[0] == "veiltab_refused_rpcs_total" for key in found) or who in {CLOUD, ROSA}
         assert told.release not in text
         assert not any(attribute in text for attribute in FREE)
 
@@ -263,7 +263,7 @@ def test_metrics_have_sane_values(told: Told, spans: tuple[Span, ...]) -> None:
     assert rosa["veiltab_step_seconds_count", "ready", "release"] == 1
     assert rosa["veiltab_step_seconds_sum", "ready", "release"] == pytest.approx(root.seconds, abs=1e-3)
     refused = sum(value for key, value in cloud.items() if key[0] == "veiltab_refused_rpcs_total")
-    assert 0 < told.refusals[0] <= refused <= told.refusals[1]
+    assert told.refusals[0] <= refused <= told.refusals[1]
 
 
 # Status

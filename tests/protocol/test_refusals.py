@@ -87,7 +87,7 @@ def test_what_the_study_does_not_allow_is_refused(strict: World) -> None:
         "epsilon must be a number above 0 and at most 100, and no less than 1E-12",
         options="--epsilon 1e-999999999",
     )
-    refused(strict, 6, "1 to n = 1500 rows, not 1501", options="--sample 1501")
+    refused_in_time(strict, "1 to n = 1500 rows, not 1501", options="--sample 1501")
 
 
 def test_a_label_names_one_release(strict: World) -> None:
@@ -111,6 +111,13 @@ def with_table(world: World, path: Path) -> None:
     world.restart(ALICE)
 
 
+def refused_in_time(world: World, said: str, options: str = "") -> None:
+    """Ask until the curators have compared the tables that there are now, as `refused`."""
+    asked = ("--wait", "--timeout", "20", *options.split())
+    world.wait_until(lambda: said in world.ask(FREE, *asked, "--label", world.label()).errors, seconds=40)
+    refused(world, 6, said, options=options)
+
+
 @pytest.mark.long
 def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: World, tmp_path: Path) -> None:
     right = strict.local.tables["alice"]
@@ -123,7 +130,7 @@ def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: W
         common = [line for line in lines if line.startswith("villager-")]
         (tmp_path / "few.csv").write_text("\n".join([lines[0], *common[:49]]) + "\n", "utf-8")
         with_table(strict, tmp_path / "few.csv")
-        refused(strict, 6, "population: the curators share fewer respondents than the 50 that the study asks for")
+        refused_in_time(strict, "population: the curators share fewer respondents than the 50 that the study asks for")
     finally:
         with_table(strict, right)
     assert not [name for name in strict.people.ids if name in strict.logs()]
