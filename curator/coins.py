@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
+from veiltab.common.release.spec import ALIGNMENT_ID
 from veiltab.common.storage.database import transaction
-from veiltab.curator.alignment.intersection import ALIGNMENT_ID
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore

@@ -23,7 +23,8 @@ from veiltab.common.study.file import MAX_CELLS, Study
 from veiltab.common.study.naming import check_attribute_name, check_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_ALIGNMENT = re.compile(r"[0-9a-f]{32}")
+ALIGNMENT_ID = re.compile(r"[0-9a-f]{32}")
+"""The name of an alignment."""
 
 PLACE_BYTES = 8
 """Bytes of a row's place, or of a canary's number, on disk and on the wire."""
@@ -102,7 +103,7 @@ class ReleaseSpec:
             raise InvalidInputError("a release id is 32 hexadecimal digits", where="part of")
         if not RELEASE_ID.fullmatch(self.release_id):
             raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
-        if not _DIGEST.fullmatch(self.study_digest) or not _ALIGNMENT.fullmatch(self.alignment):
+        if not _DIGEST.fullmatch(self.study_digest) or not ALIGNMENT_ID.fullmatch(self.alignment):
             raise InvalidInputError("a digest is not the hexadecimal digits of one", where="release spec")
         check_name("researcher", self.researcher)
         if not 2 <= self.cells <= MAX_CELLS:

@@ -7,7 +7,6 @@ token.
 
 import hashlib
 import hmac
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -27,9 +26,6 @@ from veiltab.common.storage.mapped import mapped_array
 TOKEN_LENGTH = 16
 
 SymbolType = np.dtype[np.unsignedinteger]
-
-ALIGNMENT_ID = re.compile(r"[0-9a-f]{32}")
-"""The name of an alignment."""
 
 PIECE = 2**16
 """Tokens that are processed at once: as many as fit the cache."""
