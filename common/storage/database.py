@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
@@ -132,11 +132,8 @@ class Database(sqlite3.Connection):
         with self.turn:
             if self.in_transaction:
                 return self.execute(statement, parameters)
-            self.execute("PRAGMA synchronous = NORMAL")
-            try:
+            with self._unsynced():
                 return self.execute(statement, parameters)
-            finally:
-                self.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def transaction(self, *, is_synced: bool = True) -> Iterator[Self]:
@@ -152,16 +149,17 @@ class Database(sqlite3.Connection):
                 if is_synced and not self._is_synced:
                     raise AssertionError("what has to be durable is part of what does not wait for the disk")
                 yield self
-            elif is_synced:
-                with self._writing(is_synced=True):
-                    yield self
-            else:
-                self.execute("PRAGMA synchronous = NORMAL")
-                try:
-                    with self._writing(is_synced=False):
-                        yield self
-                finally:
-                    self.execute("PRAGMA synchronous = FULL")
+                return
+            with nullcontext() if is_synced else self._unsynced(), self._writing(is_synced=is_synced):
+                yield self
+
+    @contextmanager
+    def _unsynced(self) -> Iterator[None]:
+        self.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            self.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def _writing(self, *, is_synced: bool) -> Iterator[None]:
