@@ -776,10 +776,11 @@ class CuratorDriver:
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""
         since = self.store.release(release_id).since
-        awaited = ", ".join(sorted(self.coins.awaited(release_coin(release_id))))
-        if awaited and release_id not in self._hanging and time.time() - since > _HANGS_AFTER_SECONDS:
+        if release_id in self._hanging or time.time() - since <= _HANGS_AFTER_SECONDS:
+            return
+        if missing := ", ".join(sorted(self.coins.awaited(release_coin(release_id)))):
             self._hanging.add(release_id)
-            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": awaited})
+            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": missing})
 
     async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
         spec = stored.planned_spec
