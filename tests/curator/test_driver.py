@@ -276,11 +276,7 @@ class World:
         self.announced.append(spec.digest())
 
     async def upload(
-        self,
-        spec: ReleaseSpec,
-        columns: dict[str, tuple[Path, bytes]],
-        *,
-        stage: Stage,
+        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
     ) -> PublicationDigests | None:
         assert not str(stage)
         if self.refusal is not None:
@@ -481,11 +477,7 @@ class KnownServer(World):
     """A server that has perhaps had a column before the power failed, and takes the same bytes alone."""
 
     async def upload(
-        self,
-        spec: ReleaseSpec,
-        columns: dict[str, tuple[Path, bytes]],
-        *,
-        stage: Stage,
+        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
     ) -> PublicationDigests | None:
         if self.has_columns:
             assert {name: digest for name, (_, digest) in columns.items()} == {
