@@ -194,6 +194,13 @@ class Peers:
 
         return peer.stream(peer.stub.FetchFlow, request, most=most, check=check)
 
+    async def changes(self, curator: str, release_id: str) -> bytes:
+        """Return a peer's list of changed canaries of its columns."""
+        peer = self.curators[curator]
+        request = curator_peer_pb2.GetCanaryChangesRequest(release_id=release_id)
+        answer = await peer.ask(peer.stub.GetCanaryChanges, request)
+        return answer.changes
+
     def indices(self, curator: str, release_id: str, sample: int) -> AsyncIterator[bytes]:
         """Stream the row indices of a release that shares them explicitly: 8 bytes for each row of its sample."""
         peer = self.curators[curator]

@@ -29,7 +29,7 @@ from veiltab.common.observe.steps import state_left, step
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import PLACE_BYTES, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.changes import Changes
@@ -103,12 +103,14 @@ class TestedRelease:
     """What a desk needs to repeat this curator's test of the server.
 
     Args:
-        receipt: what the test showed.
+        receipts: what the tests showed: of this curator's columns, then of all together.
+        changes: owner -> its list of changed canaries.
         canary_key: key of the canaries' places and symbols.
         digests: of what the server published, as it stated them before the test.
     """
 
-    receipt: Receipt
+    receipts: tuple[Receipt, ...]
+    changes: Mapping[str, bytes] = field(repr=False)
     canary_key: bytes = field(repr=False)
     digests: PublicationDigests
 
@@ -289,18 +291,33 @@ class CuratorDriver:
 
         Raises:
             DeniedError, NotReadyError, FailedReleaseError: as `check_asker` and `check_receipt_may_leave`.
-            IntegrityError: this curator has no columns in the release, so it tested nothing.
         """
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
         check_receipt_may_leave(stored, self.store.decisions(release_id), time.time())
         return TestedRelease(
-            receipt=self.server_check.receipt(stored.planned_spec),
+            receipts=self.store.receipts(release_id),
+            changes=self.store.canary_changes(release_id),
             canary_key=self.store.canary_key(release_id),
             digests=PublicationDigests(
                 columns=self.store.published_digests(release_id), places=self.store.places_digest(release_id)
             ),
         )
+
+    def changes_of_canaries(self, release_id: str, owner: str) -> bytes:
+        """Return the list of changed canaries of one's own columns, for another owner of columns of the release.
+
+        Raises:
+            NotFoundError: the release is not known here.
+            DeniedError: the curator that asks has no columns there.
+            NotReadyError: the server has not passed the test of one's own columns.
+        """
+        stored = self.store.release(release_id)
+        if stored.spec is not None and not stored.spec.columns_of(owner):
+            raise DeniedError("this is for those with columns in the release", where=f"curator {owner}")
+        if not self._is_tested(stored):
+            raise NotReadyError("has not tested the server yet", where=f"curator {self.name}")
+        return self.server_check.changes(stored.planned_spec)
 
     def statement(self, release_id: str, researcher: str) -> SignedText:
         """Return what this curator states about a release of a researcher's that is ready here, signed now.
@@ -653,6 +670,7 @@ class CuratorDriver:
     def _forget(self, release_id: str) -> None:
         """Erase what is left of a release that ended without a result; the keys last, as they tell what is left."""
         self._samples.pop(release_id, None)
+        self.server_check.forget(release_id)
         self.ledger.cancel(release_id)
         self.encryption(release_id).forget_ciphertext()
         self.encryption(release_id).forget_canaries()
@@ -703,6 +721,7 @@ class CuratorDriver:
             case Step.FINISH:
                 # A crash may have come between the receipt and this.
                 self.encryption(stored.request.release_id).forget_canaries()
+                await self._test_together(stored.planned_spec, peers, server)
             case _:
                 assert_never(chosen)
 
@@ -836,13 +855,22 @@ class CuratorDriver:
     async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
         spec = stored.planned_spec
         if spec.columns_of(self.name):
-            # For what the server sends, until it is compared.
-            self._room.keep(spec.release_id, spec.canaries * canary_width(spec, self.name))
+            # For what the server sends, until it is compared, and for the places.
+            self._room.keep(spec.release_id, spec.canaries * (canary_width(spec, self.name) + PLACE_BYTES))
         with step("test server", release_id=spec.release_id):
             encryption = self.encryption(spec.release_id)
             is_published = spec.release_id in self._published
             await self.server_check.run(spec, server, encryption, stage, is_published=is_published)
         self._room.give_back(spec.release_id)
+
+    async def _test_together(self, spec: ReleaseSpec, peers: Peers, server: ServerLink) -> None:
+        """Test all columns together, on the lists of changed canaries of every owner."""
+        if not spec.columns_of(self.name):
+            return
+        owners = {column.owner for column in spec.columns} - {self.name}
+        with step("test server together", release_id=spec.release_id):
+            lists = {owner: await peers.changes(owner, spec.release_id) for owner in sorted(owners)}
+            await self.server_check.run_together(spec, server, lists, self._folder)
 
     async def _tidy(self, release_id: str, deadline: int) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""

@@ -15,8 +15,9 @@ from veiltab.common.core.canonical import LATER, canonical_digest, canonical_tex
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.release.canary_changes import most_canaries
+from veiltab.common.release.canary_plan import LEAST_CAP, planned_canaries
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
-from veiltab.common.release.receipt import LEAST_CAP, cells_of_owners, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
@@ -257,17 +258,19 @@ def planned_spec(question: PlanQuestion) -> ReleaseSpec:
 
 
 def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise) -> int:
-    """Return the canaries of a table: what was asked for, or as many as show half of the server's noise.
+    """Return the canaries of a table: what was asked for, or as many as show half of the noise, or of a column's.
 
     Raises:
-        InvalidInputError: many times more are asked for than there are respondents; every curator would store them.
+        InvalidInputError: many times more are asked for than there are respondents, which every curator would store, or
+            so many that the list of changed ones exceeds a message.
     """
     if request.canaries is not None:
         most = max(LEAST_CAP, _MOST_DRAWS_EACH * scheme.population)
+        most = min(most, most_canaries(columns, 1 - noise.server.retention))
         if request.canaries > most:
             raise InvalidInputError(f"at most {most} canaries can be hidden, not {request.canaries}", where="canaries")
         return request.canaries
-    planned = planned_canaries(noise.server, cells_of_owners(columns), scheme.sample)
+    planned = planned_canaries(noise.server, tuple(column.size for column in columns), scheme.sample)
     if request.sampling.is_by_server:
         # So that as many are among the sampled places on average: c m / (n + c).
         planned = min(planned, scheme.sample // 2)

@@ -1,31 +1,38 @@
-"""A curator's test of the server: did it add the noise of the release to the canaries?
+"""A curator's tests of the server: did it add the noise of the release to the canaries?
 
 What the server published is recorded before it learns the canaries' places, so it cannot change a column afterwards.
 The ciphertext of the canaries that it was sent is compared with what it published at their places; no key is needed.
 Either may be as long as a column: both lie on disk, what the server sends in a file without a name.
+
+A curator tests its own columns first, and no other can spoil that. Then the owners exchange their lists of changed
+canaries, and each of them tests all columns together, before a key leaves.
 """
 
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import places_key
+from veiltab.common.core.canaries import CanaryPlaces, CanaryRows, places_key
+from veiltab.common.core.counts import Binomial, accepted
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.symbols import check_symbols, row_slices
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
-from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
+from veiltab.common.release.canary_changes import ChangesCollector
+from veiltab.common.release.noise_tests import SAMPLED_LEVEL, CanaryOrders
+from veiltab.common.release.receipt import Receipt, amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.spec import PLACE_BYTES, Column, ReleaseSpec
 from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.mapped import mapped_array
+from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.curator.bounded_set import BoundedSet
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.progress import PublicationDigests
@@ -100,19 +107,38 @@ def published_canaries(spec: ReleaseSpec, curator: str, data: Sent) -> Published
     return PublishedCanaries(count=count, numbers=numbers, symbols=symbols)
 
 
-def changed_canaries(published: PublishedCanaries, spec: ReleaseSpec, encryption: ColumnEncryption) -> int:
-    """Return how many canaries the server changed in any of a curator's columns.
+def changed_canaries(
+    published: PublishedCanaries, spec: ReleaseSpec, curator: str, encryption: ColumnEncryption
+) -> ChangesCollector:
+    """Return which canaries the server changed in a curator's columns, and how; no more of them than are accepted.
 
     Raises:
         IntegrityError: the ciphertext that was sent is not here any more.
     """
-    sent = {attribute: _sent(spec, attribute, encryption) for attribute in published.symbols}
-    changed = 0
+    columns = spec.columns_of(curator)
+    collected, most = ChangesCollector(columns), amount_receipt(spec, curator, canaries=published.count, changed=0)
+    sent = [_sent(spec, column.attribute, encryption) for column in columns]
     for part in row_slices(published.count):
         rows = part if published.numbers is None else published.numbers[part]
-        differ = [symbols[part] != sent[attribute][rows] for attribute, symbols in published.symbols.items()]
-        changed += int(np.any(differ, axis=0).sum())
-    return changed
+        symbols = [published.symbols[column.attribute][part] for column in columns]
+        collected.compare(part.start, symbols, [own[rows] for own in sent], most=most.counts[0].high)
+    return collected
+
+
+def canary_orders(
+    spec: ReleaseSpec, canary_key: bytes, numbers: NDArray[np.int64] | None, folder: Path
+) -> CanaryOrders:
+    """Return the places of the published canaries among the rows that the curators uploaded.
+
+    Args:
+        spec: of the release.
+        canary_key: of the release.
+        numbers: which of the canaries were published; None for all.
+        folder: for what memory should not keep.
+    """
+    found = CanaryPlaces.of(places_key(canary_key), rows=spec.uploaded_rows, canaries=spec.canaries)
+    places = CanaryRows.of(found, None, partial(mapped_rows, folder=folder)).rows
+    return CanaryOrders(places=places if numbers is None else places[numbers], rows=spec.uploaded_rows)
 
 
 def _sent(spec: ReleaseSpec, attribute: str, encryption: ColumnEncryption) -> Symbols:
@@ -137,6 +163,8 @@ class ServerCheck:
         self._store = store
         # Releases whose server was seen to have passed: a result is never taken back.
         self._passed = BoundedSet()
+        # Where the canaries stand, from one's own test to that of all columns; a process that lacks it asks again.
+        self._orders: dict[str, CanaryOrders] = {}
 
     async def run(
         self,
@@ -147,7 +175,7 @@ class ServerCheck:
         *,
         is_published: bool = False,
     ) -> None:
-        """Test the server, unless that was done; a curator without columns in the release has nothing to test.
+        """Test one's own columns, unless that was done; a curator without columns in the release has nothing to test.
 
         Args:
             spec: of a release whose columns every curator has sent.
@@ -164,44 +192,76 @@ class ServerCheck:
         """
         if not spec.columns_of(self._name):
             return
-        if self._store.receipt(spec.release_id) is None:
+        if not self._store.receipts(spec.release_id):
             # What it published is durable before the server can learn which rows are tested.
             if not is_published:
                 self._store.record_publication(spec.release_id, await server.publication(spec))
             with (stage or Stage()).of("testing the server", None):
-                await self._test(spec, server, encryption)
+                data = await self._sent_by(server, spec, encryption.folder)
+                await asyncio.to_thread(self._test, spec, data, server.name, encryption)
         encryption.forget_canaries()
-        check_passed(self.receipt(spec), server.name)
+        self._check(spec, server.name)
 
-    def is_passed(self, spec: ReleaseSpec) -> bool:
-        """Whether the server has passed this curator's test of a release, or it has no columns there to test."""
-        if spec.release_id in self._passed or not spec.columns_of(self._name):
-            return True
-        if self._store.receipt(spec.release_id) is None or not self.receipt(spec).passed:
-            return False
-        self._passed.add(spec.release_id)
-        return True
+    async def run_together(
+        self, spec: ReleaseSpec, server: ServerUnderTest, lists: Mapping[str, bytes], folder: Path
+    ) -> None:
+        """Test all columns together, unless that was done; a curator without columns has nothing to test.
 
-    def receipt(self, spec: ReleaseSpec) -> Receipt:
-        """Return the receipt of a test that was made.
+        Args:
+            spec: of a release of which every owner has tested its own columns.
+            server: whom to test.
+            lists: owner -> its list of changed canaries, of every other owner.
+            folder: for what memory should not keep.
 
         Raises:
-            IntegrityError: it was not.
+            FailedReleaseError: a list is none.
+            IntegrityError: the columns together are not the release with its noise.
         """
-        counts = self._store.receipt(spec.release_id)
-        if counts is None:
-            raise IntegrityError("the server was not tested", where=f"release {spec.release_id}")
-        canaries, changed = counts
-        return receipt_of(spec, self._name, canaries=canaries, changed=changed)
+        release_id = spec.release_id
+        if not spec.columns_of(self._name):
+            return
+        if len(self._store.receipts(release_id)) < 2:
+            orders = self._orders.get(release_id) or await self._orders_of(spec, server, folder)
+            whole = dict(lists) | {self._name: self._store.canary_changes(release_id)[self._name]}
+            receipt = await asyncio.to_thread(joint_receipt, spec, whole, orders)
+            self._store.set_joint_receipt(release_id, receipt, whole)
+        self._orders.pop(release_id, None)
+        self._check(spec, server.name)
 
-    async def _test(self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption) -> None:
-        data: Sent = b""
-        if spec.canaries:
-            data = await self._sent_by(server, spec, encryption.folder)
-        await asyncio.to_thread(self._compare, spec, data, server.name, encryption)
+    def forget(self, release_id: str) -> None:
+        """Forget where the canaries of a release stand that is over."""
+        self._orders.pop(release_id, None)
+
+    def is_passed(self, spec: ReleaseSpec) -> bool:
+        """Whether the server has passed the tests of a release that were made, or this curator has no columns there."""
+        if spec.release_id in self._passed or not spec.columns_of(self._name):
+            return True
+        receipts = self._store.receipts(spec.release_id)
+        if not receipts or not all(receipt.passed for receipt in receipts):
+            return False
+        if len(receipts) > 1:
+            self._passed.add(spec.release_id)
+        return True
+
+    def changes(self, spec: ReleaseSpec) -> bytes:
+        """Return the list of changed canaries of one's own columns, for another owner.
+
+        Raises:
+            NotReadyError: the server has not passed the test of them.
+        """
+        if not self.is_passed(spec) or not spec.columns_of(self._name):
+            raise NotReadyError("has not tested the server yet", where=f"curator {self._name}")
+        return self._store.canary_changes(spec.release_id)[self._name]
+
+    def _check(self, spec: ReleaseSpec, server: str) -> None:
+        """Refuse a server that failed a test which was made."""
+        for receipt in self._store.receipts(spec.release_id):
+            check_passed(receipt, server)
 
     async def _sent_by(self, server: ServerUnderTest, spec: ReleaseSpec, folder: Path) -> Sent:
         """Ask for the canaries, and return what comes, mapped from a file without a name."""
+        if not spec.canaries:
+            return b""
         key = places_key(self._store.canary_key(spec.release_id))
         with named_in_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
             async for data in server.canaries(spec, key):
@@ -209,29 +269,45 @@ class ServerCheck:
             file.flush()
             return np.memmap(file, np.uint8, mode="r") if file.tell() else b""
 
-    def _compare(self, spec: ReleaseSpec, data: Sent, server: str, encryption: ColumnEncryption) -> None:
+    def _test(self, spec: ReleaseSpec, data: Sent, server: str, encryption: ColumnEncryption) -> None:
         """Compare the canaries that the server published with those that it was sent, and record the result."""
+        published = self._published(spec, data, server)
+        digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
+        collected = changed_canaries(published, spec, self._name, encryption)
+        receipt = amount_receipt(spec, self._name, canaries=published.count, changed=collected.count)
+        listed = b""
+        if receipt.passed:
+            changes = collected.changes()
+            listed, key = changes.to_bytes(), self._store.canary_key(spec.release_id)
+            orders = canary_orders(spec, key, published.numbers, encryption.folder)
+            receipt = own_receipt(spec, self._name, changes, orders, hashlib.sha256(listed).hexdigest())
+            self._orders[spec.release_id] = orders
+        self._store.set_receipt(spec.release_id, receipt, listed, digests)
+
+    def _published(self, spec: ReleaseSpec, data: Sent, server: str) -> PublishedCanaries:
         try:
-            published = published_canaries(spec, self._name, data)
+            return published_canaries(spec, self._name, data)
         except IntegrityError as error:
             raise IntegrityError(f"{error}; no key leaves", where=server) from None
-        changed = changed_canaries(published, spec, encryption) if spec.canaries else 0
-        digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
-        self._store.set_receipt(spec.release_id, published.count, changed, digests)
+
+    async def _orders_of(self, spec: ReleaseSpec, server: ServerUnderTest, folder: Path) -> CanaryOrders:
+        """Return where the canaries stand that the server published; it is asked which, if it samples."""
+        numbers = None
+        if spec.sampling.is_by_server:
+            data = await self._sent_by(server, spec, folder)
+            numbers = self._published(spec, data, server.name).numbers
+        return await asyncio.to_thread(canary_orders, spec, self._store.canary_key(spec.release_id), numbers, folder)
 
 
 def check_passed(receipt: Receipt, server: str) -> None:
     """Refuse a server whose noise is not that of the release.
 
     Raises:
-        IntegrityError: it says how many canaries changed, and how many should have.
+        IntegrityError: it says which tests failed.
     """
     if not receipt.passed:
         raise IntegrityError(
-            f"of {receipt.canaries} canaries {receipt.changed} changed in {receipt.tester}'s columns,"
-            f" {receipt.expected:.0f} +- {receipt.sd:.0f} expected: it did not add the noise of the release;"
-            " no key leaves",
-            where=server,
+            f"it did not add the noise of the release: {receipt.sentence()}; no key leaves", where=server
         )
 
 
@@ -244,7 +320,7 @@ def _check_sampled(spec: ReleaseSpec, numbers: NDArray[np.int64]) -> None:
         raise IntegrityError("the places of the sampled canaries are none of this release", where="canaries")
     # A sample without replacement spreads less than a binomial number, so the bounds are wide enough.
     share = Fraction(spec.published_rows, spec.uploaded_rows)
-    low, high = accepted(spec.canaries, share, level_of(spec))
+    low, high = accepted(Binomial(spec.canaries, share), SAMPLED_LEVEL / 2, SAMPLED_LEVEL / 2)
     if not low <= len(numbers) <= high:
         raise IntegrityError(
             f"{len(numbers)} of {spec.canaries} canaries are sampled, {low} to {high} can be", where="canaries"

@@ -10,6 +10,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.request import RELEASE_ID
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import (
+    receipt_to_proto,
     request_from_proto,
     spec_to_proto,
     state_to_proto,
@@ -91,6 +92,12 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         path = self._driver.shared_indices(request.release_id)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchIndicesResponse(total=total, chunk=chunk)
+
+    async def GetCanaryChanges(
+        self, request: curator_peer_pb2.GetCanaryChangesRequest, context: Context
+    ) -> curator_peer_pb2.GetCanaryChangesResponse:
+        changes = self._driver.changes_of_canaries(request.release_id, caller(context).name)
+        return curator_peer_pb2.GetCanaryChangesResponse(changes=changes)
 
     async def FollowProgress(
         self, requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest], context: Context
@@ -235,8 +242,8 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
 
 def _tested_to_proto(tested: TestedRelease) -> curator_pb2.GetReceiptResponse:
     return curator_pb2.GetReceiptResponse(
-        canaries=tested.receipt.canaries,
-        changed=tested.receipt.changed,
+        receipts=[receipt_to_proto(receipt, with_counts=True) for receipt in tested.receipts],
+        changes=tested.changes,
         canary_key=tested.canary_key,
         digests=tested.digests.columns,
         places_digest=tested.digests.places,

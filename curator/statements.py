@@ -7,7 +7,6 @@ from veiltab.common.rpc.identity import Identity, utc_now
 from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.progress import CuratorRelease
-from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.store import CuratorStore
 
 
@@ -36,6 +35,6 @@ def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorS
         published=published_columns(spec, store.published_digests(spec.release_id)) if has_columns else (),
         signed_at=int(now.timestamp()),
         ledger=LedgerHead(length=length, digest=head.hex()),
-        receipt=ServerCheck(name, store).receipt(spec) if has_columns else None,
+        receipts=store.receipts(spec.release_id) if has_columns else (),
     )
     return signed(identity, statement.to_json(), now)

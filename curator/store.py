@@ -14,7 +14,9 @@ from dataclasses import asdict, astuple, dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 
+from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotFoundError
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
@@ -111,7 +113,11 @@ _MIGRATIONS = (
         release_id TEXT NOT NULL REFERENCES release(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
         canary_digest BLOB, PRIMARY KEY (release_id, attribute));
     CREATE TABLE receipt (
-        release_id TEXT PRIMARY KEY REFERENCES release(id), canaries INTEGER NOT NULL, changed INTEGER NOT NULL)
+        release_id TEXT NOT NULL REFERENCES release(id), tester TEXT NOT NULL, receipt TEXT NOT NULL,
+        PRIMARY KEY (release_id, tester));
+    CREATE TABLE canary_changes (
+        release_id TEXT NOT NULL REFERENCES release(id), curator TEXT NOT NULL, list BLOB NOT NULL,
+        PRIMARY KEY (release_id, curator))
     """,
     """
     CREATE TABLE published_places (release_id TEXT PRIMARY KEY REFERENCES release(id), digest BLOB NOT NULL)
@@ -875,26 +881,43 @@ class CuratorStore:
         ).fetchone()
         return b"" if row is None else bytes(row["digest"])
 
-    def set_receipt(self, release_id: str, canaries: int, changed: int, digests: Mapping[str, bytes]) -> None:
-        """Record the result of the test of the server.
+    def set_receipt(self, release_id: str, receipt: Receipt, changes: bytes, digests: Mapping[str, bytes]) -> None:
+        """Record what this curator's test of its own columns showed.
 
         Args:
             release_id: the release.
-            canaries: how many were tested.
-            changed: how many of them changed.
+            receipt: of the test.
+            changes: the list of changed canaries; empty where so many changed that none was made.
             digests: attribute -> SHA-256 of the published symbols of its canaries, for one's own columns.
         """
         with transaction(self.connection) as db:
-            db.execute("INSERT INTO receipt VALUES (?, ?, ?)", [release_id, canaries, changed])
+            db.execute("INSERT INTO receipt VALUES (?, ?, ?)", [release_id, receipt.tester, canonical_text(receipt)])
+            db.execute("INSERT INTO canary_changes VALUES (?, ?, ?)", [release_id, receipt.tester, changes])
             db.executemany(
                 "UPDATE published_column SET canary_digest = ? WHERE release_id = ? AND attribute = ?",
                 [(digest, release_id, attribute) for attribute, digest in digests.items()],
             )
 
-    def receipt(self, release_id: str) -> tuple[int, int] | None:
-        """Return (canaries, how many of them changed) of the test of the server, if it was made."""
-        row = self.connection.execute("SELECT * FROM receipt WHERE release_id = ?", [release_id]).fetchone()
-        return None if row is None else (row["canaries"], row["changed"])
+    def set_joint_receipt(self, release_id: str, receipt: Receipt, lists: Mapping[str, bytes]) -> None:
+        """Record what the test of all columns together showed, and the owners' lists that it was made on."""
+        with transaction(self.connection) as db:
+            db.execute("INSERT OR REPLACE INTO receipt VALUES (?, ?, ?)", [release_id, "", canonical_text(receipt)])
+            db.executemany(
+                "INSERT OR REPLACE INTO canary_changes VALUES (?, ?, ?)",
+                [(release_id, curator, changes) for curator, changes in lists.items()],
+            )
+
+    def receipts(self, release_id: str) -> tuple[Receipt, ...]:
+        """Return what the tests of the server showed that were made: of one's own columns, then of all together."""
+        rows = self.connection.execute(
+            "SELECT receipt FROM receipt WHERE release_id = ? ORDER BY tester DESC", [release_id]
+        )
+        return tuple(read_canonical(Receipt, row["receipt"]) for row in rows)
+
+    def canary_changes(self, release_id: str) -> dict[str, bytes]:
+        """Return the lists of changed canaries that are here, by the curator whose columns they are of."""
+        rows = self.connection.execute("SELECT curator, list FROM canary_changes WHERE release_id = ?", [release_id])
+        return {row["curator"]: bytes(row["list"]) for row in rows}
 
     def tested(self, release_id: str, attribute: str) -> ColumnDigests | None:
         """Return what was tested of a column of one's own, if it was."""

@@ -15,7 +15,7 @@ from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
-from veiltab.common.release.receipt import planned_canaries
+from veiltab.common.release.canary_plan import planned_canaries
 from veiltab.deploy.scale.cli import scale
 from veiltab.deploy.workload_plan_cli import TableOptions, show_workload, workload_options
 

@@ -578,5 +578,5 @@ def _status_text(status: "Status") -> str:
             f"  n = {spec.population}, m = {spec.sample}, K = {spec.cells}, gamma = {float(spec.mechanism.gamma):.4f}"
         )
         lines.extend(_card_lines(spec))
-    lines.extend(f"  test by {receipt.tested_by}: {receipt.sentence(receipt.tester)}" for receipt in status.receipts)
+    lines.extend(f"  test by {receipt.tested_by}: {receipt.sentence()}" for receipt in status.receipts)
     return "\n".join(lines)

@@ -20,6 +20,7 @@ from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
@@ -34,12 +35,15 @@ from veiltab.researcher.decryption import (
 )
 from veiltab.researcher.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.server_check import (
-    ChangedCanaries,
     CuratorsTest,
+    DecryptedCanaries,
+    canary_orders,
+    check_listed_symbols,
     check_published,
     check_receipts,
     common_canary_key,
-    curators_receipts,
+    receipts_of,
+    tested_together,
 )
 from veiltab.researcher.store import ResearcherStore
 
@@ -103,11 +107,9 @@ class Receiver:
             asking.cancel()
         with stage.of("comparing columns with the curators' tests", None):
             rows, digests = await asyncio.to_thread(self._compare, spec, salt, noisy, tests, sampled)
-        receipts = curators_receipts(spec, tests)
-        self._store.set_receipts(spec.release_id, receipts)
-        check_receipts(receipts, self._server, canaries=len(rows.published_canaries.rows))
+        together = await asyncio.to_thread(self._test, spec, tests, rows, noisy)
         encrypted = await self._fetch_keys(spec, parties, noisy, digests)
-        await asyncio.to_thread(self._count, spec, tests, rows, encrypted, stage)
+        await asyncio.to_thread(self._count, spec, tests, rows, encrypted, stage, most=together.changed)
         granted = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
@@ -119,17 +121,23 @@ class Receiver:
         rows: PublishedRows,
         columns: Sequence[EncryptedColumn],
         stage: Stage,
+        *,
+        most: int,
     ) -> None:
-        """Decrypt and count the rows, test the server again, and write the counts."""
+        """Decrypt and count the rows, compare the canaries with their owners' lists, and write the counts."""
         with (
             step("count", release_id=spec.release_id),
             stage.of("decrypting and counting", spec.uploaded_rows) as progress,
         ):
-            changed = ChangedCanaries(
-                common_canary_key(tests), [one.column for one in columns], spec.canaries, rows.published_canaries
+            canaries = DecryptedCanaries(
+                common_canary_key(tests),
+                [one.column for one in columns],
+                spec.canaries,
+                rows.published_canaries,
+                most=most,
             )
-            counts = count_rows(columns, rows, changed.compare, progress.advance)
-        self._test_again(spec, tests, rows, changed)
+            counts = count_rows(columns, rows, canaries.compare, progress.advance)
+        canaries.check_lists(spec, tests, len(rows.published_canaries.rows))
         with written_whole(self._store.histogram(spec.release_id)) as file:
             file.write(counts.astype("<i8").data)
 
@@ -262,20 +270,27 @@ class Receiver:
             measured.bytes = path.stat().st_size
         return {attribute: path}
 
-    def _test_again(
-        self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], rows: PublishedRows, changed: ChangedCanaries
-    ) -> None:
-        """Test the server on what was decrypted; record the receipts, whatever they say.
+    def _test(
+        self,
+        spec: ReleaseSpec,
+        tests: Mapping[str, CuratorsTest],
+        rows: PublishedRows,
+        noisy: Mapping[Column, Ciphertext],
+    ) -> Receipt:
+        """Test the server on all columns together, before any key is asked for; record what the tests showed.
 
         Raises:
             FailedReleaseError: a test failed.
         """
-        if not spec.canaries:
-            return
-        receipt = changed.receipt(spec)
-        self._store.set_receipts(spec.release_id, (*curators_receipts(spec, tests), receipt))
-        changed.check_counts(spec, tests)
-        check_receipts([receipt], self._server, canaries=len(rows.published_canaries.rows))
+        published = rows.published_canaries
+        orders = canary_orders(spec, rows.canaries, published, rows.many)
+        together = tested_together(spec, tests, orders)
+        symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}
+        check_listed_symbols(spec, tests, published, symbols)
+        receipts = receipts_of(tests, together)
+        self._store.set_receipts(spec.release_id, receipts)
+        check_receipts(receipts, self._server, canaries=len(published.rows))
+        return together
 
     def _bytes(self, spec: ReleaseSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
         """Return the bytes of columns and keys by link."""

@@ -2,16 +2,64 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
-from veiltab.common.errors import FailedReleaseError
+from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.receipt import Receipt
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import MAX_CANARIES, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_from_proto, state_from_proto, workload_from_proto
+from veiltab.common.release.wire import receipt_from_proto, spec_from_proto, state_from_proto, workload_from_proto
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.researcher.server_check import receipt_from_proto
-from veiltab.v1 import researcher_pb2
+from veiltab.v1 import release_pb2, researcher_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """The result of the tests of the server over some columns, as a researcher or an analyst may read it.
+
+    Args:
+        curator: whose columns were tested; "" for all together.
+        canaries: c, rows that were tested.
+        expected: how many change on average.
+        sd: the standard deviation of that number.
+        passed: whether every count was accepted.
+        receipt: the counts; None for an analyst, to whom they would tell of the curators' rows.
+    """
+
+    __test__ = False
+
+    curator: str
+    canaries: int
+    expected: str
+    sd: str
+    passed: bool
+    receipt: Receipt | None = None
+
+    @property
+    def tested_by(self) -> str:
+        """Who tested, in words."""
+        return f"curator {self.curator}" if self.curator else "curators and desk"
+
+    def facts(self) -> dict[str, object]:
+        """Return the result for JSON; "curator" is empty where all columns were tested together."""
+        if self.receipt is not None:
+            return self.receipt.facts()
+        return {
+            "curator": self.curator,
+            "tested_by": self.tested_by,
+            "canaries": self.canaries,
+            "expected": float(self.expected),
+            "sd": float(self.sd),
+            "passed": self.passed,
+        }
+
+    def sentence(self) -> str:
+        """Return the result in words."""
+        if self.receipt is not None:
+            return self.receipt.sentence()
+        where = f"{self.curator}'s columns" if self.curator else "all columns together"
+        return f"{where} {'passed' if self.passed else 'failed'}, with {self.canaries:,} canaries"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +96,8 @@ class Status:
         parties: role and name -> (its state, what it waits for).
         spec: the public description, once it is ready.
         granted: attributes whose keys were given.
-        receipts: what the tests of the server showed: each curator's, then the researcher's own over all granted
-            columns, whose tester is "". Empty for a release without canaries.
+        receipts: what the tests of the server showed: of each curator's columns, then of all together. Empty for a
+            release without canaries.
         seconds: step -> seconds; of a release of several tables, of all of them together.
         counts: of the noisy rows of a release of one table, as they travel, if the service has sent them; else empty.
         bytes: link -> bytes, as seconds.
@@ -71,7 +119,7 @@ class Status:
     parties: dict[str, tuple[ReleaseState, str]]
     spec: ReleaseSpec | None
     granted: tuple[str, ...]
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[TestResult, ...]
     seconds: dict[str, float]
     counts: bytes = field(default=b"", repr=False)
     bytes: dict[str, int]
@@ -191,7 +239,7 @@ def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Statu
         },
         spec=spec_from_proto(answer.spec) if answer.HasField("spec") else None,
         granted=tuple(text_from_proto(name, "granted") for name in answer.granted),
-        receipts=tuple(map(receipt_from_proto, answer.receipts)),
+        receipts=tuple(map(_result_from_proto, answer.receipts)),
         seconds={words_from_proto(step): seconds for step, seconds in answer.seconds.items()},
         bytes={words_from_proto(link): number for link, number in answer.bytes.items()},
         tables=tuple(map(_table_from_proto, answer.tables)),
@@ -212,3 +260,24 @@ def _table_from_proto(message: researcher_pb2.TableStatus) -> TableStatus:
         state=state_from_proto(message.state),
         attributes=tuple(text_from_proto(name, "attributes") for name in message.attributes),
     )
+
+
+def _result_from_proto(message: release_pb2.Receipt) -> TestResult:
+    return TestResult(
+        curator=text_from_proto(message.curator, "curator"),
+        canaries=whole_from_proto(message.canaries, "canaries"),
+        expected=_number_from_proto(message.expected),
+        sd=_number_from_proto(message.sd),
+        passed=message.passed,
+        receipt=receipt_from_proto(message) if message.text else None,
+    )
+
+
+def _number_from_proto(text: str) -> str:
+    try:
+        number = Decimal(text_from_proto(text, "receipt"))
+    except ArithmeticError:
+        number = Decimal("NaN")
+    if not (number.is_finite() and 0 <= number <= MAX_CANARIES):
+        raise InvalidInputError("a number of canaries is expected", where="receipt")
+    return str(number)

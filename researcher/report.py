@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import FEW_ROWS
-from veiltab.common.release.receipt import Receipt
 from veiltab.common.web.document import codebook_table, facts, page, table
 from veiltab.researcher.drawing import figure
 from veiltab.researcher.estimation import Estimate, TableEstimate
 from veiltab.researcher.independence import IndependenceTest, independence
 from veiltab.researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
+from veiltab.researcher.release_status import TestResult
 
 CELLS_LISTED = 1000
 """Rows of the table of cells; of a larger release the largest estimates are listed."""
@@ -56,7 +56,7 @@ class ReportInput:
     respondents: str
     dates: tuple[tuple[str, str], ...] = ()
     card: tuple[tuple[str, str], ...]
-    receipts: tuple[Receipt, ...] = ()
+    receipts: tuple[TestResult, ...] = ()
     truth: NDArray[np.float64] | None = None
     pair: tuple[str, str] | None = None
     level: float = 0.05
@@ -84,7 +84,7 @@ def render(report: ReportInput) -> str:
     sections = [
         ("What was released", _facts(report)),
         ("Who faces which epsilon", table(("adversary", "faces"), report.card)),
-        *([("Tests of the server", _receipts(report.receipts))] if report.receipts else []),
+        *([("Tests of the server", _results(report.receipts))] if report.receipts else []),
         ("How to read this", _how_to_read(report)),
         ("Estimates", _estimates(report)),
         ("One attribute at a time", _marginals(report)),
@@ -122,25 +122,24 @@ def _facts(report: ReportInput) -> str:
     return f"{facts(known)}\n<p>{escape(report.respondents)}</p>\n{table(headings, attributes, numeric={2})}"
 
 
-def _receipts(receipts: Sequence[Receipt]) -> str:
+def _results(results: Sequence[TestResult]) -> str:
     rows = [
         (
-            receipt.tested_by,
-            f"{receipt.canaries:,}",
-            f"{receipt.changed:,}",
-            f"{receipt.expected:,.0f} ± {receipt.sd:,.0f}",
-            f"{receipt.low:,} to {receipt.high:,}",
-            "passed" if receipt.passed else "failed",
+            result.tested_by,
+            f"{result.canaries:,}",
+            f"{float(result.expected):,.0f} ± {float(result.sd):,.0f}",
+            "passed" if result.passed else "failed",
         )
-        for receipt in receipts
+        for result in results
     ]
-    headings = ("tested by", "canaries", "changed", "expected", "accepted", "result")
+    headings = ("tested by", "canaries", "expected to change", "result")
     note = (
-        '<p class="note">The curators hid rows of known symbols, canaries, among those that they sent. How many of '
-        "them changed shows whether the server added its noise. Each curator tested its own columns before it gave a "
-        "key; the desk tested all together. Canaries are not counted in the estimates.</p>"
+        '<p class="note">The curators hid rows of known symbols, canaries, among those that they sent. Which of them '
+        "changed, and how, shows whether the server added its noise. Each curator tested its own columns, and all "
+        "columns together, before it gave a key; the desk tested again. How many changed is not shown: it would tell "
+        "of the rows. Canaries are not counted in the estimates.</p>"
     )
-    return table(headings, rows, numeric={1, 2, 3, 4}) + note
+    return table(headings, rows, numeric={1, 2}) + note
 
 
 def _how_to_read(report: ReportInput) -> str:

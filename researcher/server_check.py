@@ -1,70 +1,75 @@
 """A desk's test of the server: the curators' own tests, repeated on the columns that the desk holds.
 
-Before it asks for keys, the desk compares its columns with those that the curators tested; after it has decrypted, it
-counts the changed canaries itself, for each curator and over all columns together. A server that serves the desk other
-columns than the curators, or that changed rows of its columns together as no noise does, fails here.
+Before it asks for keys, the desk compares its columns with those that the curators tested, and makes the tests of all
+columns together on the owners' lists of changed canaries, as every owner did. After it has decrypted, it compares the
+lists with what it sees, entry by entry: a curator that stated another change is named.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 import numpy as np
 
-from veiltab.common.core.canaries import CanaryRows, Places, canary_symbols
+from veiltab.common.core.canaries import CanaryPlaces, CanaryRows, Listing, Places, canary_symbols
 from veiltab.common.core.domain import Symbols
-from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.core.pieces import Pieces
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
-from veiltab.common.release.receipt import Receipt, receipt_of
-from veiltab.common.release.spec import MAX_CANARIES, Column, ReleaseSpec
-from veiltab.v1 import curator_pb2, researcher_pb2
-
-DESK = ""
-"""The tester of the receipt of a desk."""
+from veiltab.common.release.canary_changes import ChangesCollector
+from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipt import Receipt, is_right, joint_receipt, read_lists
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.wire import receipt_from_proto
+from veiltab.v1 import curator_pb2
 
 _DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CuratorsTest:
-    """What a curator says that its test of the server showed.
+    """What a curator says that its tests of the server showed.
 
     Args:
-        canaries: how many it tested.
-        changed: how many of them changed in any of its columns.
+        receipts: of its own columns, then of all together.
+        changes: owner -> its list of changed canaries, of every owner, as this curator has it.
         canary_key: from which places and symbols of the canaries derive.
         digests: attribute -> SHA-256 of its published column, of every column of the release.
         places_digest: SHA-256 of the places that the server sampled; empty unless it samples.
     """
 
-    canaries: int
-    changed: int
+    receipts: tuple[Receipt, Receipt]
+    changes: Mapping[str, bytes] = field(repr=False)
     canary_key: bytes = field(repr=False)
     digests: Mapping[str, bytes]
     places_digest: bytes
 
 
 def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: ReleaseSpec, curator: str) -> CuratorsTest:
-    """Decode what a curator says of its test.
+    """Decode what a curator says of its tests.
 
     Raises:
-        InvalidInputError: no test of the release can have shown it.
+        InvalidInputError: no tests of the release can have shown it.
     """
+    refusal = InvalidInputError("it states what no test of this release shows", where=f"curator {curator}")
+    try:
+        own, together = map(receipt_from_proto, message.receipts)
+    except (ValueError, InvalidInputError):
+        raise refusal from None
     said = CuratorsTest(
-        canaries=whole_from_proto(message.canaries, "canaries"),
-        changed=whole_from_proto(message.changed, "changed"),
+        receipts=(own, together),
+        changes=dict(message.changes),
         canary_key=message.canary_key,
         digests=dict(message.digests),
         places_digest=message.places_digest,
     )
-    digests_fit = set(said.digests) == {column.attribute for column in spec.columns}
-    digests_fit = digests_fit and {len(digest) for digest in said.digests.values()} == {_DIGEST_BYTES}
-    digests_fit = digests_fit and len(said.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)
-    if not (said.changed <= said.canaries <= spec.canaries and len(said.canary_key) == KEY_BYTES and digests_fit):
-        raise InvalidInputError("it states what no test of this release shows", where=f"curator {curator}")
+    fits = (own.tester, together.tester) == (curator, "") and all(is_right(one, spec) for one in said.receipts)
+    fits = fits and set(said.changes) == {column.owner for column in spec.columns}
+    fits = fits and set(said.digests) == {column.attribute for column in spec.columns}
+    fits = fits and {len(digest) for digest in said.digests.values()} == {_DIGEST_BYTES}
+    fits = fits and len(said.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)
+    if not (fits and len(said.canary_key) == KEY_BYTES):
+        raise refusal
     return said
 
 
@@ -112,20 +117,83 @@ def check_published(
                 )
 
 
-def curators_receipts(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest]) -> tuple[Receipt, ...]:
-    """Return the receipts of the curators' tests; none of a release without canaries."""
-    if not spec.canaries:
-        return ()
-    return tuple(
-        receipt_of(spec, curator, canaries=test.canaries, changed=test.changed) for curator, test in tests.items()
-    )
+def canary_orders(spec: ReleaseSpec, places: CanaryPlaces, published: CanaryRows, many: Listing) -> CanaryOrders:
+    """Return the places of the published canaries among the rows that the curators uploaded.
+
+    Args:
+        spec: of the release.
+        places: of all its canaries.
+        published: which of them are published.
+        many: keeps what memory should not.
+    """
+    uploaded = published.rows
+    if published.sampled is not None:
+        uploaded = CanaryRows.of(places, None, many).rows[published.sampled]
+    return CanaryOrders(places=uploaded, rows=spec.uploaded_rows)
+
+
+def tested_together(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders) -> Receipt:
+    """Return the receipt of the tests of all columns together, made here on the lists that the owners exchanged.
+
+    Args:
+        spec: of the release.
+        tests: curator -> its tests; at least one.
+        orders: of the canaries that were published to this desk.
+
+    Raises:
+        FailedReleaseError: two curators state different lists, or one a result that its lists do not show.
+    """
+    (first, test), *others = tests.items()
+    for name, other in others:
+        if other.receipts[1].changes != test.receipts[1].changes:
+            raise FailedReleaseError(
+                f"curators {first} and {name} state different lists of changed canaries", where="canaries"
+            )
+    receipt = joint_receipt(spec, test.changes, orders)
+    for name, one in tests.items():
+        if one.receipts[1] != receipt:
+            raise FailedReleaseError(
+                f"curator {name} states another result of the tests than the lists of changed canaries show here",
+                where="canaries",
+            )
+    return receipt
+
+
+def check_listed_symbols(
+    spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], published: CanaryRows, symbols: Mapping[Column, Symbols]
+) -> None:
+    """Refuse a list of changed canaries whose sent symbols and offsets do not give the published symbols.
+
+    Args:
+        spec: of the release.
+        tests: curator -> its tests; at least one, all with the same lists.
+        published: where the canaries stand in the published columns.
+        symbols: the published columns, encrypted.
+
+    Raises:
+        FailedReleaseError: names the curator whose list it is.
+    """
+    lists = read_lists(spec, next(iter(tests.values())).changes, len(published.rows))
+    for owner, changes in lists.items():
+        rows = published.rows[changes.numbers]
+        for column, offsets, sent in zip(changes.columns, changes.offsets, changes.sent, strict=True):
+            if not np.array_equal((sent + offsets) % column.size, symbols[column][rows]):
+                raise FailedReleaseError(
+                    f"curator {owner} stated changes of canaries that do not give what the server published",
+                    where="canaries",
+                )
+
+
+def receipts_of(tests: Mapping[str, CuratorsTest], together: Receipt) -> tuple[Receipt, ...]:
+    """Return the receipts of each curator's columns, then of all together; none of a release without canaries."""
+    return (*(test.receipts[0] for test in tests.values()), together) if together.canaries else ()
 
 
 def check_receipts(receipts: Sequence[Receipt], server: str, *, canaries: int) -> None:
     """Refuse a release in which a test failed, or in which not all tested the same canaries.
 
     Args:
-        receipts: of the curators, or of the desk.
+        receipts: of the curators, and of all columns together.
         server: its name.
         canaries: those that the server published.
 
@@ -140,28 +208,30 @@ def check_receipts(receipts: Sequence[Receipt], server: str, *, canaries: int) -
             )
         if not receipt.passed:
             raise FailedReleaseError(
-                f"the server did not add the noise of the release: {receipt.sentence(receipt.tester)}",
-                where=f"server {server}",
+                f"the server did not add the noise of the release: {receipt.sentence()}", where=f"server {server}"
             )
 
 
-class ChangedCanaries:
-    """Counts how many of the published canaries changed: in the columns of each curator, and in any column of a desk.
+class DecryptedCanaries:
+    """Compares the published canaries that a desk decrypts with those that the curators uploaded.
 
     Args:
         canary_key: of the release.
         columns: those that the desk decrypts.
         canaries: all canaries of the release, c.
         published: which of them are published.
+        most: if more than so many have changed, no list of them is kept.
     """
 
-    def __init__(self, canary_key: bytes, columns: Sequence[Column], canaries: int, published: CanaryRows) -> None:
-        self._columns = tuple(columns)
+    def __init__(
+        self, canary_key: bytes, columns: Sequence[Column], canaries: int, published: CanaryRows, *, most: int
+    ) -> None:
         self._sampled = published.sampled
         self._uploaded = [Pieces(_uploaded(canary_key, column, canaries)) for column in columns]
+        self._columns = tuple(columns)
+        self._collected = ChangesCollector(columns)
+        self._most = most
         self._passed = 0
-        self._compared = 0
-        self._changed = dict.fromkeys((DESK, *(column.owner for column in columns)), 0)
 
     def compare(self, part: slice, decrypted: Sequence[Symbols]) -> None:
         """Compare those of the published canaries that come next with what the curators uploaded; a CanaryTest.
@@ -177,77 +247,36 @@ class ChangedCanaries:
         if self._sampled is not None:
             chosen = self._sampled[part] - self._passed
             length = int(chosen[-1]) + 1
-        differ = [
-            symbols != uploaded.take(length)[chosen]
-            for symbols, uploaded in zip(decrypted, self._uploaded, strict=True)
-        ]
+        uploaded = [one.take(length)[chosen] for one in self._uploaded]
+        self._collected.compare(part.start, decrypted, uploaded, most=self._most)
         self._passed += length
-        self._compared += part.stop - part.start
-        for tester in self._changed:
-            tested = [one for one, column in zip(differ, self._columns, strict=True) if tester in {DESK, column.owner}]
-            self._changed[tester] += int(np.any(tested, axis=0).sum())
 
-    def check_counts(self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest]) -> None:
-        """Refuse another number of changed canaries than a curator counted.
+    def check_lists(self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], canaries: int) -> None:
+        """Refuse other changes of canaries than their owners listed.
 
-        In a part of a curator's columns at most as many have changed as in all.
+        Args:
+            spec: of the release.
+            tests: curator -> its tests, of those whose columns were decrypted at least.
+            canaries: how many were published.
 
         Raises:
-            FailedReleaseError: names the curator.
+            FailedReleaseError: names the first curator whose list differs.
         """
-        for curator, test in tests.items():
-            count = self._changed.get(curator)
-            if count is None:
-                continue
-            is_whole = set(self._columns).issuperset(spec.columns_of(curator))
-            if count > test.changed or (is_whole and count != test.changed):
+        seen = self._collected.changes()
+        lists = read_lists(spec, next(iter(tests.values())).changes, canaries)
+        for owner in dict.fromkeys(column.owner for column in self._columns):
+            columns = [column for column in self._columns if column.owner == owner]
+            listed, here = lists[owner].of(columns), seen.of(columns)
+            same = self._collected.count <= self._most and np.array_equal(listed.numbers, here.numbers)
+            if not (same and np.array_equal(listed.offsets, here.offsets)):
                 raise FailedReleaseError(
-                    f"curator {curator} counted {test.changed:,} changed canaries, and this desk {count:,}",
+                    f"curator {owner} stated other changes of canaries than this desk decrypts: the curator, or the"
+                    " key that it gave, is wrong",
                     where="canaries",
                 )
-
-    def receipt(self, spec: ReleaseSpec) -> Receipt:
-        """Return the receipt of the desk's test over all its columns together."""
-        return receipt_of(spec, DESK, canaries=self._compared, changed=self._changed[DESK], columns=self._columns)
 
 
 def _uploaded(canary_key: bytes, column: Column, canaries: int) -> Iterator[Symbols]:
     """Yield the symbols of a column's canaries that the curators uploaded."""
     for part in row_slices(canaries):
         yield canary_symbols(canary_key, column.attribute, column.size, canaries, part)
-
-
-def receipt_to_proto(receipt: Receipt) -> researcher_pb2.Receipt:
-    """Return a receipt as it travels."""
-    return researcher_pb2.Receipt(
-        curator=receipt.tester,
-        canaries=receipt.canaries,
-        changed=receipt.changed,
-        low=receipt.low,
-        high=receipt.high,
-        expected=str(receipt.expected),
-        sd=str(receipt.sd),
-    )
-
-
-def receipt_from_proto(message: researcher_pb2.Receipt) -> Receipt:
-    """Return the receipt of a message, or raise InvalidInputError."""
-    return Receipt(
-        tester=text_from_proto(message.curator, "curator"),
-        canaries=whole_from_proto(message.canaries, "canaries"),
-        changed=whole_from_proto(message.changed, "changed"),
-        low=whole_from_proto(message.low, "low"),
-        high=whole_from_proto(message.high, "high"),
-        expected=_number_from_proto(message.expected, "expected"),
-        sd=_number_from_proto(message.sd, "sd"),
-    )
-
-
-def _number_from_proto(text: str, where: str) -> Decimal:
-    try:
-        number = Decimal(text_from_proto(text, where))
-    except ArithmeticError:
-        number = Decimal("NaN")
-    if not (number.is_finite() and 0 <= number <= MAX_CANARIES):
-        raise InvalidInputError("a number of canaries is expected", where=where)
-    return number

@@ -8,14 +8,19 @@ from typing import TypeVar
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto, workload_to_proto
+from veiltab.common.release.wire import (
+    receipt_to_proto,
+    request_from_proto,
+    spec_to_proto,
+    state_to_proto,
+    workload_to_proto,
+)
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import CHUNK, file_chunks, streamed
 from veiltab.common.rpc.identity import Role
 from veiltab.researcher.access_log import AccessLog, Subject, access_to_proto
 from veiltab.researcher.driver import ResearcherDriver
-from veiltab.researcher.server_check import receipt_to_proto
 from veiltab.researcher.store import ResearcherRelease, StoredTable
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
@@ -64,6 +69,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
                 offered_seconds(request.wait_milliseconds),
             )
             stored = store.release(release_id)
+        is_own = caller(context).role is Role.RESEARCHER
         counts = b""
         if request.with_counts and stored.state is ReleaseState.READY and not stored.request.is_workload:
             counts = self._short_counts(stored, context)
@@ -80,7 +86,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             granted=stored.granted,
             seconds=_together(stored.seconds, *(one.seconds for one in tables)),
             bytes=_together(stored.bytes, *(one.bytes for one in tables)),
-            receipts=map(receipt_to_proto, stored.receipts),
+            receipts=[receipt_to_proto(one, with_counts=is_own) for one in stored.receipts],
             workload=None if workload is None else workload_to_proto(workload),
             tables=map(_table_to_proto, tables),
             left_out=stored.left_out,

@@ -10,7 +10,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.release.receipt import shown_by_canaries
+from veiltab.common.release.canary_plan import shown_by_canaries
 from veiltab.common.release.spec import ReleaseSpec
 
 _ROUNDING = 1 + 1e-10
@@ -60,7 +60,7 @@ def release_facts(spec: ReleaseSpec) -> dict[str, object]:
         "server_replacement_probability": spec.server_replacement / 2**64,
         "curator_replacement_probability": spec.curator_replacement / 2**64,
         "canaries": spec.canaries,
-        "canaries_show_noise_below": shown_by_canaries(spec),
+        "canaries_show_noise_below": float(shown_by_canaries(spec)),
         "delta": spec.delta,
         "scheme": spec.scheme,
         "sampling": spec.sampling.value,

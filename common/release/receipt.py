@@ -1,48 +1,97 @@
-"""Receipts: what the canaries of a release say about the server that perturbed it.
+"""Receipts: what the tests of a server's noise on a release's canaries showed.
 
-A canary row changes in some of the tested columns with probability p = r_s (1 - 1/K), K the product of their sizes. So
-the number of c canaries that changed is Bin(c, p), whatever the data. A server that adds no noise, half of it, another
-r, or that exchanges columns gives another number. The bounds of what is accepted come from decimal arithmetic: every
-party and every verifier computes the same.
+A receipt holds of each family of tests the one that speaks the loudest against the server. It says *passed* to an
+analyst, and no more: in a column of two symbols a count of changes is the parity of their sum, which a server that
+draws its noise to a known sum would turn into the sum of the curators' rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
-from math import factorial, prod
+from math import prod
 
-from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.counts import Binomial, CountLaw, Runs, accepted, is_accepted
+from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.release.canary_changes import CanaryChanges, joined, lists_digest
+from veiltab.common.release.noise_tests import (
+    JOINT_LEVEL,
+    OWN_LEVEL,
+    CanaryOrders,
+    Family,
+    NoiseTest,
+    levels,
+    noise_tests,
+)
 from veiltab.common.release.spec import Column, ReleaseSpec
 
-FALSE_ALARM = Decimal("1e-9")
-"""Probability that an honest server fails the tests of a release, all of them together."""
-
-POWER = Decimal("0.999")
-"""Probability with which the planned canaries show that half of the noise is missing."""
-
-LEAST_CAP = 1024
-"""Canaries that a release may have however few its rows are."""
-
-_LEAST_CHANGES = 260
-"""Changed canaries about which the search begins, where p is small."""
-
-_STEPS = 1000
 _PRECISION = 30
-_NEGLIGIBLE = Decimal("1e-25")
+_THOUSANDTH = Decimal("0.001")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountReceipt:
+    """One count of a test, and what is accepted of it.
+
+    Args:
+        test: its family.
+        of: in which column, at which places, in which order.
+        trials: n of its binomial law, or c of that of runs.
+        share: p of its binomial law, "numerator/denominator"; None of runs.
+        marks: k of the law of runs; None of others.
+        count: what was counted.
+        low: fewest that are accepted.
+        high: most that are accepted.
+    """
+
+    test: Family
+    of: str
+    trials: int
+    count: int
+    low: int
+    high: int
+    share: str | None = None
+    marks: int | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the count is accepted."""
+        return self.low <= self.count <= self.high
+
+    @property
+    def law(self) -> CountLaw:
+        """The law of the count where the server is honest.
+
+        Raises:
+            ValueError: there is no such law.
+        """
+        if (self.share is None) == (self.marks is None):
+            raise ValueError("a count is binomial or of runs")
+        if self.share is not None:
+            share = Fraction(self.share)
+            if not 0 <= share <= 1 or self.trials < 0 or _text(share) != self.share:
+                raise ValueError("a share is a reduced fraction from 0 to 1")
+            return Binomial(self.trials, share)
+        if not 0 <= (self.marks or 0) <= self.trials:
+            raise ValueError("there are at most as many marks as places")
+        return Runs(self.trials, self.marks or 0)
+
+    def sentence(self) -> str:
+        """Return the count in words."""
+        accepted_ = f"{self.low:,} to {self.high:,} are accepted"
+        return f"{self.test.value} ({self.of}): {self.count:,} {self.test.meaning}; {accepted_}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The result of one test of one release.
+    """The result of the tests that one party made of one release, over some of its columns.
 
     Args:
-        tester: the curator, or "" for the desk's test over all columns.
+        tester: the curator who tested its own columns, or "" for the tests of all columns together.
         canaries: c, rows that were tested.
-        changed: how many of them changed.
-        low: fewest that are accepted.
-        high: most that are accepted.
+        changed: k, how many of them changed in any of the tested columns.
+        changes: SHA-256 of the list of changed canaries, or of all owners' lists, hexadecimal.
+        counts: the least favourable one of each family; the amount alone, where that is refused.
         expected: c p, to three decimals.
         sd: sqrt(c p (1 - p)), to three decimals.
     """
@@ -50,23 +99,28 @@ class Receipt:
     tester: str
     canaries: int
     changed: int
-    low: int
-    high: int
+    changes: str
+    counts: tuple[CountReceipt, ...]
     expected: Decimal
     sd: Decimal
 
     @property
     def passed(self) -> bool:
         """Whether the server's noise can be that of the release."""
-        return self.low <= self.changed <= self.high
+        return all(one.passed for one in self.counts)
+
+    @property
+    def failures(self) -> tuple[CountReceipt, ...]:
+        """The counts that are not accepted."""
+        return tuple(one for one in self.counts if not one.passed)
 
     @property
     def tested_by(self) -> str:
         """Who tested, in words."""
-        return f"curator {self.tester}" if self.tester else "desk"
+        return f"curator {self.tester}" if self.tester else "curators and desk"
 
     def facts(self) -> dict[str, object]:
-        """Return the receipt for JSON; "curator" is empty where the desk tested."""
+        """Return the receipt for JSON; "curator" is empty where all columns were tested."""
         return {
             "curator": self.tester,
             "tested_by": self.tested_by,
@@ -74,220 +128,186 @@ class Receipt:
             "changed": self.changed,
             "expected": float(self.expected),
             "sd": float(self.sd),
-            "low": self.low,
-            "high": self.high,
             "passed": self.passed,
+            "tests": [
+                {
+                    "test": one.test.value,
+                    "of": one.of,
+                    "count": one.count,
+                    "low": one.low,
+                    "high": one.high,
+                    "passed": one.passed,
+                }
+                for one in self.counts
+            ],
         }
 
-    def sentence(self, columns_of: str) -> str:
-        """Return the receipt in words.
-
-        Args:
-            columns_of: the curator whose columns were tested; "" for all columns.
-        """
-        where = f"{columns_of}'s columns" if columns_of else "the columns"
+    def sentence(self) -> str:
+        """Return the receipt in words."""
+        where = f"{self.tester}'s columns" if self.tester else "all columns together"
+        if self.failures:
+            return f"{where} fail: {'; '.join(one.sentence() for one in self.failures)}"
+        if not self.canaries:
+            return f"{where}: no canaries, so nothing was tested"
         return (
             f"of {self.canaries:,} canaries {self.changed:,} changed in {where}, {round(self.expected):,} +-"
-            f" {round(self.sd):,} expected ({self.low:,} to {self.high:,} are accepted)"
+            f" {round(self.sd):,} expected; amount, columns, values and places are as honest noise has them"
         )
 
 
-def receipt_of(
-    spec: ReleaseSpec, tester: str, *, canaries: int, changed: int, columns: Sequence[Column] | None = None
-) -> Receipt:
-    """Return the receipt of a test.
+def own_receipt(spec: ReleaseSpec, tester: str, changes: CanaryChanges, orders: CanaryOrders, digest: str) -> Receipt:
+    """Return the receipt of a curator's tests of its own columns.
 
     Args:
         spec: of the release.
-        tester: a curator with columns in the release, who tests those; "" tests all columns.
-        canaries: rows that were tested: c, or those among the sampled places where the server samples.
-        changed: how many changed in any tested column.
-        columns: what was tested; None for all columns that the tester has to test.
+        tester: the curator.
+        changes: in its columns.
+        orders: of the canaries that were published.
+        digest: SHA-256 of the list of changes.
     """
-    changes = change_probability(spec, tester, columns)
-    low, high = accepted(canaries, changes, level_of(spec))
-    with localcontext(prec=_PRECISION):
-        p = Decimal(changes.numerator) / Decimal(changes.denominator)
-        expected, variance = canaries * p, canaries * p * (1 - p)
-        thousandth = Decimal("0.001")
-        return Receipt(
-            tester=tester,
-            canaries=canaries,
-            changed=changed,
-            low=low,
-            high=high,
-            expected=expected.quantize(thousandth),
-            sd=variance.sqrt().quantize(thousandth),
-        )
+    return _receipt(spec, tester, len(orders.places), noise_tests(changes, orders, _replacement(spec)), digest)
 
 
-def change_probability(spec: ReleaseSpec, tester: str, columns: Sequence[Column] | None = None) -> Fraction:
-    """Return p = r_s (1 - 1/K), exactly; K the cells of the tested columns.
-
-    Without `columns` these are all of a curator's, or all of the release where the tester is "".
-    """
-    if columns is None:
-        columns = spec.columns_of(tester) if tester else spec.columns
-    return _changes(spec.server_mechanism, prod(column.size for column in columns))
-
-
-def level_of(spec: ReleaseSpec) -> Decimal:
-    """Return the false alarm of each test: one a curator with columns, and the desk's."""
-    return _level(len({column.owner for column in spec.columns}))
-
-
-@lru_cache(maxsize=256)
-def planned_canaries(server: GammaDiagonal, owned_cells: tuple[int, ...], rows: int) -> int:
-    """Return how many canaries show every curator with probability .999 that half of the noise is missing.
-
-    The least number, to within a thousandth.
+def joint_receipt(spec: ReleaseSpec, lists: Mapping[str, bytes], orders: CanaryOrders) -> Receipt:
+    """Return the receipt of the tests of all columns together: the same at every owner and at the desk.
 
     Args:
-        server: what the server is to run.
-        owned_cells: product of the sizes of each curator's columns.
-        rows: data rows of the release; more canaries than these, and than 1024, are not planned.
+        spec: of the release.
+        lists: owner -> its list of changed canaries, of every owner.
+        orders: of the canaries that were published.
 
-    Returns:
-        c, the same on every machine.
+    Raises:
+        FailedReleaseError: a list is none; it says whose.
     """
-    hardest = min(_changes(server, cells) for cells in owned_cells)
-    level, most = _level(len(owned_cells)), max(LEAST_CAP, rows)
-    if hardest == 0:
-        return 0
-    high = min(most, max(16, int(_LEAST_CHANGES / hardest)))
-    while not _shows(high, hardest, Fraction(1, 2), level):
-        if high >= most:
-            return most
-        high = min(2 * high, most)
-    low = high // 2
-    while high - low > 1 + high // _STEPS:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _shows(middle, hardest, Fraction(1, 2), level) else (middle, high)
-    return high
+    changes = joined(read_lists(spec, lists, len(orders.places)), spec.columns)
+    return _receipt(spec, "", len(orders.places), noise_tests(changes, orders, _replacement(spec)), lists_digest(lists))
 
 
-def shown_share(server: GammaDiagonal, owned_cells: tuple[int, ...], canaries: int) -> float:
-    """Return the largest share of the noise at which every curator finds with probability .999 that some is missing.
-
-    0 where not even a server without any noise is found. For display.
-    """
-    hardest = min(_changes(server, cells) for cells in owned_cells)
-    level = _level(len(owned_cells))
-    if not _shows(canaries, hardest, Fraction(0), level):
-        return 0.0
-    low, high = 0, 1000
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _shows(canaries, hardest, Fraction(middle, 1000), level) else (low, middle)
-    return low / 1000
-
-
-def shown_by_canaries(spec: ReleaseSpec) -> float:
-    """Return the largest share of its noise at which a server is found with probability .999; see `shown_share`."""
-    tested = spec.canaries * spec.published_rows // spec.uploaded_rows
-    return shown_share(spec.server_mechanism, cells_of_owners(spec.columns), tested)
-
-
-def cells_of_owners(columns: Sequence[Column]) -> tuple[int, ...]:
-    """Return the product of the sizes of each curator's columns, in order of the curators' names."""
-    owners = sorted({column.owner for column in columns})
-    return tuple(prod(column.size for column in columns if column.owner == owner) for owner in owners)
-
-
-@lru_cache(maxsize=256)
-def accepted(canaries: int, changes: Fraction, level: Decimal) -> tuple[int, int]:
-    """Return the fewest and the most changed canaries that the two-sided test accepts.
+def read_lists(spec: ReleaseSpec, lists: Mapping[str, bytes], canaries: int) -> dict[str, CanaryChanges]:
+    """Return what the owners' lists say.
 
     Args:
-        canaries: c.
-        changes: p.
-        level: most probability of Bin(c, p) outside, half of it on each side.
+        spec: of the release.
+        lists: owner -> its list, of every owner.
+        canaries: how many were published.
+
+    Raises:
+        FailedReleaseError: a list is none; it says whose.
     """
-    fewest = _least_with(canaries, changes, level / 2)
-    most = canaries - _least_with(canaries, 1 - changes, level / 2)
-    return fewest, most
+    changes = {}
+    for owner in sorted({column.owner for column in spec.columns}):
+        try:
+            changes[owner] = CanaryChanges.from_bytes(lists[owner], spec.columns_of(owner), canaries)
+        except (KeyError, InvalidInputError):
+            raise FailedReleaseError(
+                "its list of changed canaries is none of this release", where=f"curator {owner}"
+            ) from None
+    return changes
 
 
-def _changes(server: GammaDiagonal, cells: int) -> Fraction:
-    return (1 - server.retention) * (1 - Fraction(1, cells))
+def amount_receipt(spec: ReleaseSpec, tester: str, *, canaries: int, changed: int) -> Receipt:
+    """Return the receipt of a curator's test of the number of changed canaries alone; no list of them is kept.
+
+    Args:
+        spec: of the release.
+        tester: the curator.
+        canaries: c that were published.
+        changed: k.
+    """
+    law = Binomial(canaries, change_probability(spec, tested_columns(spec, tester)))
+    amount = NoiseTest(family=Family.AMOUNT, of="all columns", law=law, count=changed)
+    return _receipt(spec, tester, canaries, [amount], "")
 
 
-def _level(owners: int) -> Decimal:
-    return FALSE_ALARM / (owners + 1)
+def tested_columns(spec: ReleaseSpec, tester: str) -> tuple[Column, ...]:
+    """Return the columns that a curator tests by itself; all columns for ""."""
+    return spec.columns_of(tester) if tester else spec.columns
 
 
-def _shows(canaries: int, changes: Fraction, share: Fraction, level: Decimal) -> bool:
-    """Whether so many canaries show that only a share of the noise was added."""
-    fewest = _least_with(canaries, changes, level / 2)
-    return fewest > 0 and _at_most(fewest - 1, canaries, changes * share) >= POWER
+def change_probability(spec: ReleaseSpec, columns: Sequence[Column]) -> Fraction:
+    """Return p = r_s (1 - 1/K), exactly; K the cells of the columns."""
+    return _replacement(spec) * (1 - Fraction(1, prod(column.size for column in columns)))
 
 
-def _least_with(trials: int, p: Fraction, level: Decimal) -> int:
-    """Return the least k with P(Bin(trials, p) <= k) > level: what is below it is rejected."""
-    low, high = 0, min(trials, int(trials * p) + 1)
-    if _at_most(low, trials, p) > level:
-        return 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _at_most(middle, trials, p) > level else (middle, high)
-    return high
+def level_of(spec: ReleaseSpec, tester: str) -> Decimal:
+    """Return the false alarm of a curator's own tests, or of those of all columns for ""."""
+    return OWN_LEVEL / len({column.owner for column in spec.columns}) if tester else JOINT_LEVEL
 
 
-def _at_most(k: int, trials: int, p: Fraction) -> Decimal:
-    """Return P(Bin(trials, p) <= k): the terms from the largest downwards, until they no longer matter."""
-    if p == 0 or k >= trials:
-        return Decimal(1)
-    if p == 1:
-        return Decimal(0)
-    mean = int(trials * p)
-    if k > mean:
-        return 1 - _at_most(trials - k - 1, trials, 1 - p)
+def is_right(receipt: Receipt, spec: ReleaseSpec) -> bool:
+    """Return whether a receipt is one that tests of a release can have, with the bounds that follow from its laws."""
+    columns = tested_columns(spec, receipt.tester)
+    if not columns or not 0 <= receipt.changed <= receipt.canaries <= spec.canaries:
+        return False
+    sizes, level = [column.size for column in columns], level_of(spec, receipt.tester)
+    try:
+        laws = [one.law for one in receipt.counts]
+        bounds = [accepted(law, *levels(one.test, sizes, level)) for law, one in zip(laws, receipt.counts, strict=True)]
+    except (ValueError, ArithmeticError):
+        return False
+    amount = Binomial(receipt.canaries, change_probability(spec, columns))
+    families = [one.test for one in receipt.counts]
+    return (
+        bounds == [(one.low, one.high) for one in receipt.counts]
+        and all(one.trials <= receipt.canaries for one in receipt.counts)
+        and families == [family for family in Family if family in families]
+        and families[:1] == [Family.AMOUNT]
+        and laws[0] == amount
+        and receipt.counts[0].count == receipt.changed
+        and (receipt.expected, receipt.sd) == _expected(amount)
+    )
+
+
+def _receipt(spec: ReleaseSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
+    sizes = [column.size for column in tested_columns(spec, tester)]
+    worst: dict[Family, tuple[bool, float, NoiseTest]] = {}
+    for test in tests:
+        sides = levels(test.family, sizes, level_of(spec, tester))
+        rank = (not is_accepted(test.law, test.count, *sides), test.surprise)
+        if test.family not in worst or rank > worst[test.family][:2]:
+            worst[test.family] = (*rank, test)
+    amount = worst[Family.AMOUNT][2]
+    expected, sd = _expected(amount.law)
+    return Receipt(
+        tester=tester,
+        canaries=canaries,
+        changed=amount.count,
+        changes=digest,
+        counts=tuple(
+            _count_receipt(worst[family][2], levels(family, sizes, level_of(spec, tester)))
+            for family in Family
+            if family in worst
+        ),
+        expected=expected,
+        sd=sd,
+    )
+
+
+def _count_receipt(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> CountReceipt:
+    low, high = accepted(test.law, *sides)
+    law = test.law
+    match law:
+        case Binomial():
+            trials, share, marks = law.trials, _text(law.p), None
+        case Runs():
+            trials, share, marks = law.places, None, law.marks
+        case _:
+            raise TypeError(f"no receipt shows a law of kind {type(law).__name__}")
+    return CountReceipt(
+        test=test.family, of=test.of, trials=trials, share=share, marks=marks, count=test.count, low=low, high=high
+    )
+
+
+def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
+    """Return the mean of a law and its standard deviation, to three decimals."""
     with localcontext(prec=_PRECISION):
-        odds = Decimal(p.denominator - p.numerator) / Decimal(p.numerator)
-        total = term = Decimal(1)
-        for j in range(k, 0, -1):
-            term *= j * odds / (trials - j + 1)
-            total += term
-            if term < _NEGLIGIBLE * total:
-                break
-        return total * _term(k, trials, p)
+        mean, variance = (Decimal(one.numerator) / one.denominator for one in (law.mean, law.variance))
+        return mean.quantize(_THOUSANDTH), variance.sqrt().quantize(_THOUSANDTH)
 
 
-def _term(k: int, trials: int, p: Fraction) -> Decimal:
-    """Return P(Bin(trials, p) = k)."""
-    with localcontext(prec=_PRECISION):
-        kept = Decimal(p.denominator - p.numerator) / Decimal(p.denominator)
-        logarithm = _ln_choose(trials, k) + (trials - k) * kept.ln()
-        if k:
-            logarithm += k * (Decimal(p.numerator) / Decimal(p.denominator)).ln()
-        return logarithm.exp()
+def _text(share: Fraction) -> str:
+    return f"{share.numerator}/{share.denominator}"
 
 
-def _ln_choose(n: int, k: int) -> Decimal:
-    return _ln_factorial(n) - _ln_factorial(k) - _ln_factorial(n - k)
-
-
-@lru_cache(maxsize=4096)
-def _ln_factorial(n: int) -> Decimal:
-    """Return ln n!: the product itself, or Stirling's series, whose error is below its last term (1e-27)."""
-    with localcontext(prec=_PRECISION + 10):
-        if n < 200:
-            return Decimal(factorial(n)).ln()
-        x = Decimal(n)
-        series = sum(
-            (Decimal(b.numerator) / (Decimal(b.denominator) * x ** (2 * i + 1)) for i, b in enumerate(_STIRLING)),
-            Decimal(0),
-        )
-        return (x + Decimal("0.5")) * x.ln() - x + (2 * _PI).ln() / 2 + series
-
-
-_PI = Decimal("3.14159265358979323846264338327950288419716939937510")
-_STIRLING = (
-    Fraction(1, 12),
-    Fraction(-1, 360),
-    Fraction(1, 1260),
-    Fraction(-1, 1680),
-    Fraction(1, 1188),
-    Fraction(-691, 360360),
-)
-"""Coefficients of 1/n, 1/n^3, ... of ln n! - (n + 1/2) ln n + n - ln(2 pi)/2."""
+def _replacement(spec: ReleaseSpec) -> Fraction:
+    return 1 - spec.server_mechanism.retention

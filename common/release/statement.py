@@ -60,7 +60,7 @@ class Statement:
         published: the published columns in study order; none at a curator without columns in the release.
         signed_at: Unix seconds.
         ledger: of a curator; None for the server.
-        receipt: of a curator with columns in the release; None for others.
+        receipts: of a curator with columns in the release, of its own columns and of all together; none of others.
     """
 
     party: str
@@ -68,7 +68,7 @@ class Statement:
     published: tuple[PublishedColumn, ...]
     signed_at: int
     ledger: LedgerHead | None = None
-    receipt: Receipt | None = None
+    receipts: tuple[Receipt, ...] = ()
 
     def to_json(self) -> str:
         """Return the canonical text, which is signed."""

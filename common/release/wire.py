@@ -6,12 +6,14 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeVar
 
+from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import parse_split
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -313,3 +315,27 @@ def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> 
 
 def _optional_text(number: Decimal | None) -> str | None:
     return None if number is None else str(number)
+
+
+def receipt_to_proto(receipt: Receipt, *, with_counts: bool) -> release_pb2.Receipt:
+    """Encode a receipt; an analyst gets it without counts."""
+    return release_pb2.Receipt(
+        curator=receipt.tester,
+        canaries=receipt.canaries,
+        expected=str(receipt.expected),
+        sd=str(receipt.sd),
+        passed=receipt.passed,
+        text=canonical_text(receipt) if with_counts else "",
+    )
+
+
+def receipt_from_proto(message: release_pb2.Receipt) -> Receipt:
+    """Decode a whole receipt.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    try:
+        return read_canonical(Receipt, message.text)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
+        raise InvalidInputError("this is no receipt of tests", where="receipt") from None

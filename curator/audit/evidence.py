@@ -204,7 +204,7 @@ def _ready(standing: Standing, since: int | None) -> Iterator[CuratorRelease]:
     """Return the releases that are ready since a time, and that this curator tested if it has columns in them."""
     for stored in standing.store.ready():
         has_columns = bool(stored.planned_spec.columns_of(standing.name))
-        is_tested = standing.store.receipt(stored.request.release_id) is not None
+        is_tested = bool(standing.store.receipts(stored.request.release_id))
         if stored.since >= (since or 0) and (is_tested or not has_columns):
             yield stored
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.audit.log import Event as AuditEvent
 from veiltab.curator.audit.log import Fact
@@ -105,19 +104,16 @@ def _of_keys(standing: Standing, release_id: str) -> list[Event]:
 
 
 def _of_test(standing: Standing, stored: CuratorRelease) -> list[Event]:
-    """Return this curator's test of the server's noise, if it was made."""
-    counts = standing.store.receipt(stored.request.release_id)
-    if counts is None or stored.spec is None:
-        return []
-    receipt = receipt_of(stored.spec, standing.name, canaries=counts[0], changed=counts[1])
+    """Return this curator's tests of the server's noise that were made."""
     return [
         Event(
             time=None,
-            title=f"The server {'passes' if receipt.passed else 'fails'} the test of its noise",
-            text=f"{receipt.changed:,} of {receipt.canaries:,} test rows changed;"
-            f" {receipt.low:,} to {receipt.high:,} are accepted",
+            title=f"The server {'passes' if receipt.passed else 'fails'} the test of"
+            f" {'your columns' if receipt.tester else 'all columns together'}",
+            text=receipt.sentence(),
             kind="good" if receipt.passed else "bad",
         )
+        for receipt in standing.store.receipts(stored.request.release_id)
     ]
 
 

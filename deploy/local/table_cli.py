@@ -196,7 +196,7 @@ def _print_outcome(console: "Console", outcome: "Outcome") -> None:
     )
     print_table(console, "Epsilon card", ("adversary", "faces"), epsilon_card(spec).rows())
     if outcome.status.receipts:
-        tests = [(receipt.tested_by, receipt.sentence(receipt.tester)) for receipt in outcome.status.receipts]
+        tests = [(receipt.tested_by, receipt.sentence()) for receipt in outcome.status.receipts]
         print_table(console, "Tests of the server's noise", ("tested by", "result"), tests)
     sent = [(link, f"{count:,}") for link, count in sorted(outcome.status.bytes.items())]
     print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)

@@ -150,7 +150,14 @@ class GetReceiptRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ...) -> None: ...
 
 class GetReceiptResponse(_message.Message):
-    __slots__ = ("canaries", "changed", "canary_key", "digests", "places_digest")
+    __slots__ = ("receipts", "changes", "canary_key", "digests", "places_digest")
+    class ChangesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -158,17 +165,17 @@ class GetReceiptResponse(_message.Message):
         key: str
         value: bytes
         def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
-    CANARIES_FIELD_NUMBER: _ClassVar[int]
-    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    RECEIPTS_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
     CANARY_KEY_FIELD_NUMBER: _ClassVar[int]
     DIGESTS_FIELD_NUMBER: _ClassVar[int]
     PLACES_DIGEST_FIELD_NUMBER: _ClassVar[int]
-    canaries: int
-    changed: int
+    receipts: _containers.RepeatedCompositeFieldContainer[_release_pb2.Receipt]
+    changes: _containers.ScalarMap[str, bytes]
     canary_key: bytes
     digests: _containers.ScalarMap[str, bytes]
     places_digest: bytes
-    def __init__(self, canaries: _Optional[int] = ..., changed: _Optional[int] = ..., canary_key: _Optional[bytes] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., places_digest: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, receipts: _Optional[_Iterable[_Union[_release_pb2.Receipt, _Mapping]]] = ..., changes: _Optional[_Mapping[str, bytes]] = ..., canary_key: _Optional[bytes] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., places_digest: _Optional[bytes] = ...) -> None: ...
 
 class GetCuratorStatementRequest(_message.Message):
     __slots__ = ("release_id",)

@@ -142,6 +142,18 @@ class FetchIndicesResponse(_message.Message):
     chunk: _release_pb2.Chunk
     def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
+class GetCanaryChangesRequest(_message.Message):
+    __slots__ = ("release_id",)
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+
+class GetCanaryChangesResponse(_message.Message):
+    __slots__ = ("changes",)
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    changes: bytes
+    def __init__(self, changes: _Optional[bytes] = ...) -> None: ...
+
 class FollowProgressRequest(_message.Message):
     __slots__ = ("release_ids",)
     RELEASE_IDS_FIELD_NUMBER: _ClassVar[int]

@@ -71,6 +71,11 @@ class CuratorPeerServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.FromString,
                 _registered_method=True)
+        self.GetCanaryChanges = channel.unary_unary(
+                '/veiltab.v1.CuratorPeerService/GetCanaryChanges',
+                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetCanaryChangesRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetCanaryChangesResponse.FromString,
+                _registered_method=True)
         self.FollowProgress = channel.stream_stream(
                 '/veiltab.v1.CuratorPeerService/FollowProgress',
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressRequest.SerializeToString,
@@ -132,6 +137,14 @@ class CuratorPeerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCanaryChanges(self, request, context):
+        """Says which canaries the server changed in this curator's columns, once it has passed the test of them. Callers:
+        curators with columns in the release.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FollowProgress(self, request_iterator, context):
         """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
         call after some seconds; the next one says all of it anew. Callers: curators.
@@ -177,6 +190,11 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
                     servicer.FetchIndices,
                     request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.SerializeToString,
+            ),
+            'GetCanaryChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCanaryChanges,
+                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetCanaryChangesRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetCanaryChangesResponse.SerializeToString,
             ),
             'FollowProgress': grpc.stream_stream_rpc_method_handler(
                     servicer.FollowProgress,
@@ -375,6 +393,33 @@ class CuratorPeerService(object):
             '/veiltab.v1.CuratorPeerService/FetchIndices',
             veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCanaryChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.CuratorPeerService/GetCanaryChanges',
+            veiltab_dot_v1_dot_curator__peer__pb2.GetCanaryChangesRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__peer__pb2.GetCanaryChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

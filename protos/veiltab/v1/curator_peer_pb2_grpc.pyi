@@ -49,6 +49,10 @@ class CuratorPeerServiceStub:
     """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
+    GetCanaryChanges: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]
+    """Says which canaries the server changed in this curator's columns, once it has passed the test of them. Callers:
+    curators with columns in the release.
+    """
     FollowProgress: _grpc.StreamStreamMultiCallable[_curator_peer_pb2.FollowProgressRequest, _curator_peer_pb2.FollowProgressResponse]
     """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
     call after some seconds; the next one says all of it anew. Callers: curators.
@@ -75,6 +79,10 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
+    GetCanaryChanges: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]  # type: ignore[assignment]
+    """Says which canaries the server changed in this curator's columns, once it has passed the test of them. Callers:
+    curators with columns in the release.
+    """
     FollowProgress: _aio.StreamStreamMultiCallable[_curator_peer_pb2.FollowProgressRequest, _curator_peer_pb2.FollowProgressResponse]  # type: ignore[assignment]
     """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
     call after some seconds; the next one says all of it anew. Callers: curators.
@@ -140,6 +148,16 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchIndicesResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchIndicesResponse]]:
         """Streams the row indices of a release that shares them explicitly. Callers: curators."""
+
+    @_abc_1.abstractmethod
+    def GetCanaryChanges(
+        self,
+        request: _curator_peer_pb2.GetCanaryChangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_curator_peer_pb2.GetCanaryChangesResponse, _abc.Awaitable[_curator_peer_pb2.GetCanaryChangesResponse]]:
+        """Says which canaries the server changed in this curator's columns, once it has passed the test of them. Callers:
+        curators with columns in the release.
+        """
 
     @_abc_1.abstractmethod
     def FollowProgress(

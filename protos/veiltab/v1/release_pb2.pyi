@@ -213,6 +213,22 @@ class WorkloadSpec(_message.Message):
     repeats: int
     def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeated_tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeats: _Optional[int] = ...) -> None: ...
 
+class Receipt(_message.Message):
+    __slots__ = ("curator", "canaries", "expected", "sd", "passed", "text")
+    CURATOR_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    SD_FIELD_NUMBER: _ClassVar[int]
+    PASSED_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    curator: str
+    canaries: int
+    expected: str
+    sd: str
+    passed: bool
+    text: str
+    def __init__(self, curator: _Optional[str] = ..., canaries: _Optional[int] = ..., expected: _Optional[str] = ..., sd: _Optional[str] = ..., passed: bool = ..., text: _Optional[str] = ...) -> None: ...
+
 class SignedStatement(_message.Message):
     __slots__ = ("text", "signature", "certificate")
     TEXT_FIELD_NUMBER: _ClassVar[int]

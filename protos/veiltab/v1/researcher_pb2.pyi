@@ -136,12 +136,12 @@ class GetResultResponse(_message.Message):
     granted: _containers.RepeatedScalarFieldContainer[str]
     seconds: _containers.ScalarMap[str, float]
     bytes: _containers.ScalarMap[str, int]
-    receipts: _containers.RepeatedCompositeFieldContainer[Receipt]
+    receipts: _containers.RepeatedCompositeFieldContainer[_release_pb2.Receipt]
     workload: _release_pb2.WorkloadSpec
     tables: _containers.RepeatedCompositeFieldContainer[TableStatus]
     left_out: _containers.ScalarMap[str, int]
     counts: bytes
-    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ..., left_out: _Optional[_Mapping[str, int]] = ..., counts: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[_release_pb2.Receipt, _Mapping]]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ..., left_out: _Optional[_Mapping[str, int]] = ..., counts: _Optional[bytes] = ...) -> None: ...
 
 class TableStatus(_message.Message):
     __slots__ = ("number", "release_id", "state", "attributes", "phase")
@@ -156,24 +156,6 @@ class TableStatus(_message.Message):
     attributes: _containers.RepeatedScalarFieldContainer[str]
     phase: int
     def __init__(self, number: _Optional[int] = ..., release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., phase: _Optional[int] = ...) -> None: ...
-
-class Receipt(_message.Message):
-    __slots__ = ("curator", "canaries", "changed", "low", "high", "expected", "sd")
-    CURATOR_FIELD_NUMBER: _ClassVar[int]
-    CANARIES_FIELD_NUMBER: _ClassVar[int]
-    CHANGED_FIELD_NUMBER: _ClassVar[int]
-    LOW_FIELD_NUMBER: _ClassVar[int]
-    HIGH_FIELD_NUMBER: _ClassVar[int]
-    EXPECTED_FIELD_NUMBER: _ClassVar[int]
-    SD_FIELD_NUMBER: _ClassVar[int]
-    curator: str
-    canaries: int
-    changed: int
-    low: int
-    high: int
-    expected: str
-    sd: str
-    def __init__(self, curator: _Optional[str] = ..., canaries: _Optional[int] = ..., changed: _Optional[int] = ..., low: _Optional[int] = ..., high: _Optional[int] = ..., expected: _Optional[str] = ..., sd: _Optional[str] = ...) -> None: ...
 
 class FetchCertificateRequest(_message.Message):
     __slots__ = ("release_id", "offset")

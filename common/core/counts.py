@@ -1,0 +1,355 @@
+"""Exact laws of counts, and the counts that a test of such a law accepts.
+
+The bounds come from decimal arithmetic, so every party and every verifier computes the same. A float may show that a
+count is likely, with room to spare; it never shows that one is not.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from math import exp, factorial, isfinite, lgamma, log, log1p
+
+_PRECISION = 30
+_NEGLIGIBLE = Decimal("1e-25")
+_NEGLIGIBLE_FLOAT = 1e-9
+
+_ROOM = 1.001
+"""A float of a probability is right to within this factor: its logarithm errs by less than 1e-4 for counts below 2^32."""
+
+_TILTS = 40
+"""Steps of the search for the sharpest of the bounds that hold."""
+
+
+class CountLaw(ABC):
+    """The law of a count, whose probabilities rise to its mean and fall after it."""
+
+    @property
+    @abstractmethod
+    def least(self) -> int:
+        """The least count that can be."""
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """The greatest count that can be."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> Fraction:
+        """The expected count."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> Fraction:
+        """The variance of the count."""
+
+    @abstractmethod
+    def ln(self, count: int) -> Decimal:
+        """Return ln P(X = count), for a count from least to most."""
+
+    @abstractmethod
+    def ln_float(self, count: int) -> float:
+        """Return the same as a float."""
+
+    @abstractmethod
+    def ratio(self, count: int) -> tuple[int, int]:
+        """Return P(X = count - 1) / P(X = count), numerator and denominator, for a count above the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binomial(CountLaw):
+    """Bin(n, p).
+
+    Args:
+        trials: n.
+        p: the probability of each, exactly.
+    """
+
+    trials: int
+    p: Fraction
+
+    @property
+    def least(self) -> int:
+        """The least count that can be."""
+        return self.trials if self.p == 1 else 0
+
+    @property
+    def most(self) -> int:
+        """The greatest count that can be."""
+        return 0 if self.p == 0 else self.trials
+
+    @property
+    def mean(self) -> Fraction:
+        """The expected count, n p."""
+        return self.trials * self.p
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance of the count, n p (1 - p)."""
+        return self.trials * self.p * (1 - self.p)
+
+    def ln(self, count: int) -> Decimal:
+        """Return ln P(X = count)."""
+        with localcontext(prec=_PRECISION):
+            logarithm = _ln_choose(self.trials, count)
+            if self.trials - count:
+                logarithm += (self.trials - count) * _decimal(1 - self.p).ln()
+            return logarithm + count * _decimal(self.p).ln() if count else logarithm
+
+    def ln_float(self, count: int) -> float:
+        """Return ln P(X = count) as a float."""
+        rest, p = self.trials - count, float(self.p)
+        logarithm = _ln_choose_float(self.trials, count)
+        return logarithm + (count * log(p) if count else 0.0) + (rest * log1p(-p) if rest else 0.0)
+
+    def ratio(self, count: int) -> tuple[int, int]:
+        """Return P(X = count - 1) / P(X = count), numerator and denominator."""
+        hits, trials = self.p.numerator, self.p.denominator
+        return count * (trials - hits), (self.trials - count + 1) * hits
+
+
+@dataclass(frozen=True, slots=True)
+class Runs(CountLaw):
+    """The number of runs that k marks among c places make, if every set of k places is equally likely.
+
+    P(R = j) = C(k - 1, j - 1) C(c - k + 1, j) / C(c, k), a hypergeometric law.
+
+    Args:
+        places: c, in a row.
+        marks: k.
+
+    Source: Wald and Wolfowitz 1940 (runs of one kind).
+    """
+
+    places: int
+    marks: int
+
+    @property
+    def least(self) -> int:
+        """The least count that can be."""
+        return min(1, self.marks)
+
+    @property
+    def most(self) -> int:
+        """The greatest count that can be."""
+        return min(self.marks, self.places - self.marks + 1)
+
+    @property
+    def mean(self) -> Fraction:
+        """The expected count, k (c - k + 1) / c."""
+        return Fraction(self.marks * (self.places - self.marks + 1), max(self.places, 1))
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance of the count, k (k - 1) (c - k) (c - k + 1) / (c^2 (c - 1))."""
+        c, k = self.places, self.marks
+        return Fraction(k * (k - 1) * (c - k) * (c - k + 1), max(c * c * (c - 1), 1))
+
+    def ln(self, count: int) -> Decimal:
+        """Return ln P(R = count)."""
+        if not self.marks:
+            return Decimal(0)
+        with localcontext(prec=_PRECISION):
+            c, k = self.places, self.marks
+            return _ln_choose(k - 1, count - 1) + _ln_choose(c - k + 1, count) - _ln_choose(c, k)
+
+    def ln_float(self, count: int) -> float:
+        """Return ln P(R = count) as a float."""
+        c, k = self.places, self.marks
+        if not k:
+            return 0.0
+        return _ln_choose_float(k - 1, count - 1) + _ln_choose_float(c - k + 1, count) - _ln_choose_float(c, k)
+
+    def ratio(self, count: int) -> tuple[int, int]:
+        """Return P(R = count - 1) / P(R = count), numerator and denominator."""
+        c, k = self.places, self.marks
+        return (count - 1) * count, (k - count + 1) * (c - k - count + 2)
+
+
+def at_most(law: CountLaw, count: int) -> Decimal:
+    """Return P(X <= count)."""
+    if count < law.least:
+        return Decimal(0)
+    if count >= law.most:
+        return Decimal(1)
+    return 1 - _upper(law, count + 1) if count > law.mean else _lower(law, count)
+
+
+def at_least(law: CountLaw, count: int) -> Decimal:
+    """Return P(X >= count)."""
+    if count <= law.least:
+        return Decimal(1)
+    if count > law.most:
+        return Decimal(0)
+    return 1 - _lower(law, count - 1) if count < law.mean else _upper(law, count)
+
+
+def _lower(law: CountLaw, count: int) -> Decimal:
+    """Return P(X <= count): the terms from the largest downwards, until they no longer matter."""
+    with localcontext(prec=_PRECISION):
+        total = term = Decimal(1)
+        for j in range(count, law.least, -1):
+            numerator, denominator = law.ratio(j)
+            term *= Decimal(numerator) / denominator
+            total += term
+            if term < _NEGLIGIBLE * total:
+                break
+        return total * law.ln(count).exp()
+
+
+def _upper(law: CountLaw, count: int) -> Decimal:
+    """Return P(X >= count): the terms from the largest upwards, until they no longer matter."""
+    with localcontext(prec=_PRECISION):
+        total = term = Decimal(1)
+        for j in range(count + 1, law.most + 1):
+            numerator, denominator = law.ratio(j)
+            term *= Decimal(denominator) / numerator
+            total += term
+            if term < _NEGLIGIBLE * total:
+                break
+        return total * law.ln(count).exp()
+
+
+@lru_cache(maxsize=1024)
+def accepted(law: CountLaw, below: Decimal, above: Decimal) -> tuple[int, int]:
+    """Return the fewest and the most that a test of a law accepts.
+
+    Args:
+        law: of the count.
+        below: most probability of a count below the fewest; 0 accepts every low count.
+        above: most probability of a count above the most; 0 accepts every high count.
+    """
+    return _fewest(law, below), _most(law, above)
+
+
+def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bool:
+    """Return whether a count lies within `accepted`, without computing that where the count itself is likely."""
+    if not law.least <= count <= law.most:
+        return False
+    if law.ln_float(count) > log(_ROOM * float(max(below, above))):
+        return True
+    fewest, most = accepted(law, below, above)
+    return fewest <= count <= most
+
+
+def is_lower_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
+    """Return whether P(X <= count) <= bound; a float says so where it is far from that, else decimals."""
+    if law.least <= count < law.most and (is_below := _is_below(law, count, bound, -1)) is not None:
+        return is_below
+    return at_most(law, count) <= bound
+
+
+def is_upper_tail_within(law: CountLaw, count: int, bound: Decimal) -> bool:
+    """Return whether P(X >= count) <= bound, as `is_lower_tail_within`."""
+    if law.least < count <= law.most and (is_below := _is_below(law, count, bound, 1)) is not None:
+        return is_below
+    return at_least(law, count) <= bound
+
+
+def _is_below(law: CountLaw, count: int, bound: Decimal, step: int) -> bool | None:
+    """Return whether the tail that begins with a count is below a bound; None where a float is too close to it."""
+    total = term = 1.0
+    for j in range(count, law.least if step < 0 else law.most, step):
+        numerator, denominator = law.ratio(max(j, j + step))
+        term *= numerator / denominator if step < 0 else denominator / numerator
+        total += term
+        if term < _NEGLIGIBLE_FLOAT * total:
+            break
+    tail, limit = total * exp(law.ln_float(count)), float(bound)
+    return None if not isfinite(total) or limit / _ROOM < tail < limit * _ROOM else tail < limit
+
+
+def _fewest(law: CountLaw, below: Decimal) -> int:
+    """Return the least count with P(X <= count) > below."""
+    low, high = law.least, min(law.most, int(law.mean) + 1)
+    if below == 0 or not is_lower_tail_within(law, low, below):
+        return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_lower_tail_within(law, middle, below) else (low, middle)
+    return high
+
+
+def _most(law: CountLaw, above: Decimal) -> int:
+    """Return the greatest count with P(X >= count) > above."""
+    low, high = max(law.least, int(law.mean)), law.most
+    if above == 0 or not is_upper_tail_within(law, high, above):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_upper_tail_within(law, middle, above) else (middle, high)
+    return low
+
+
+def accepted_sum(laws: Sequence[Binomial], below: Decimal, above: Decimal) -> tuple[int, int]:
+    """Return the fewest and the most that a test accepts of the sum of independent binomial counts.
+
+    P(S <= x) <= e^(t x) E[e^(-t S)] for every t > 0, and so for the sharpest t that is tried (Chernoff 1952). What is
+    accepted is never less than the exact law accepts.
+
+    Args:
+        laws: of the counts; at least one.
+        below: most probability of a sum below the fewest.
+        above: most probability of a sum above the most.
+    """
+    trials = sum(law.trials for law in laws)
+    mirrored = [Binomial(law.trials, 1 - law.p) for law in laws]
+    return _fewest_sum(laws, below), trials - _fewest_sum(mirrored, above)
+
+
+def _fewest_sum(laws: Sequence[Binomial], below: Decimal) -> int:
+    variance = sum((law.variance for law in laws), Fraction(0))
+    if variance == 0:
+        return sum(law.least for law in laws)
+    with localcontext(prec=_PRECISION):
+        first = (-2 * below.ln() / _decimal(variance)).sqrt() / 4
+        tilts = (first * Decimal(2) ** (Decimal(step) / 10) for step in range(_TILTS))
+        return max(0, *(int(_refused(laws, tilt, below).to_integral_value(ROUND_FLOOR)) + 1 for tilt in tilts))
+
+
+def _refused(laws: Sequence[Binomial], tilt: Decimal, below: Decimal) -> Decimal:
+    """Return the greatest x with t x + ln E[e^(-t S)] <= ln below."""
+    factor = (-tilt).exp()
+    logarithms = (law.trials * (_decimal(1 - law.p) + _decimal(law.p) * factor).ln() for law in laws)
+    return (below.ln() - sum(logarithms, Decimal(0))) / tilt
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def _ln_choose_float(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+def _ln_choose(n: int, k: int) -> Decimal:
+    return _ln_factorial(n) - _ln_factorial(k) - _ln_factorial(n - k)
+
+
+@lru_cache(maxsize=4096)
+def _ln_factorial(n: int) -> Decimal:
+    """Return ln n!: the product itself, or Stirling's series, whose error is below its last term (1e-27)."""
+    with localcontext(prec=_PRECISION + 10):
+        if n < 200:
+            return Decimal(factorial(n)).ln()
+        x = Decimal(n)
+        series = sum(
+            (Decimal(b.numerator) / (Decimal(b.denominator) * x ** (2 * i + 1)) for i, b in enumerate(_STIRLING)),
+            Decimal(0),
+        )
+        return (x + Decimal("0.5")) * x.ln() - x + (2 * _PI).ln() / 2 + series
+
+
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510")
+_STIRLING = (
+    Fraction(1, 12),
+    Fraction(-1, 360),
+    Fraction(1, 1260),
+    Fraction(-1, 1680),
+    Fraction(1, 1188),
+    Fraction(-691, 360360),
+)
+"""Coefficients of 1/n, 1/n^3, ... of ln n! - (n + 1/2) ln n + n - ln(2 pi)/2."""
