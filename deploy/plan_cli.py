@@ -19,9 +19,6 @@ from veiltab.common.release.canary_plan import planned_canaries
 from veiltab.deploy.scale.cli import scale
 from veiltab.deploy.workload_plan_cli import TableOptions, show_workload, workload_options
 
-_FEWEST_CELLS = (2, 2)
-"""Cells of two curators' columns whose changes are the least likely to show."""
-
 
 @click.command(
     epilog="Example: veiltab plan release --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
@@ -173,8 +170,10 @@ def _paper(plan: Plan) -> Plan:
 
 
 def _canaries(plan: Plan) -> int:
-    """Return how many canaries a release of this plan has if some curator's columns have two cells: the most."""
-    return planned_canaries(plan.mechanism.server, _FEWEST_CELLS, plan.sample)
+    """Return how many canaries a release of this plan has if its attributes have two categories, one of them or all."""
+    cells = plan.mechanism.cells
+    sizes = (2, max(2, -(-cells // 2))), (2,) * max(1, cells.bit_length() - 1)
+    return max(planned_canaries(plan.mechanism.server, some, plan.sample) for some in sizes)
 
 
 def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:

@@ -20,7 +20,6 @@ from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
@@ -107,9 +106,9 @@ class Receiver:
             asking.cancel()
         with stage.of("comparing columns with the curators' tests", None):
             rows, digests = await asyncio.to_thread(self._compare, spec, salt, noisy, tests, sampled)
-        together = await asyncio.to_thread(self._test, spec, tests, rows, noisy)
+        await asyncio.to_thread(self._test, spec, tests, rows, noisy)
         encrypted = await self._fetch_keys(spec, parties, noisy, digests)
-        await asyncio.to_thread(self._count, spec, tests, rows, encrypted, stage, most=together.changed)
+        await asyncio.to_thread(self._count, spec, tests, rows, encrypted, stage)
         granted = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
@@ -121,8 +120,6 @@ class Receiver:
         rows: PublishedRows,
         columns: Sequence[EncryptedColumn],
         stage: Stage,
-        *,
-        most: int,
     ) -> None:
         """Decrypt and count the rows, compare the canaries with their owners' lists, and write the counts."""
         with (
@@ -134,7 +131,7 @@ class Receiver:
                 [one.column for one in columns],
                 spec.canaries,
                 rows.published_canaries,
-                most=most,
+                most=next(iter(tests.values())).receipts[1].changed,
             )
             counts = count_rows(columns, rows, canaries.compare, progress.advance)
         canaries.check_lists(spec, tests, len(rows.published_canaries.rows))
@@ -276,7 +273,7 @@ class Receiver:
         tests: Mapping[str, CuratorsTest],
         rows: PublishedRows,
         noisy: Mapping[Column, Ciphertext],
-    ) -> Receipt:
+    ) -> None:
         """Test the server on all columns together, before any key is asked for; record what the tests showed.
 
         Raises:
@@ -290,7 +287,6 @@ class Receiver:
         receipts = receipts_of(tests, together)
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(published.rows))
-        return together
 
     def _bytes(self, spec: ReleaseSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
         """Return the bytes of columns and keys by link."""

@@ -17,7 +17,7 @@ _NEGLIGIBLE = Decimal("1e-25")
 _NEGLIGIBLE_FLOAT = 1e-9
 
 _ROOM = 1.001
-"""A float of a probability is right to within this factor: its logarithm errs by less than 1e-4 for counts below 2^32."""
+"""A float of a probability is right to this factor: its logarithm errs by less than 1e-4 for counts below 2^32."""
 
 _TILTS = 40
 """Steps of the search for the sharpest of the bounds that hold."""

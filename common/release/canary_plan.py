@@ -142,7 +142,7 @@ def _shows(canaries: int, changes: Fraction, share: Fraction) -> bool:
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return a number that holds after one that does not, by doubling and bisection; the first if no later one fails."""
+    """Return a number for which it holds and did not for the one before, by doubling and bisection."""
     high = 1
     while not holds(high):
         high *= 2

@@ -1,9 +1,9 @@
 """The tests of a server's noise on canaries: each a count whose law is exact where the server is honest.
 
 Of c canaries, k change. k ~ Bin(c, r (1 - 1/K)), K the product of all sizes. Given k, the changed offset vectors are
-independent and uniform on the K - 1 that are not zero, which k of the c changed is a uniform subset, and the symbols that
-were sent are uniform and independent of both, since pads are. So r enters the amount alone, and every other test counts
-something with a binomial or hypergeometric law given k.
+independent and uniform on the K - 1 that are not zero, the k of the c are a uniform subset, and the symbols that were
+sent are uniform and independent of both, since pads are. So r enters the amount and the places alone, and every other
+test counts something with a binomial or hypergeometric law given k.
 
 Whatever a server does is told from honest noise only as far as these counts show it: docs/protection.md says what they
 do not.
@@ -163,7 +163,8 @@ class CanaryOrders:
         return {step: np.sort(self._keys(np.asarray(self.places), step)) for step in _STEPS}
 
     def _keys(self, places: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-        return ((places & (2**step - 1)) << 40) | places
+        keys: NDArray[np.int64] = ((places & (2**step - 1)) << 40) | places
+        return keys
 
     def in_orders(self, numbers: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.int64], int]]:
         """Yield of each order its name, how it sorts some canaries, and how many runs they make among all.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from math import prod
 
 from veiltab.common.core.counts import Binomial, CountLaw, Runs, accepted, is_accepted
@@ -285,17 +286,14 @@ def _receipt(spec: ReleaseSpec, tester: str, canaries: int, tests: Iterable[Nois
 
 def _count_receipt(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> CountReceipt:
     low, high = accepted(test.law, *sides)
-    law = test.law
-    match law:
-        case Binomial():
-            trials, share, marks = law.trials, _text(law.p), None
-        case Runs():
-            trials, share, marks = law.places, None, law.marks
-        case _:
+    known = partial(CountReceipt, test=test.family, of=test.of, count=test.count, low=low, high=high)
+    match test.law:
+        case Binomial(trials, p):
+            return known(trials=trials, share=_text(p))
+        case Runs(places, marks):
+            return known(trials=places, marks=marks)
+        case law:
             raise TypeError(f"no receipt shows a law of kind {type(law).__name__}")
-    return CountReceipt(
-        test=test.family, of=test.of, trials=trials, share=share, marks=marks, count=test.count, low=low, high=high
-    )
 
 
 def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
-from veiltab.common.release.receipt import Receipt, receipt_of
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 from veiltab.curator.store import CuratorStore
@@ -29,18 +29,18 @@ class CuratorOutcome:
         curator: its name.
         state: of the release there; keys leave in READY only.
         failure: why it failed; empty if it did not.
-        receipt: what the curator's test of the server showed; None if it made none.
+        receipts: what the curator's tests of the server showed: of its own columns, then of all together.
     """
 
     curator: str
     state: ReleaseState
     failure: str
-    receipt: Receipt | None
+    receipts: tuple[Receipt, ...]
 
     @property
     def is_rejection(self) -> bool:
         """Whether the curator itself found that the server cheats."""
-        return self.receipt is not None and not self.receipt.passed
+        return not all(receipt.passed for receipt in self.receipts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class CheatOutcome:
                     "curator": one.curator,
                     "state": one.state.value,
                     "failure": one.failure,
-                    "test": one.receipt and asdict(one.receipt) | {"passed": one.receipt.passed},
+                    "receipts": [receipt.facts() for receipt in one.receipts],
                 }
                 for one in self.curators
             ],
@@ -89,8 +89,8 @@ class CheatOutcome:
         lines = [f"The server {self.cheat.meaning}."]
         for one in self.curators:
             lines.append(f"curator {one.curator}: {one.state.value}" + (f", {one.failure}" if one.failure else ""))
-            if one.receipt is not None:
-                lines.append(f"  its test accepts {one.receipt.low:,} to {one.receipt.high:,} changed canaries")
+            failures = (failure for receipt in one.receipts for failure in receipt.failures)
+            lines.extend(f"  {failure.sentence()}" for failure in failures)
         lines.append("caught: no key left a curator" if self.is_caught else "NOT caught")
         return "\n".join(lines)
 
@@ -141,12 +141,5 @@ def _ends_at_curators(local: LocalStudy, release_id: str) -> tuple[CuratorOutcom
 def _at_curator(local: LocalStudy, name: str, release_id: str) -> CuratorOutcome:
     with closing(CuratorStore(local.state_folder(Role.CURATOR, name) / "curator.sqlite")) as store:
         stored = store.release(release_id)
-        counts = store.receipt(release_id)
-    return CuratorOutcome(
-        curator=name,
-        state=stored.state,
-        failure=stored.failure,
-        receipt=None
-        if counts is None
-        else receipt_of(stored.planned_spec, name, canaries=counts[0], changed=counts[1]),
-    )
+        receipts = store.receipts(release_id)
+    return CuratorOutcome(curator=name, state=stored.state, failure=stored.failure, receipts=receipts)

@@ -9,7 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
+from fractions import Fraction
 from functools import partial
+from math import ceil, prod
 from typing import assert_never
 
 import numpy as np
@@ -27,6 +29,8 @@ class Cheat(Enum):
     HALF = "half"
     OTHER = "other"
     SWAP = "swap"
+    COLUMN = "column"
+    SHIFT = "shift"
 
     @property
     def meaning(self) -> str:
@@ -40,6 +44,10 @@ class Cheat(Enum):
                 return "replaces rows with another probability"
             case Cheat.SWAP:
                 return "exchanges the columns"
+            case Cheat.COLUMN:
+                return "leaves a column as it came, and replaces the others as much more often"
+            case Cheat.SHIFT:
+                return "adds 1 to every column where it must draw a row"
             case _:
                 assert_never(self)
 
@@ -73,8 +81,23 @@ def perturb_dishonestly(  # noqa: PLR0913 - what perturb_chunk takes
             columns = [out.astype(np.uint32) for out in outputs]
             for out, size, neighbour in zip(outputs, sizes, [*columns[1:], columns[0]], strict=True):
                 np.copyto(out, neighbour % size, casting="unsafe")
+        case Cheat.COLUMN:
+            outputs[0][:] = inputs[0]
+            rest = GammaDiagonal(cells=prod(sizes[1:]), replacement=_as_many_changes(mechanism, prod(sizes[1:])))
+            perturb_chunk(inputs[1:], sizes[1:], rest, source, outputs[1:], chunk=chunk)
+        case Cheat.SHIFT:
+            perturb_chunk(inputs, sizes, mechanism, source, outputs, chunk=chunk)
+            changed = np.any([out != column for out, column in zip(outputs, inputs, strict=True)], axis=0)
+            for column, size, out in zip(inputs, sizes, outputs, strict=True):
+                np.copyto(out, np.where(changed, (column.astype(np.int64) + 1) % size, column), casting="unsafe")
         case _:
             assert_never(cheat)
+
+
+def _as_many_changes(mechanism: GammaDiagonal, cells: int) -> int:
+    """Return r in units of 2^-64 at which rows of fewer cells change as often, or at most always."""
+    replacement = mechanism.replacement * (1 - Fraction(1, mechanism.cells)) / (1 - Fraction(1, max(cells, 2)))
+    return min(UNIT, ceil(replacement))
 
 
 def _replacement(cheat: Cheat, units: int) -> int:

@@ -54,10 +54,10 @@ _NEXT = """Next:
 @click.option(
     "--server",
     "behaviour",
-    type=click.Choice(["honest", "lazy", "half", "other", "swap"]),
+    type=click.Choice(["honest", "lazy", "half", "other", "swap", "column", "shift"]),
     default="honest",
     show_default=True,
-    help="A server that adds no noise, half of it or another amount, or that exchanges columns: it is caught.",
+    help="A server that adds no noise, another amount or kind of it, or that exchanges columns: it is caught.",
 )
 @click.option(
     "--table",
