@@ -27,7 +27,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
-from veiltab.common.release.canary_changes import ChangesCollector
+from veiltab.common.release.canary_changes import ChangesCollector, most_changes
 from veiltab.common.release.noise_tests import SAMPLED_LEVEL, CanaryOrders
 from veiltab.common.release.receipt import Receipt, amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.spec import PLACE_BYTES, Column, ReleaseSpec
@@ -110,18 +110,18 @@ def published_canaries(spec: ReleaseSpec, curator: str, data: Sent) -> Published
 def changed_canaries(
     published: PublishedCanaries, spec: ReleaseSpec, curator: str, encryption: ColumnEncryption
 ) -> ChangesCollector:
-    """Return which canaries the server changed in a curator's columns, and how; no more of them than are accepted.
+    """Return which canaries the server changed in a curator's columns, and how; the list of them if it fits a message.
 
     Raises:
         IntegrityError: the ciphertext that was sent is not here any more.
     """
     columns = spec.columns_of(curator)
-    collected, most = ChangesCollector(columns), amount_receipt(spec, curator, canaries=published.count, changed=0)
+    collected = ChangesCollector(columns, most=most_changes(columns))
     sent = [_sent(spec, column.attribute, encryption) for column in columns]
     for part in row_slices(published.count):
         rows = part if published.numbers is None else published.numbers[part]
         symbols = [published.symbols[column.attribute][part] for column in columns]
-        collected.compare(part.start, symbols, [own[rows] for own in sent], most=most.counts[0].high)
+        collected.compare(part.start, symbols, [own[rows] for own in sent])
     return collected
 
 
@@ -274,10 +274,10 @@ class ServerCheck:
         published = self._published(spec, data, server)
         digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
         collected = changed_canaries(published, spec, self._name, encryption)
-        receipt = amount_receipt(spec, self._name, canaries=published.count, changed=collected.count)
-        listed = b""
-        if collected.count <= receipt.counts[0].high:
-            changes = collected.changes()
+        changes, listed = collected.changes(), b""
+        if changes is None:
+            receipt = amount_receipt(spec, self._name, canaries=published.count, changed=collected.count)
+        else:
             listed, key = changes.to_bytes(), self._store.canary_key(spec.release_id)
             orders = canary_orders(spec, key, published.numbers, encryption.folder)
             receipt = own_receipt(spec, self._name, changes, orders, hashlib.sha256(listed).hexdigest())

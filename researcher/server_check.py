@@ -229,8 +229,7 @@ class DecryptedCanaries:
         self._sampled = published.sampled
         self._uploaded = [Pieces(_uploaded(canary_key, column, canaries)) for column in columns]
         self._columns = tuple(columns)
-        self._collected = ChangesCollector(columns)
-        self._most = most
+        self._collected = ChangesCollector(columns, most=most)
         self._passed = 0
 
     def compare(self, part: slice, decrypted: Sequence[Symbols]) -> None:
@@ -248,7 +247,7 @@ class DecryptedCanaries:
             chosen = self._sampled[part] - self._passed
             length = int(chosen[-1]) + 1
         uploaded = [one.take(length)[chosen] for one in self._uploaded]
-        self._collected.compare(part.start, decrypted, uploaded, most=self._most)
+        self._collected.compare(part.start, decrypted, uploaded)
         self._passed += length
 
     def check_lists(self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], canaries: int) -> None:
@@ -266,9 +265,7 @@ class DecryptedCanaries:
         lists = read_lists(spec, next(iter(tests.values())).changes, canaries)
         for owner in dict.fromkeys(column.owner for column in self._columns):
             columns = [column for column in self._columns if column.owner == owner]
-            listed, here = lists[owner].of(columns), seen.of(columns)
-            same = self._collected.count <= self._most and np.array_equal(listed.numbers, here.numbers)
-            if not (same and np.array_equal(listed.offsets, here.offsets)):
+            if seen is None or not lists[owner].of(columns).has_same_offsets(seen.of(columns)):
                 raise FailedReleaseError(
                     f"curator {owner} stated other changes of canaries than this desk decrypts: the curator, or the"
                     " key that it gave, is wrong",

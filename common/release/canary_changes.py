@@ -18,7 +18,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.spec import Column
 
 MOST_BYTES = 2**19
-"""Most bytes that the list of all columns of a release is planned to have: it travels in one message."""
+"""Most bytes of a list of changed canaries, which travels in one message; half of that is planned for."""
 
 _NUMBER = np.dtype("<u4")
 
@@ -56,6 +56,10 @@ class CanaryChanges:
             sent=tuple(self.sent[one][rows] for one in chosen),
             is_listed=self.is_listed[rows],
         )
+
+    def has_same_offsets(self, other: "CanaryChanges") -> bool:
+        """Return whether the same canaries changed by the same offsets, whatever was sent."""
+        return np.array_equal(self.numbers, other.numbers) and np.array_equal(self.offsets, other.offsets)
 
     def to_bytes(self) -> bytes:
         """Return the list: all numbers, then the offsets of each column, then the symbols that each was sent."""
@@ -105,25 +109,26 @@ class ChangesCollector:
 
     Args:
         columns: those that are compared.
+        most: if more than so many have changed, they are counted and no longer collected.
     """
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[Column], *, most: int) -> None:
         self._columns = tuple(columns)
+        self._most = most
         self._parts: list[list[NDArray[np.int64]]] = []
         self.count = 0
 
-    def compare(self, first: int, published: Sequence[Symbols], sent: Sequence[Symbols], *, most: int) -> None:
+    def compare(self, first: int, published: Sequence[Symbols], sent: Sequence[Symbols]) -> None:
         """Compare some canaries.
 
         Args:
             first: number of the first of them.
             published: of each column, their published symbols.
             sent: of each column, the symbols that were sent for them.
-            most: if more than so many have changed, they are counted and no longer collected.
         """
         rows = np.flatnonzero(np.any([one != other for one, other in zip(published, sent, strict=True)], axis=0))
         self.count += len(rows)
-        if self.count > most:
+        if self.count > self._most:
             return
         symbols = [column[rows].astype(np.int64) for column in sent]
         offsets = [
@@ -132,8 +137,10 @@ class ChangesCollector:
         ]
         self._parts.append([rows + first, *offsets, *symbols])
 
-    def changes(self) -> CanaryChanges:
-        """Return what was collected: all, if they are not more than `most`."""
+    def changes(self) -> CanaryChanges | None:
+        """Return all changes; None if they are too many."""
+        if self.count > self._most:
+            return None
         width = len(self._columns)
         empty = [np.zeros(0, np.int64)] * (1 + 2 * width)
         arrays = [np.concatenate(parts) for parts in zip(empty, *self._parts, strict=True)]
@@ -190,6 +197,11 @@ def lists_digest(lists: Mapping[str, bytes]) -> str:
     return hashlib.sha256(canonical_json(["veiltab changed canaries 1", digests]).encode()).hexdigest()
 
 
+def most_changes(columns: Sequence[Column]) -> int:
+    """Return how many changed canaries a list can have."""
+    return MOST_BYTES // bytes_each(columns)
+
+
 def most_canaries(columns: Sequence[Column], replacement: Fraction) -> int:
     """Return how many canaries a release can have whose changed ones fit into a list.
 
@@ -198,4 +210,4 @@ def most_canaries(columns: Sequence[Column], replacement: Fraction) -> int:
         replacement: r of the server.
     """
     changes = replacement * (1 - Fraction(1, prod(column.size for column in columns)))
-    return floor(Fraction(MOST_BYTES, bytes_each(columns)) / changes)
+    return floor(most_changes(columns) / changes / 2)

@@ -87,14 +87,14 @@ _SHARES = {
     Family.REPEATS: Decimal("0.02"),
 }
 _MEANINGS = {
-    Family.AMOUNT: "canaries that changed",
-    Family.COLUMN: "changed canaries that changed in this column",
-    Family.PAIR: "changed canaries that changed in both columns",
-    Family.ARCS: "changes within a half of the alphabet",
-    Family.SEEN: "values in the second half of the changes that the first half has",
-    Family.PLACES: "changed canaries among these places",
-    Family.RUNS: "runs of changed canaries in this order",
-    Family.REPEATS: "changes that equal the one before in this order",
+    Family.AMOUNT: "canaries changed",
+    Family.COLUMN: "of the changed canaries changed there",
+    Family.PAIR: "of the changed canaries changed in both",
+    Family.ARCS: "lie within this half of the alphabet",
+    Family.SEEN: "values of the second half stand in the first half",
+    Family.PLACES: "canaries changed there",
+    Family.RUNS: "runs of changed canaries",
+    Family.REPEATS: "changes equal the one before",
 }
 
 

@@ -77,10 +77,14 @@ class CountReceipt:
             raise ValueError("there are at most as many marks as places")
         return Runs(self.trials, self.marks or 0)
 
+    @property
+    def name(self) -> str:
+        """The test, and of what."""
+        return f"{self.test.value} ({self.of})"
+
     def sentence(self) -> str:
         """Return the count in words."""
-        accepted_ = f"{self.low:,} to {self.high:,} are accepted"
-        return f"{self.test.value} ({self.of}): {self.count:,} {self.test.meaning}; {accepted_}"
+        return f"{self.name}: {self.count:,} {self.test.meaning}; {self.low:,} to {self.high:,} are accepted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +151,9 @@ class Receipt:
         """Return the receipt in words."""
         where = f"{self.tester}'s columns" if self.tester else "all columns together"
         if self.failures:
-            return f"{where} fail: {'; '.join(one.sentence() for one in self.failures)}"
+            first, *others = self.failures
+            also = f"; also {', '.join(one.name for one in others)}" if others else ""
+            return f"{where} fail: {first.sentence()}{also}"
         if not self.canaries:
             return f"{where}: no canaries, so nothing was tested"
         return (
