@@ -9,8 +9,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from veiltab.common.errors import NotReadyError
+from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.observe.steps import step
+from veiltab.common.release.noise_tests import Family
+from veiltab.common.release.pooled_receipts import PooledCount, pooled_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import workload_from_proto
@@ -58,9 +60,10 @@ class Workloads:
         return next(iter(self._under_way.get(release_id, ())), release_id)
 
     def has_first_results(self, release_id: str) -> bool:
-        """Whether a release has several tables, each of which has run once."""
+        """Whether a release has several tables, each of which has run once, and the server passes over all of them."""
         first = [one.state for one in self._store.tables(release_id) if not one.is_repeat]
-        return bool(first) and all(state is ReleaseState.READY for state in first)
+        is_whole = bool(first) and all(state is ReleaseState.READY for state in first)
+        return is_whole and not self._failures(release_id)
 
     async def advance(
         self,
@@ -78,16 +81,37 @@ class Workloads:
         Raises:
             NotReadyError, UnavailableError: a curator is not that far, or does not answer.
             ExpiredReleaseError: a curator's clock says that it is too late to choose.
-            FailedReleaseError: the curators contradict one another.
+            FailedReleaseError: the curators contradict one another, or the server fails over all tables together.
         """
         workload = self._store.workload(stored.request.release_id) or self._agreed(stored, answers)
         if not await self._run(workload, range(len(workload.tables)), parties):
             return
+        await asyncio.to_thread(self._check_together, workload.release_id)
         if workload.repeats and time.time() <= workload.deadline:
             await self._choose(workload, parties)
             if not await self._run(workload, self._chosen(workload), parties):
                 return
+            await asyncio.to_thread(self._check_together, workload.release_id)
         self._store.finish(workload.release_id, ReleaseState.READY)
+
+    def _check_together(self, release_id: str) -> None:
+        """Refuse a server that left out a little noise in many tables.
+
+        Raises:
+            FailedReleaseError: it did.
+        """
+        if failures := self._failures(release_id):
+            first = min(failures, key=lambda one: list(Family).index(one.test))
+            raise FailedReleaseError(
+                f"the server did not add the noise of the release: {first.sentence()}",
+                where=f"server {self._study.server.name}",
+            )
+
+    def _failures(self, release_id: str) -> list[PooledCount]:
+        """Return the sums over the tables that have results which are not accepted."""
+        ready = [one.release_id for one in self._store.tables(release_id) if one.state is ReleaseState.READY]
+        receipts = [one for name in ready for one in self._store.release(name).receipts if not one.tester]
+        return [one for one in pooled_counts(receipts) if not one.passed]
 
     def _agreed(self, stored: ResearcherRelease, answers: Answers) -> WorkloadSpec:
         """Record what every curator planned, and its tables, once all of them have charged it."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 
 from veiltab.common.core.rounding import upward
@@ -9,6 +10,9 @@ from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_
 from veiltab.common.privacy.description import ReleaseDescription
 
 _DIGITS = Context(prec=30, rounding=ROUND_HALF_EVEN)
+
+OMITTED = "if the server omits what its tests may miss"
+"""When the second of two guarantees holds instead of the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,8 @@ class Bound:
         delta: that comes with epsilon; 0 for a pure epsilon.
         per_row: whether epsilon is that of each released row by itself, whose person is known.
         other: another (epsilon, delta) that holds as well, if there is one.
+        if_omitted: (epsilon, delta) if the server leaves out as much noise as its tests may miss, by a coin of its own
+            for each row; None where nobody says, or no other noise protects.
         note: what it sees, or why.
     """
 
@@ -29,6 +35,7 @@ class Bound:
     delta: Decimal = Decimal(0)
     per_row: bool = False
     other: tuple[Decimal, Decimal] | None = None
+    if_omitted: tuple[Decimal, Decimal] | None = None
     note: str
 
     @property
@@ -46,7 +53,8 @@ class Bound:
         if self.epsilon == 0 and self.delta == 0:
             return "nothing"
         both = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
-        return f"{_guarantee(self.epsilon, self.delta)}{' per row' if self.per_row else ''}{both}"
+        omitted = "" if self.if_omitted is None else f"; {_guarantee(*self.if_omitted)} {OMITTED}"
+        return f"{_guarantee(self.epsilon, self.delta)}{' per row' if self.per_row else ''}{both}{omitted}"
 
     @property
     def faces(self) -> str:
@@ -60,9 +68,14 @@ class Bound:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "per_row": self.per_row,
-            "other": None if self.other is None else {"epsilon": self.other[0], "delta": self.other[1]},
+            "other": _plain(self.other),
+            "if_server_omits": _plain(self.if_omitted),
             "note": self.note,
         }
+
+
+def _plain(guarantee: tuple[Decimal, Decimal] | None) -> dict[str, Decimal] | None:
+    return None if guarantee is None else {"epsilon": guarantee[0], "delta": guarantee[1]}
 
 
 def _guarantee(epsilon: Decimal, delta: Decimal) -> str:
@@ -109,7 +122,12 @@ def delta_warning(delta: Decimal, population: int) -> str:
 
 @lru_cache(maxsize=256)
 def card_of(
-    release: TwoSidedRelease, *, delta: Decimal | None = None, pure: Decimal | None = None, one_time: bool = False
+    release: TwoSidedRelease,
+    *,
+    delta: Decimal | None = None,
+    pure: Decimal | None = None,
+    one_time: bool = False,
+    shown: Fraction | None = None,
 ) -> EpsilonCard:
     """Return the card of a release.
 
@@ -121,17 +139,23 @@ def card_of(
         delta: of the request; None if it asked for a pure epsilon: the advised delta then stands beside it.
         pure: pure epsilon against the desk, nats, if more is known than the release's own bound.
         one_time: whether the pads are one-time pads.
+        shown: the largest share of the server's noise at which its tests find that some is missing; None where nobody
+            says.
     """
     at = delta or advised_delta(release.scheme.population)
     seen = release.seen_by(Coalition.DESK)
     if seen is None:
         raise AssertionError("every release has a bound against its desk")
-    desk = _bound(seen, Coalition.DESK, at, note="rows in an order that it does not know", pure=pure)
+    desk = _bound(
+        seen, Coalition.DESK, at, note="rows in an order that it does not know, if the server is honest", pure=pure
+    )
     if delta is None:
         desk = _pure_first(desk)
+    if shown is not None:
+        desk = replace(desk, if_omitted=_if_omitted(release, at, shown, is_pure=delta is None))
     return EpsilonCard(
         bounds=(
-            replace(desk, roles=Coalition.ANALYST.roles, note="counts"),
+            replace(desk, roles=Coalition.ANALYST.roles, note="counts, if the server is honest"),
             desk,
             _of_server(release, at),
             _of_curators(release, at),
@@ -163,6 +187,21 @@ EVERYTHING = Bound(
     note="the order, the coins, the keys and the unperturbed ciphertext together are the raw rows",
 )
 """What the desk, the server and a curator face together, of any releases."""
+
+
+def _if_omitted(
+    release: TwoSidedRelease, delta: Decimal, shown: Fraction, *, is_pure: bool
+) -> tuple[Decimal, Decimal] | None:
+    """Return what the desk faces if the server adds only a share of its noise; None without any noise at all.
+
+    Source: docs/coalitions.md (omission by coins of its own for each row is Theorem A at the lesser probability).
+    """
+    view = release.seen_with_share(shown)
+    if view is None:
+        return None
+    bound = _bound(view, Coalition.DESK, delta, note="")
+    bound = _pure_first(bound) if is_pure else bound
+    return None if bound.epsilon is None else (bound.epsilon, bound.delta)
 
 
 def _of_server(release: TwoSidedRelease, delta: Decimal) -> Bound:

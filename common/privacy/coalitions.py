@@ -17,10 +17,11 @@ docs/coalitions.md has the proofs, and says who may lie in which row.
 Relation: substitution of one respondent's row, n public; of what others than the coalition hold of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from math import floor
 from typing import assert_never
 
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
@@ -88,6 +89,17 @@ class TwoSidedRelease:
                 return None
             case _:
                 assert_never(coalition)
+
+    def seen_with_share(self, share: Fraction) -> ReleaseDescription | None:
+        """Return the release as the desk sees it if the server adds only a share of its noise; None without any noise.
+
+        Every row keeps its noise by a coin of its own: 1 - r = (1 - r_c)(1 - r_s share), r_s share rounded down.
+
+        Source: docs/coalitions.md.
+        """
+        kept = floor(share * self.noise.server_replacement)
+        law = replace(self.noise, server_replacement=kept) if kept else self.noise.curators
+        return None if law is None else self._seen(self.scheme, law.gamma)
 
     def _seen(self, scheme: Scheme, gamma: Fraction, presence: Fraction = Fraction(1)) -> ReleaseDescription:
         return ReleaseDescription(scheme=scheme, cells=self.noise.cells, gamma=gamma, presence=presence)

@@ -38,7 +38,11 @@ def guaranteed_epsilon(spec: ReleaseSpec) -> Decimal:
 def epsilon_card(spec: ReleaseSpec) -> EpsilonCard:
     """Return who faces which epsilon."""
     return card_of(
-        two_sided_release(spec), delta=spec.delta, pure=guaranteed_epsilon(spec), one_time=spec.pad.is_one_time
+        two_sided_release(spec),
+        delta=spec.delta,
+        pure=guaranteed_epsilon(spec),
+        one_time=spec.pad.is_one_time,
+        shown=shown_by_canaries(spec),
     )
 
 

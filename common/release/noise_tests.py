@@ -37,6 +37,9 @@ OWN_LEVEL = Decimal("0.49") * FALSE_ALARM
 SAMPLED_LEVEL = FALSE_ALARM - JOINT_LEVEL - OWN_LEVEL
 """That of the number of canaries that a server which samples publishes."""
 
+ALL_COLUMNS = "all columns"
+"""What the amount is of."""
+
 _MOST_MULTIPLIERS = 512
 _FEW = 2**22
 """So many canaries are sorted sooner than the one that follows another is searched for."""
@@ -214,9 +217,7 @@ def noise_tests(changes: CanaryChanges, orders: CanaryOrders, replacement: Fract
     """
     sizes = [column.size for column in changes.columns]
     some = replacement * (1 - Fraction(1, prod(sizes)))
-    amount = NoiseTest(
-        family=Family.AMOUNT, of="all columns", law=Binomial(len(orders.places), some), count=len(changes)
-    )
+    amount = NoiseTest(family=Family.AMOUNT, of=ALL_COLUMNS, law=Binomial(len(orders.places), some), count=len(changes))
     return [
         amount,
         *_of_columns(changes),

@@ -1,6 +1,7 @@
 """Receipts: what the tests of a server's noise on a release's canaries showed.
 
-A receipt holds of each family of tests the one that speaks the loudest against the server. It says *passed* to an
+A receipt holds the number of changed canaries, of them those of each column and pair of columns, and of every other
+family of tests the one that speaks the loudest against the server. It says *passed* to an
 analyst, and no more: in a column of two symbols a count of changes is the parity of their sum, which a server that
 draws its noise to a known sum would turn into the sum of the curators' rows.
 """
@@ -10,21 +11,27 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 from math import prod
 
 from veiltab.common.core.counts import Binomial, CountLaw, Runs, accepted, is_accepted
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.canary_changes import CanaryChanges, joined, lists_digest
 from veiltab.common.release.noise_tests import (
+    ALL_COLUMNS,
     JOINT_LEVEL,
     OWN_LEVEL,
     CanaryOrders,
     Family,
     NoiseTest,
     levels,
+    members,
     noise_tests,
 )
 from veiltab.common.release.spec import Column, ReleaseSpec
+
+_WHOLE = frozenset({Family.AMOUNT, Family.COLUMN, Family.PAIR})
+"""Families of which a receipt has every test."""
 
 _PRECISION = 30
 _THOUSANDTH = Decimal("0.001")
@@ -96,7 +103,8 @@ class Receipt:
         canaries: c, rows that were tested.
         changed: k, how many of them changed in any of the tested columns.
         changes: SHA-256 of the list of changed canaries, or of all owners' lists, hexadecimal.
-        counts: the least favourable one of each family; the amount alone, where that is refused.
+        counts: the amount, each column and each pair of columns, and of every other family of tests the one that speaks
+            the loudest against the server; the amount alone, where too many changed for a list.
         expected: c p, to three decimals.
         sd: sqrt(c p (1 - p)), to three decimals.
     """
@@ -222,7 +230,7 @@ def amount_receipt(spec: ReleaseSpec, tester: str, *, canaries: int, changed: in
         changed: k.
     """
     law = Binomial(canaries, change_probability(spec, tested_columns(spec, tester)))
-    amount = NoiseTest(family=Family.AMOUNT, of="all columns", law=law, count=changed)
+    amount = NoiseTest(family=Family.AMOUNT, of=ALL_COLUMNS, law=law, count=changed)
     return _receipt(spec, tester, canaries, [amount], "")
 
 
@@ -253,38 +261,51 @@ def is_right(receipt: Receipt, spec: ReleaseSpec) -> bool:
     except (ValueError, ArithmeticError):
         return False
     amount = Binomial(receipt.canaries, change_probability(spec, columns))
-    families = [one.test for one in receipt.counts]
     return (
         bounds == [(one.low, one.high) for one in receipt.counts]
         and all(one.trials <= receipt.canaries for one in receipt.counts)
-        and families == [family for family in Family if family in families]
-        and families[:1] == [Family.AMOUNT]
+        and _has_all(receipt, columns)
         and laws[0] == amount
         and receipt.counts[0].count == receipt.changed
         and (receipt.expected, receipt.sd) == _expected(amount)
     )
 
 
+def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
+    """Whether a receipt has the counts of a whole test, or of one that failed by its amount."""
+    names = [one.attribute for one in columns]
+    listed = [(one.test, one.of) for one in receipt.counts]
+    if listed == [(Family.AMOUNT, ALL_COLUMNS)]:
+        return not receipt.passed
+    expected = [(Family.AMOUNT, ALL_COLUMNS)]
+    if len(names) > 1:
+        expected += [(Family.COLUMN, name) for name in names]
+        expected += [(Family.PAIR, f"{one}, {other}") for one, other in combinations(names, 2)]
+    others = [family for family, number in members([one.size for one in columns]).items() if number]
+    others = [family for family in others if family not in _WHOLE]
+    return listed[: len(expected)] == expected and [test for test, _ in listed[len(expected) :]] == others
+
+
 def _receipt(spec: ReleaseSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
     sizes = [column.size for column in tested_columns(spec, tester)]
-    worst: dict[Family, tuple[bool, float, NoiseTest]] = {}
+    chosen: list[NoiseTest] = []
+    loudest: dict[Family, tuple[tuple[bool, float], NoiseTest]] = {}
     for test in tests:
+        if test.family in _WHOLE:
+            chosen.append(test)
+            continue
         sides = levels(test.family, sizes, level_of(spec, tester))
         rank = (not is_accepted(test.law, test.count, *sides), test.surprise)
-        if test.family not in worst or rank > worst[test.family][:2]:
-            worst[test.family] = (*rank, test)
-    amount = worst[Family.AMOUNT][2]
-    expected, sd = _expected(amount.law)
+        if test.family not in loudest or rank > loudest[test.family][0]:
+            loudest[test.family] = (rank, test)
+    chosen += [loudest[family][1] for family in Family if family in loudest]
+    expected, sd = _expected(chosen[0].law)
     return Receipt(
         tester=tester,
         canaries=canaries,
-        changed=amount.count,
+        changed=chosen[0].count,
         changes=digest,
-        counts=tuple(
-            _count_receipt(worst[family][2], levels(family, sizes, level_of(spec, tester)))
-            for family in Family
-            if family in worst
-        ),
+        counts=tuple(_count_receipt(one, levels(one.family, sizes, level_of(spec, tester))) for one in chosen),
         expected=expected,
         sd=sd,
     )

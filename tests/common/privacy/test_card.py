@@ -110,7 +110,7 @@ def test_a_card_as_plain_data_has_no_epsilon_where_nothing_protects_and_zero_whe
     assert plain["desk", "server", "curator"]["epsilon"] is None
     assert plain["server", "curators"]["epsilon"] == 0
     assert plain["desk", "curators"]["per_row"] is True
-    assert set(plain["analyst",]) == {"coalition", "epsilon", "delta", "per_row", "other", "note"}
+    assert set(plain["analyst",]) == {"coalition", "epsilon", "delta", "per_row", "other", "if_server_omits", "note"}
 
 
 def test_without_the_curators_noise_the_desk_and_the_server_see_the_raw_rows() -> None:
