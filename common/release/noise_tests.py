@@ -41,7 +41,7 @@ ALL_COLUMNS = "all columns"
 """What the amount is of."""
 
 _MOST_MULTIPLIERS = 512
-_FEW = 2**22
+_FEW = 2**18
 """So many canaries are sorted sooner than the one that follows another is searched for."""
 
 _BLOCKS = (2, 4, 8, 16)

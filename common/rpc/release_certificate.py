@@ -296,7 +296,7 @@ def _receipts(spec: ReleaseSpec, statements: Mapping[Party, Statement]) -> Itera
             joint.add(stated.receipts[1])
             yield _tests(what, spec, stated.receipts)
     if joint:
-        detail = "all owners made them on the same lists of changed canaries"
+        detail = "all owners made them on the same lists; they show nothing if a curator told the server the places"
         if len(joint) > 1:
             detail = "the owners state different results"
         yield Finding(what="tests of all columns", detail=detail, holds=len(joint) == 1)
