@@ -296,10 +296,11 @@ def _receipts(spec: ReleaseSpec, statements: Mapping[Party, Statement]) -> Itera
             joint.add(stated.receipts[1])
             yield _tests(what, spec, stated.receipts)
     if joint:
-        detail = "all owners made them on the same lists; they show nothing if a curator told the server the places"
-        if len(joint) > 1:
+        one, *others = joint
+        detail = f"{one.sentence()}. This shows nothing if a curator told the server the places of the canaries"
+        if others:
             detail = "the owners state different results"
-        yield Finding(what="tests of all columns", detail=detail, holds=len(joint) == 1)
+        yield Finding(what="tests of all columns", detail=detail, holds=not others)
 
 
 def _tests(what: str, spec: ReleaseSpec, receipts: tuple[Receipt, ...]) -> Finding:
@@ -307,7 +308,7 @@ def _tests(what: str, spec: ReleaseSpec, receipts: tuple[Receipt, ...]) -> Findi
         # What follows from a number takes as long as the number is large.
         return Finding(what=what, detail=f"not of the release's {spec.canaries:,} canaries", holds=False)
     holds = all(is_right(one, spec) and one.passed for one in receipts)
-    return Finding(what=what, detail="; ".join(one.sentence() for one in receipts), holds=holds)
+    return Finding(what=what, detail=receipts[0].sentence(), holds=holds)
 
 
 def _is_of_all_canaries(receipt: Receipt, spec: ReleaseSpec) -> bool:
