@@ -71,7 +71,7 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     Returns:
         The composite ids, parts joined by SEPARATOR.
     """
-    filled = [(pc.fill_null(part, "") if part.null_count else part).cast(pa.large_string()) for part in parts]
+    filled = [_filled(part) for part in parts]
     ranges = [_byte_range(part) for part in filled]
     separated = np.any([_separated(part, low) for part, (low, _) in zip(filled, ranges, strict=True)], axis=0)
     clean = [_normalised(part, steps, low, high) for part, (low, high) in zip(filled, ranges, strict=True)]
@@ -185,6 +185,13 @@ def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64])
     _, first = np.unique(codes, return_index=True)
     repeats: NDArray[np.int64] = np.delete(rows, first)
     return repeats
+
+
+def _filled(part: pa.Array) -> pa.Array:
+    """Return an id column as a large_string array of its own, "" where there is none."""
+    if part.offset:  # pyarrow's ascii_lower fails on a part of an array
+        part = pa.concat_arrays([part])
+    return (pc.fill_null(part, "") if part.null_count else part).cast(pa.large_string())
 
 
 def _normalised(part: pa.Array, steps: Sequence[str], low: int, high: int) -> pa.Array:

@@ -16,7 +16,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.progress import Progress
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
-from veiltab.common.study.file import AttributeRule, Study
+from veiltab.common.study.file import MAX_RESPONDENTS, AttributeRule, Study
 from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.id_shapes import ShapeReader
 from veiltab.curator.respondents import RepeatedIds, normalised_ids
@@ -133,7 +133,15 @@ def read_table(
     """Read a curator's table and gather all errors, not only the first; `run` as for `load_table`."""
     curator = study.curator(curator_name)
     rules = study.attributes_of(curator_name)
-    return read_respondents(table, curator.id_columns, curator.normalise, rules, with_id_shapes=with_id_shapes, run=run)
+    return read_respondents(
+        table,
+        curator.id_columns,
+        curator.normalise,
+        rules,
+        with_id_shapes=with_id_shapes,
+        run=run,
+        most_rows=study.maximum_respondents,
+    )
 
 
 def read_respondents(  # noqa: PLR0913 - what reading a table consists of
@@ -145,6 +153,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     with_id_shapes: bool = False,
     run: RunFiles | None = None,
     source: Source | None = None,
+    most_rows: int = MAX_RESPONDENTS,
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`.
 
@@ -157,9 +166,9 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         source = source or open_table(table)
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
-        floats_as_ids = "integer" in normalise
         progress = Progress("reading the table", known_rows(source), tell=note)
-        for batch in read_batches(source, id_columns, {rule.column for rule in rules}, floats_as_ids=floats_as_ids):
+        wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise
+        for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
             rows.take(batch)
             progress.advance(batch.rows)
     except InvalidInputError as error:

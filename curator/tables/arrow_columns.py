@@ -3,11 +3,15 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veiltab.curator.tables.refusals import changed_meanwhile, refusal
-from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
+from veiltab.curator.tables.refusals import changed_meanwhile, refusal, too_long
+from veiltab.curator.tables.source import BATCH_ROWS, LONGEST, Batch, Column, ColumnKind, Selection
+
+_TEXT_BYTES = 1 << 26
+"""Most bytes of the texts of a column that are made at once."""
 
 _EXACT_BITS = {16: 11, 32: 24, 64: 53}
 """Width of a floating-point type -> bits of the whole numbers that it keeps apart."""
@@ -54,8 +58,8 @@ def errors_refused(where: str, kind: str, remedy: str) -> Iterator[None]:
         raise changed_meanwhile(where) from None
 
 
-def batch_of(where: str, batch: pa.RecordBatch, selection: Selection) -> Batch:
-    """Give the columns of a record batch their study names and their form.
+def batches_of(where: str, batch: pa.RecordBatch, selection: Selection) -> Iterator[Batch]:
+    """Give the columns of a record batch their study names and their form, few rows at once if values are long.
 
     Args:
         where: the table.
@@ -63,12 +67,31 @@ def batch_of(where: str, batch: pa.RecordBatch, selection: Selection) -> Batch:
         selection: which columns are wanted.
 
     Raises:
-        InvalidInputError: one is not there any more, or twice.
+        InvalidInputError: one is not there any more, or twice, or holds a value longer than `LONGEST`.
     """
     places = {name: batch.schema.get_field_index(spelling) for name, spelling in selection.spellings.items()}
     if min(places.values(), default=0) < 0:
         raise changed_meanwhile(where)
-    return formed(batch.num_rows, {name: batch.column(place) for name, place in places.items()}, selection)
+    columns = {name: batch.column(place) for name, place in places.items()}
+    rows = rows_at_once(where, columns)
+    for start in range(0, batch.num_rows, rows):
+        piece = {name: column.slice(start, rows) for name, column in columns.items()}
+        yield formed(min(rows, batch.num_rows - start), piece, selection)
+
+
+def rows_at_once(where: str, columns: Mapping[str, pa.Array]) -> int:
+    """Return of how many rows the memory holds the texts, were each as long as the longest of its column.
+
+    Many rows may have one long value that is stored once.
+
+    Raises:
+        InvalidInputError: a value is longer than `LONGEST`.
+    """
+    longest = {name: _longest(column) for name, column in columns.items()}
+    for name, size in longest.items():
+        if size > LONGEST:
+            raise too_long(where, name)
+    return min(BATCH_ROWS, _TEXT_BYTES // max([1, *longest.values()]))
 
 
 def formed(rows: int, columns: Mapping[str, pa.Array], selection: Selection) -> Batch:
@@ -78,6 +101,18 @@ def formed(rows: int, columns: Mapping[str, pa.Array], selection: Selection) -> 
         texts={name: _id_text(columns[name]) for name in selection.texts},
         coded={name: _encoded(columns[name]) for name in selection.coded},
     )
+
+
+def _longest(column: pa.Array) -> int:
+    """Return the bytes of the longest text of a column, by its offsets; 0 if it holds no texts."""
+    texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_string_view(texts.type):
+        # A view is 16 bytes and begins with the length.
+        views = np.frombuffer(texts.buffers()[1], np.int32).reshape(-1, 4)[texts.offset :][: len(texts)]
+        return int(views[texts.is_valid().to_numpy(zero_copy_only=False), 0].max(initial=0))
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return 0
+    return pc.max(pc.binary_length(texts)).as_py() or 0
 
 
 def _name(type_: pa.DataType) -> str:

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from veiltab.curator.tables.arrow_columns import batch_of, errors_refused, header_of
-from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
+from veiltab.curator.tables.arrow_columns import batches_of, errors_refused, header_of
+from veiltab.curator.tables.arrow_sizes import largest_batch
+from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.source import Batch, Column, Selection
+
+_MOST_BYTES = 4 << 30
+"""Most bytes of a record batch, dictionaries included."""
 
 
 class ArrowFile:
@@ -21,6 +26,7 @@ class ArrowFile:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self.where = str(path)
         with self._open(pa.ipc.IpcReadOptions()) as file:
             self._columns = header_of(file.schema)
@@ -39,11 +45,18 @@ class ArrowFile:
         places = {column.spelling: place for place, column in enumerate(self._columns)}
         wanted = sorted({places[spelling] for spelling in selection.spellings.values()})
         with self._open(pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)) as file:
+            self._check_size()
             for number in range(file.num_record_batches):
                 batch = file.get_batch(number)
                 batch.validate(full=True)
-                for start in range(0, batch.num_rows, BATCH_ROWS):
-                    yield batch_of(self.where, batch.slice(start, BATCH_ROWS), selection)
+                yield from batches_of(self.where, batch, selection)
+
+    def _check_size(self) -> None:
+        """Refuse a file whose record batches are more than the memory should hold, before one is unpacked."""
+        size = largest_batch(self._path)
+        if size > _MOST_BYTES:
+            problem = f"a record batch of the file takes {size >> 20:,} MiB of memory, more than {_MOST_BYTES >> 20:,}"
+            raise refusal(self.where, problem, "Write it again in record batches of fewer rows, or as Parquet.")
 
     @contextmanager
     def _open(self, options: pa.ipc.IpcReadOptions) -> Iterator[pa.ipc.RecordBatchFileReader]:

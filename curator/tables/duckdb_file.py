@@ -3,16 +3,19 @@
 What does not fit the memory fails: else DuckDB would put the rows into plain files beside its own, which a kill leaves.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from veiltab.common.extras import importing
-from veiltab.curator.tables.arrow_columns import batch_of, header_of
+from veiltab.curator.tables.arrow_columns import batches_of, header_of
 from veiltab.curator.tables.query import query_of_file, quoted
 from veiltab.curator.tables.refusals import refusal
-from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
+from veiltab.curator.tables.source import BATCH_CHARACTERS, BATCH_ROWS, Batch, Column, Selection
+from veiltab.curator.tables.waiting import Waiting, query_ended
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -26,6 +29,9 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
     "lock_configuration": "true",
 }
+_READ_ROWS = 2048
+"""Rows that DuckDB makes at once; more are put together only while they are short."""
+
 _TABLES = "select table_name from information_schema.tables where table_schema = 'main' order by table_name"
 
 
@@ -44,7 +50,7 @@ class DuckdbQuery:
     def __init__(self, path: Path, table: str = "", query: str = "") -> None:
         self._path = path
         self.where = str(path)
-        with self._open() as connection:
+        with self._open() as (connection, _):
             tables = [str(name) for (name,) in connection.execute(_TABLES).fetchall()]
             self._query, self.description = query_of_file(self.where, "a DuckDB file", tables, table, query)
             if len(connection.extract_statements(self._query)) != 1:
@@ -58,14 +64,15 @@ class DuckdbQuery:
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Fetch the rows by and by."""
-        with self._open() as connection:
+        with self._open() as (connection, waiting):
             # What is not wanted may be long, and a batch of it more than the memory holds.
             wanted = ", ".join(quoted(spelling) for spelling in dict.fromkeys(selection.spellings.values()))
-            for batch in connection.sql(self._query).project(wanted).to_arrow_reader(BATCH_ROWS):
-                yield batch_of(self.where, batch, selection)
+            reader = connection.sql(self._query).project(wanted).to_arrow_reader(_READ_ROWS)
+            for batch in _gathered(waiting.rows(reader)):
+                yield from batches_of(self.where, batch, selection)
 
     @contextmanager
-    def _open(self) -> Iterator["DuckDBPyConnection"]:
+    def _open(self) -> Iterator[tuple["DuckDBPyConnection", Waiting]]:
         """Open the file; no message of DuckDB is passed on, because they quote the data."""
         with importing("tables", "reading a DuckDB file"):
             import duckdb  # noqa: PLC0415 - an optional package
@@ -75,12 +82,24 @@ class DuckdbQuery:
             problem = "the file is not a readable DuckDB database, or another program writes to it"
             raise refusal(self.where, problem, "Check the file and its rights; close the other program.") from None
         try:
-            with closing(opened) as connection:
-                yield connection
+            with closing(opened) as connection, query_ended(self.where, connection.interrupt) as waiting:
+                yield connection, waiting
         except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
             remedy = "Try it in duckdb: check the names of tables and columns."
             raise refusal(self.where, "DuckDB does not understand the query", remedy) from None
         except duckdb.PermissionException:
             raise refusal(self.where, "the query reaches beyond its file", "Read tables of this file alone.") from None
-        except duckdb.Error:
+        except (duckdb.Error, pa.ArrowException, OSError):  # what fails later comes as Arrow's error
             raise refusal(self.where, "the query fails on the data", "Try it in duckdb.") from None
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put batches of few rows together."""
+    some = list[pa.RecordBatch]()
+    for batch in batches:
+        some.append(batch)
+        if len(some) * _READ_ROWS >= BATCH_ROWS or sum(one.nbytes for one in some) >= BATCH_CHARACTERS:
+            yield from pa.Table.from_batches(some).combine_chunks().to_batches()
+            some = []
+    if some:
+        yield from pa.Table.from_batches(some).combine_chunks().to_batches()

@@ -19,11 +19,9 @@ import pyarrow as pa
 
 from veiltab.curator.tables.arrow_columns import formed
 from veiltab.curator.tables.refusals import NotedRows, first_rows, refusal, rows_have
-from veiltab.curator.tables.source import FIRST_ROW, Batch, Column, ColumnKind, Selection, cut
+from veiltab.curator.tables.source import FIRST_ROW, LONGEST, Batch, Column, ColumnKind, Selection, cut
 
 _PIECE = 1 << 20
-_LONGEST = 1 << 20
-"""Most characters of a row."""
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 
@@ -164,7 +162,7 @@ class _Objects:
             except _RepeatedNameError:
                 problem = f"row {self._row} has a name twice"
                 raise refusal(self._where, problem, "Give each value of a row a name of its own.") from None
-            self._require(len(self._text) - self._place <= _LONGEST and self._read())
+            self._require(len(self._text) - self._place <= LONGEST and self._read())
 
     def _read(self) -> bool:
         """Read on, and return whether there was more."""

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from veiltab.common.extras import importing
 from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.arrow_columns import batch_of, header_of
+from veiltab.curator.tables.arrow_columns import batches_of, header_of
 from veiltab.curator.tables.query import reading_query, unordered
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
+from veiltab.curator.tables.waiting import query_ended
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor
@@ -59,11 +60,11 @@ class PostgresqlQuery:
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Stream the rows."""
-        with self._cursor() as cursor:
+        with self._cursor() as cursor, query_ended(self.where, cursor.adbc_cancel) as waiting:
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)})
             cursor.execute(self._query)
-            for batch in cursor.fetch_record_batch():
-                yield batch_of(self.where, batch, selection)
+            for batch in waiting.rows(cursor.fetch_record_batch()):
+                yield from batches_of(self.where, batch, selection)
 
     @contextmanager
     def _cursor(self) -> Iterator["Cursor"]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+from veiltab.common.study.file import MAX_RESPONDENTS
 from veiltab.curator.tables.refusals import absent_column, refusal
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection, Source
 
@@ -11,7 +12,12 @@ _NO_ID = {ColumnKind.OTHER, ColumnKind.FLOATING}
 
 
 def read_batches(
-    source: Source, texts: Collection[str], coded: Collection[str], *, floats_as_ids: bool = False
+    source: Source,
+    texts: Collection[str],
+    coded: Collection[str],
+    *,
+    floats_as_ids: bool = False,
+    most_rows: int = MAX_RESPONDENTS,
 ) -> Iterator[Batch]:
     """Read columns of a table, batch by batch, in the order of its rows.
 
@@ -20,19 +26,28 @@ def read_batches(
         texts: columns wanted as text (ids).
         coded: columns wanted dictionary-encoded (attributes).
         floats_as_ids: whether floating-point numbers may be ids; whole ones then come as 1234.0.
+        most_rows: of a table; a query or a small compressed file may have rows without end.
 
     Returns:
         Batches that together hold every row.
 
     Raises:
-        InvalidInputError: the source lacks a column, has it twice or in a type without plain texts, or cannot be read.
+        InvalidInputError: the source lacks a column, has it twice or in a type without plain texts, has too many rows,
+            or cannot be read.
     """
     found = {name: find_column(source, name) for name in sorted({*texts, *coded})}
     for name, column in found.items():
         if column.kind in (_NO_ID if name in texts and not floats_as_ids else _UNREADABLE):
             raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
     spellings = {name: column.spelling for name, column in found.items()}
-    yield from source.batches(Selection(spellings=spellings, texts=frozenset(texts), coded=frozenset(coded)))
+    rows = 0
+    for batch in source.batches(Selection(spellings=spellings, texts=frozenset(texts), coded=frozenset(coded))):
+        rows += batch.rows
+        if rows > most_rows:
+            problem = f"the table has more than {most_rows:,} rows, the most that the study takes (maximum_respondents)"
+            remedy = "Check that its query, view or file ends; if it does, raise maximum_respondents at every party."
+            raise refusal(source.where, problem, remedy)
+        yield batch
 
 
 def read_header(source: Source) -> dict[str, str]:

@@ -52,6 +52,12 @@ def changed_meanwhile(where: str) -> InvalidInputError:
     return refusal(where, "its columns changed while it was read", "Read it when nobody writes to it, or give a copy.")
 
 
+def too_long(where: str, name: str) -> InvalidInputError:
+    """Return the refusal of a column with a value that is longer than one may be."""
+    problem = f"column {name!r} holds a value longer than 1 MiB"
+    return refusal(where, problem, "Shorten it, or leave the column out of the study.")
+
+
 def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> InvalidInputError:
     """Return the refusal of a header without a column: it names the nearest column, or else shows the header.
 

@@ -21,6 +21,9 @@ BATCH_ROWS = 1 << 16
 BATCH_CHARACTERS = 1 << 23
 """Characters that end a batch, where the source gives row after row: long ones fill no memory."""
 
+LONGEST = 1 << 20
+"""Most bytes of a value, and of a row of a text."""
+
 _FEW_ROWS = 4
 """Rows whose characters are counted together."""
 

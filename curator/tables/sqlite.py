@@ -9,10 +9,8 @@ from urllib.parse import quote
 from veiltab.curator.tables.cells import batch_of_cells
 from veiltab.curator.tables.query import query_of_file, quoted
 from veiltab.curator.tables.refusals import refusal
-from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection, cut
-
-_LONGEST = 1 << 20
-"""Most bytes of a cell."""
+from veiltab.curator.tables.source import LONGEST, Batch, Column, ColumnKind, Selection, cut
+from veiltab.curator.tables.waiting import Waiting, query_ended
 
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _TABLES = "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite~_%' escape '~'"
@@ -33,7 +31,7 @@ class SqliteQuery:
     def __init__(self, path: Path, table: str = "", query: str = "") -> None:
         self._path = path
         self.where = str(path)
-        with self._open() as connection:
+        with self._open() as (connection, _):
             tables = [str(name) for (name,) in connection.execute(_TABLES)]
             self._query, self.description = query_of_file(self.where, "a SQLite file", tables, table, query)
             header = connection.execute(f"select * from (\n{self._query}\n) limit 0").description  # noqa: S608 - theirs
@@ -50,9 +48,9 @@ class SqliteQuery:
         # Without the t a name that is not there any more would be a text.
         wanted = ", ".join(f"t.{quoted(spelling)}" for spelling in selection.spellings.values())
         first_row = 2
-        with self._open() as connection:
+        with self._open() as (connection, waiting):
             cursor = connection.execute(f"select {wanted} from (\n{self._query}\n) as t")  # noqa: S608 - theirs
-            for rows in cut(cursor, _characters):
+            for rows in cut(waiting.rows(cursor), _characters):
                 for name, place in places.items():
                     self._check_texts(name, [row[place] for row in rows], first_row)
                 yield batch_of_cells(rows, places, selection)
@@ -65,13 +63,14 @@ class SqliteQuery:
                 raise refusal(self.where, problem, "Store texts or numbers, or convert them in the query.")
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Iterator[tuple[sqlite3.Connection, Waiting]]:
         """Open the file read-only; nothing but reading is allowed, and no message of SQLite is passed on."""
         try:
             with closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as connection:
                 connection.set_authorizer(_authorised)
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-                yield connection
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+                with query_ended(self.where, connection.interrupt) as waiting:
+                    yield connection, waiting
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise _translated(self.where, error) from None
         except UnicodeDecodeError:

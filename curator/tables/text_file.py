@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.tables.arrow_columns import batch_of
+from veiltab.curator.tables.arrow_columns import batches_of
 from veiltab.curator.tables.refusals import NotedRows, first_rows, refusal, rows_have
 from veiltab.curator.tables.sniffing import HEAD_BYTES, TextForm, sniff
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
@@ -65,7 +65,7 @@ class TextFile:
         converting = pacsv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=False)
         with self._refusals(), self._open(converting, ragged) as reader:
             for batch in reader:
-                yield batch_of(self.where, batch, selection)
+                yield from batches_of(self.where, batch, selection)
         if ragged.count:
             raise refusal(
                 self.where,
@@ -91,13 +91,26 @@ class TextFile:
 
     def _sniffed(self, encoding: str) -> TextForm:
         try:
-            with self._refusals(), gzip.open(self._path) if self._is_compressed else self._path.open("rb") as file:
-                head = file.read(HEAD_BYTES)
+            with self._refusals():
+                head = self._start(HEAD_BYTES)
             if not head:
                 raise refusal(self.where, "the file is empty", _NO_ROWS)
             return sniff(head, encoding)
         except InvalidInputError as error:
             raise refusal(self.where, error.problem, error.remedy) from None
+
+    def _without_rows(self) -> InvalidInputError:
+        """Return the refusal of a file whose first MiB has no whole row."""
+        start = self._start(_BLOCK_BYTES + 1)
+        if len(start) <= _BLOCK_BYTES:
+            return refusal(self.where, "the file has no rows", _NO_ROWS)
+        columns = start.count(self._form.separator.encode())
+        problem = f"the header is longer than 1 MiB, with more than {columns:,} columns"
+        return refusal(self.where, problem, "Give a table with the columns that the study uses, and few others.")
+
+    def _start(self, size: int) -> bytes:
+        with gzip.open(self._path) if self._is_compressed else self._path.open("rb") as file:
+            return file.read(size)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
@@ -121,7 +134,7 @@ class TextFile:
                 "Save the file as UTF-8, or say --encoding windows-1252 if that is what it is.",
             )
         if "Empty CSV" in message:
-            return refusal(self.where, "the file has no rows", _NO_ROWS)
+            return self._without_rows()
         if "straddl" in message:
             return refusal(self.where, "a row is longer than 1 MiB", "Look for a double quote that is never closed.")
         problem = f"the file is not well-formed ({self.description})"

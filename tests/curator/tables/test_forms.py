@@ -112,7 +112,7 @@ def test_one_table_has_one_digest_in_all_forms(tmp_path: Path, study: Study) -> 
 
 
 def test_arrow_files_of_other_libraries(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.tables.arrow_file.BATCH_ROWS", 3)
+    monkeypatch.setattr("veiltab.curator.tables.arrow_columns.BATCH_ROWS", 3)
     expected = load_table(written.write_parquet(tmp_path / "t.parquet", ROWS), study, "alice").content_digest
     table = pa.table(written.columns(ROWS))
     for land in (
