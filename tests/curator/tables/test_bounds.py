@@ -117,9 +117,11 @@ def test_a_value_that_is_stored_once_for_many_rows_is_made_for_few_of_them_at_on
     assert max(rows) * LONGEST <= 1 << 26
 
 
-def test_duckdb_makes_few_rows_of_long_values_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = with_id(tmp_path / "t.duckdb", "x", pa.string())
+@pytest.mark.parametrize("name", ["t.parquet", "t.duckdb"])
+def test_few_rows_of_long_values_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    path = with_id(tmp_path / name, "x" * LONGEST, pa.string(), rows=400)
     query = "select repeat('x', 100000) || range as id from range(20000)"
+    source = open_table(path) if name == "t.parquet" else DuckdbQuery(path, query=query)
     read = list[int]()
     made = arrow_columns.batches_of
 
@@ -127,8 +129,9 @@ def test_duckdb_makes_few_rows_of_long_values_at_once(tmp_path: Path, monkeypatc
         read.append(batch.nbytes)
         return made(where, batch, selection)
 
-    monkeypatch.setattr("veiltab.curator.tables.duckdb_file.batches_of", noted)
-    next(DuckdbQuery(path, query=query).batches(WANTED))
+    for module in ("duckdb_file", "parquet"):
+        monkeypatch.setattr(f"veiltab.curator.tables.{module}.batches_of", noted)
+    next(source.batches(WANTED))
     assert read[0] <= 2048 * 100_020
 
 
