@@ -22,7 +22,12 @@ from veiltab.researcher.estimation import Estimate, TableEstimate
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORMULA = re.compile(r"[=+\-@\t\r]")
+_SIGNS = (
+    "=+@-\N{MINUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}"
+    "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}"
+)
+_FORMULA = re.compile(rf'[\s"]*[{re.escape(_SIGNS)}]|[\t\r\n]')
+_FORMULA_INSIDE = re.compile(rf'([;|\t\r\n][\s"]*)(?=[{re.escape(_SIGNS)}])')
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 CELLS_SHOWN = 60
@@ -33,11 +38,13 @@ SUFFIXES = (".csv", ".parquet", ".json")
 
 
 def plain_cell(text: str) -> str:
-    """Return a text as a cell of a CSV file: one that a spreadsheet takes for a formula gets an apostrophe before it.
+    """Return a text as a cell of a CSV file: what a spreadsheet takes for a formula gets an apostrophe before it.
 
-    A number stays as it is, whatever its sign.
+    A spreadsheet may divide the text at semicolons, bars, tabs or line ends. A number stays as it is.
     """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    if _NUMBER.fullmatch(text):
+        return text
+    return ("'" if _FORMULA.match(text) else "") + _FORMULA_INSIDE.sub(r"\1'", text)
 
 
 def free_name(name: str, taken: Collection[str], names: Collection[str]) -> str:

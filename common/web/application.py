@@ -133,7 +133,7 @@ class ConsoleApplication:
         try:
             return await self._serve(request, session)
         except RefusedRequestError as refusal:
-            return self._refused(refusal, session)
+            return self._refused(refusal, session if self._sessions.is_live(session) else None)
 
     async def _serve(self, request: Request, session: Session) -> Response:
         check_origin(request, self._host)
@@ -141,6 +141,8 @@ class ConsoleApplication:
         if request.method == "POST":
             form = await read_form(request)
             check_form_token(form, session)
+            if not self._sessions.is_live(session):  # it may end before the form has come
+                raise RefusedRequestError(403, _NO_SESSION)
         path = request.url.path.removeprefix(f"/{session.place}")
         if path == "/leave" and request.method == "POST":
             return await self._leave(session)

@@ -1,6 +1,7 @@
 """Runs a console on the loopback interface, in the main thread of its command, until a signal stops it."""
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -47,6 +48,7 @@ def serve_console(console: Console, persons: Sequence[str], *, port: int, as_jso
                 loop="asyncio",
                 ws="none",
                 log_config=None,
+                log_level=logging.ERROR,  # what a client sends wrong is answered, not logged
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,

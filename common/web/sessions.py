@@ -102,10 +102,14 @@ class Sessions:
         session = self._sessions.get(place)
         if session is None or not _is_same(cookies.get(session.cookie_name, ""), session.secret):
             return None
-        if self._is_over(session):
+        if not self.is_live(session):
             return None
         session.used = self._clock()
         return session
+
+    def is_live(self, session: Session) -> bool:
+        """Whether a session has not ended."""
+        return self._sessions.get(session.place) is session and not self._is_over(session)
 
     def end(self, session: Session) -> bool:
         """End a session; whether it was still there."""

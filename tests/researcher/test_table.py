@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -117,8 +118,8 @@ def test_every_file_names_the_study_file_and_its_categories(tmp_path: Path) -> N
     assert (set(read["study_digest"]), list(read["town"])) == ({DIGEST}, codebook["town"])
 
 
-FORMULAS = ("=1+2", "@SUM(1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "--5")
-PLAIN = ("-5", "+5", "-0.25", "1+2", "a=b", "'=1")
+FORMULAS = ("=1+2", "@SUM(1)", "+cmd|' /C calc'!A0", "-2+3", "--5", "\N{FULLWIDTH EQUALS SIGN}1", "\N{MINUS SIGN}a")
+PLAIN = ("-5", "+5", "-0.25", "1+2", "a=b")
 
 
 def test_no_text_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) -> None:
@@ -133,10 +134,23 @@ def test_no_text_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) 
         rows = list(csv.DictReader(file))
     assert [row["text"] for row in rows] == [*(f"'{text}" for text in FORMULAS), *PLAIN]
     assert [float(row["estimate"]) for row in rows] == list(frame["estimate"])
-    assert plain_cell("\r=1") == "'\r=1"
     write(frame, tmp_path / "result.json")
     cells = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["cells"]
     assert [cell["text"] for cell in cells] == list(texts)
+
+
+@pytest.mark.parametrize("sign", list("=+-@") + [chr(code) for code in (0xFF1D, 0xFF0B, 0xFF0D, 0x2212, 0xFF20)])
+@pytest.mark.parametrize("before", ["", ";", "|", "\t", "\n", "\r", "; ", ';"', "a;", "a | ", "a\t", "a\r\n", "1;b;"])
+def test_no_part_of_a_cell_is_a_formula_wherever_a_spreadsheet_divides_it(sign: str, before: str) -> None:
+    written = plain_cell(f"{before}{sign}1+1")
+    for part in re.split(r"[;|\t\r\n]", written):
+        assert not part.strip(' "').startswith(sign)
+    assert written.replace("'", "") == f"{before}{sign}1+1"
+
+
+@pytest.mark.parametrize("text", ["a;b", "a|b", "1;2", "a=1", "x;'=1", "Rh-", "low; high"])
+def test_a_cell_without_a_formula_stays_as_it_is(text: str) -> None:
+    assert plain_cell(text) == text
 
 
 def test_an_attribute_named_like_the_study_file_s_digest_keeps_its_column(tmp_path: Path) -> None:

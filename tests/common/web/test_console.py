@@ -3,7 +3,8 @@
 import asyncio
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from html import unescape
 from itertools import repeat
@@ -256,6 +257,31 @@ def test_the_end_of_the_console_ends_its_sessions(house: House) -> None:
 
 
 FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("end", ["signed out", "idle", "eight hours"])
+def test_a_form_that_comes_after_the_end_of_its_session_does_nothing(house: House, end: str) -> None:
+    ana = house.enter()
+    body = f"form_token={ana.token()}&what=x".encode()
+
+    def parts() -> Iterator[bytes]:
+        yield body[:-1]
+        if end == "signed out":
+            assert thread_of(lambda: ana.post("/leave", {}).status) == 200
+        house.now += {"signed out": 0, "idle": IDLE_SECONDS, "eight hours": TOTAL_SECONDS}[end]
+        yield body[-1:]
+
+    headers = {**OWN_PAGE, "Content-Type": FORM, "Content-Length": str(len(body))}
+    answer = ana.browser.send("POST", f"{ana.place}/", headers=headers, body=parts())
+    assert (answer.status, house.done) == (403, [])
+    assert "You have no session here" in answer.text
+    assert "<nav" not in answer.text
+
+
+def thread_of(function: Callable[[], int]) -> int:
+    """Return what a function returns that needs an event loop of its own."""
+    with ThreadPoolExecutor() as threads:
+        return threads.submit(function).result()
 
 
 @dataclass(frozen=True)
