@@ -18,7 +18,7 @@ from veiltab.common.study.file import load_study
 from veiltab.curator.audit.evidence_cli import evidence
 from veiltab.curator.audit.log_cli import audit
 from veiltab.curator.coalitions import bounds_of_charges
-from veiltab.curator.console.cli import console
+from veiltab.curator.console.cli import console, console_link
 from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spent_text
 from veiltab.curator.notify.cli import notify
 from veiltab.curator.options import (
@@ -221,6 +221,7 @@ def _budget(standing: Standing) -> dict[str, object]:
 
 curator.add_command(audit)
 curator.add_command(console)
+curator.add_command(console_link)
 curator.add_command(evidence)
 curator.add_command(notify)
 

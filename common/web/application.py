@@ -25,14 +25,16 @@ from veiltab.common.web.guard import (
     read_form,
     read_query,
 )
+from veiltab.common.web.links import LinkFolder, entrance
 from veiltab.common.web.pages import FRAME, Console, Frame, Page, Visit
 from veiltab.common.web.sessions import Session, Sessions
 
 _MEDIA_TYPES: Mapping[str, str] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _NO_SESSION = (
     "You have no session here. A link works once and for ten minutes, a session ends after half an hour without a page."
-    " Start the console again for a new link."
+    " Ask the person who runs the console for a new link."
 )
+_READS = "Your link lets you read everything here. It lets you decide and send nothing."
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
@@ -44,19 +46,22 @@ class ConsoleApplication:
         console: what it shows.
         host: the address under which it answers, such as 127.0.0.1:8000.
         clock: returns Unix seconds.
+        links: where a command leaves links while the console runs; None if it leaves none.
     """
 
-    def __init__(self, console: Console, host: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, console: Console, host: str, clock: Callable[[], float] = time.time, links: LinkFolder | None = None
+    ) -> None:
         self._console = console
         self._host = host
         self._frame = Frame(console)
-        self._sessions = Sessions(clock)
+        self._sessions = Sessions(clock, links)
         self._assets = _read_assets(FRAME / "assets") | _read_assets(console.folder / "assets")
         self._pages = [(compile_path(page.path)[0], page) for page in console.pages]
 
-    def new_link(self, person: str) -> str:
+    def new_link(self, person: str, *, decides: bool = True) -> str:
         """Return the address at which a person begins a session: once, and within ten minutes."""
-        return f"http://{self._host}/enter?link={self._sessions.new_link(person)}"
+        return entrance(self._host, self._sessions.new_link(person, decides=decides))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or begin and end with the server."""
@@ -104,17 +109,17 @@ class ConsoleApplication:
     async def _enter(self, request: Request) -> Response:
         """Show whose session a link begins; begin it when its form comes back, so that no preview of a link uses it."""
         token = (read_query(request).texts("link") or ("",))[0]
-        person = self._sessions.person_of(token)
-        if request.url.path != "/enter" or person is None:
+        link = self._sessions.link_of(token)
+        if request.url.path != "/enter" or link is None:
             raise RefusedRequestError(403, _NO_SESSION)
         if request.method != "POST":
-            return self._frame.render("enter.html", person=person, link=token)
+            return self._frame.render("enter.html", whose=link, link=token)
         check_origin(request, self._host)
         session = self._sessions.begin(token)
         if session is None:
             raise RefusedRequestError(403, _NO_SESSION)
         try:
-            await _run(self._console.journal.session_began, session.person)
+            await _run(self._console.journal.session_began, session.person, session.decides)
         except RefusedRequestError:
             self._sessions.end(session)
             raise
@@ -138,12 +143,14 @@ class ConsoleApplication:
     async def _serve(self, request: Request, session: Session) -> Response:
         check_origin(request, self._host)
         form = Form()
+        path = request.url.path.removeprefix(f"/{session.place}")
         if request.method == "POST":
+            if not (session.decides or path == "/leave"):
+                raise RefusedRequestError(403, _READS)
             form = await read_form(request)
             check_form_token(form, session)
             if not self._sessions.is_live(session):  # it may end before the form has come
                 raise RefusedRequestError(403, _NO_SESSION)
-        path = request.url.path.removeprefix(f"/{session.place}")
         if path == "/leave" and request.method == "POST":
             return await self._leave(session)
         for pattern, page in self._pages:

@@ -21,8 +21,8 @@ FRAME = Path(__file__).parent
 class Journal(Protocol):
     """Where a console records who entered it; a session that cannot be recorded does not begin."""
 
-    def session_began(self, person: str) -> None:
-        """Record that a person entered."""
+    def session_began(self, person: str, decides: bool) -> None:  # noqa: FBT001 - run by position
+        """Record that a person entered, to decide or to read."""
 
     def session_ended(self, person: str, reason: str) -> None:
         """Record that a person's session is over, and why."""
@@ -52,6 +52,11 @@ class Visit:
     def person(self) -> str:
         """Who visits."""
         return self.session.person
+
+    @property
+    def decides(self) -> bool:
+        """Whether that person may send forms, or only read."""
+        return self.session.decides
 
     def render(self, template: str, *, status: int = 200, **facts: object) -> Response:
         """Return a page of this session; see `Frame.render`."""

@@ -4,43 +4,53 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 
 import uvicorn
 
-from veiltab.common.command.cli import emit, note
-from veiltab.common.core.spelling import same_person_key
+from veiltab.common.command.cli import note
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.web.application import ConsoleApplication
+from veiltab.common.web.links import LinkFolder, check_persons, print_links
 from veiltab.common.web.pages import Console
 
 LOOPBACK = "127.0.0.1"
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def serve_console(console: Console, persons: Sequence[str], *, port: int, as_json: bool) -> None:
+def serve_console(
+    console: Console,
+    persons: Mapping[str, bool],
+    *,
+    port: int,
+    as_json: bool,
+    folder: LinkFolder | None = None,
+) -> None:
     """Serve a console, and print a one-time link for each person.
 
     Args:
         console: what it shows.
-        persons: who may enter.
+        persons: who may enter -> whether to decide, or only to read.
         port: of the loopback interface; 0 takes a free one.
         as_json: whether the links are printed as one JSON object.
+        folder: where a command leaves links while the console runs; None if it leaves none.
 
     Raises:
         InvalidInputError: no person, one twice or without a name, or a port that is not free.
     """
-    check_persons(persons)
+    check_persons(list(persons))
     log_to_stderr()
-    with closing(_bound(port)) as listener:
+    with ExitStack() as stack:
+        listener = stack.enter_context(closing(_bound(port)))
         host = f"{LOOPBACK}:{listener.getsockname()[1]}"
-        application = ConsoleApplication(console, host)
-        links = {person: application.new_link(person) for person in persons}
-        lines = [f"{person}: {link}" for person, link in links.items()]
-        emit(as_json, {"links": links}, "\n".join(lines))
-        note("Each link works once, for ten minutes, in a browser on this machine. Ctrl-C ends the console.")
+        application = ConsoleApplication(console, host, links=folder)
+        if folder is not None:
+            stack.enter_context(folder.opened(host))
+        links = {person: application.new_link(person, decides=decides) for person, decides in persons.items()}
+        print_links(links, as_json=as_json)
+        note("Ctrl-C ends the console.")
         _Server(
             uvicorn.Config(
                 application,
@@ -55,20 +65,6 @@ def serve_console(console: Console, persons: Sequence[str], *, port: int, as_jso
                 timeout_graceful_shutdown=3,
             )
         ).run([listener])
-
-
-def check_persons(persons: Sequence[str]) -> None:
-    """Refuse names of persons who could not be told apart.
-
-    Raises:
-        InvalidInputError: no person, one twice, or one without a name.
-    """
-    if not persons or not all(one.strip() == one != "" for one in persons):
-        raise InvalidInputError(
-            "each person who may enter is named", where="--person", remedy='Such as --person "Ana Diaz".'
-        )
-    if len(set(map(same_person_key, persons))) != len(persons):
-        raise InvalidInputError("two of these names are the same person's", where="--person")
 
 
 class _Server(uvicorn.Server):

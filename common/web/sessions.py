@@ -9,30 +9,17 @@ to paths below that place alone: browsers send cookies to every port of a host, 
 the machine could listen on another port and be sent the cookie.
 """
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-LINK_SECONDS = 600
+from veiltab.common.web.links import LINK_SECONDS, Link, LinkFolder, new_token, token_digest
+
 IDLE_SECONDS = 1800
 TOTAL_SECONDS = 8 * 3600
 COOKIE_PREFIX = "veiltab_"
 """How the name of a session's cookie begins."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A link that was printed and is not used yet.
-
-    Args:
-        person: whose session it begins.
-        expires: Unix seconds.
-    """
-
-    person: str
-    expires: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +27,8 @@ class Session:
     """One person's session in one browser.
 
     Args:
-        person: who decides in it.
+        person: whose it is.
+        decides: whether that person may send forms, or only read.
         began: Unix seconds.
         used: when it was last used, Unix seconds.
         place: first part of its paths.
@@ -51,6 +39,7 @@ class Session:
     """
 
     person: str
+    decides: bool
     began: float
     used: float
     place: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -69,31 +58,36 @@ class Sessions:
 
     Args:
         clock: returns Unix seconds.
+        folder: where a command leaves links; None if it leaves none.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], folder: LinkFolder | None) -> None:
         self._clock = clock
+        self._folder = folder
         self._links: dict[bytes, Link] = {}
         self._sessions: dict[str, Session] = {}
 
-    def new_link(self, person: str) -> str:
+    def new_link(self, person: str, *, decides: bool) -> str:
         """Return the token of a new link of a person."""
-        token = secrets.token_urlsafe(32)
-        self._links[_digest(token)] = Link(person=person, expires=self._clock() + LINK_SECONDS)
+        token = new_token()
+        self._links[token_digest(token)] = Link(person=person, decides=decides, expires=self._clock() + LINK_SECONDS)
         return token
 
-    def person_of(self, token: str) -> str | None:
-        """Return whose session a link would begin; None if it is unknown, used or too old."""
-        link = self._links.get(_digest(token))
-        return link.person if link is not None and self._clock() < link.expires else None
+    def link_of(self, token: str) -> Link | None:
+        """Return the link of a token; None if it is unknown, used or too old."""
+        digest = token_digest(token)
+        if self._folder is not None and (left := self._folder.take(digest)) is not None:
+            self._links[digest] = left
+        link = self._links.get(digest)
+        return link if link is not None and self._clock() < link.expires else None
 
     def begin(self, token: str) -> Session | None:
-        """Use a link up and begin its session; None as `person_of`."""
-        person = self.person_of(token)
-        self._links.pop(_digest(token), None)
-        if person is None:
+        """Use a link up and begin its session; None as `link_of`."""
+        link = self.link_of(token)
+        self._links.pop(token_digest(token), None)
+        if link is None:
             return None
-        session = Session(person=person, began=self._clock(), used=self._clock())
+        session = Session(person=link.person, decides=link.decides, began=self._clock(), used=self._clock())
         self._sessions[session.place] = session
         return session
 
@@ -130,11 +124,6 @@ class Sessions:
     def _is_over(self, session: Session) -> bool:
         now = self._clock()
         return now >= session.began + TOTAL_SECONDS or now >= session.used + IDLE_SECONDS
-
-
-def _digest(token: str) -> bytes:
-    """Return what is kept of a link's token, so that no comparison depends on how much of it is right."""
-    return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
 def _is_same(given: str, expected: str) -> bool:

@@ -1,5 +1,6 @@
 """`veiltab curator console`: the pages for the persons who decide."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,10 +11,18 @@ from veiltab.common.command.options import name_option, state_option, study_argu
 from veiltab.common.extras import importing
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
+from veiltab.common.web.links import LinkFolder, check_persons, print_links
 from veiltab.curator.persons import person_name
 from veiltab.curator.standing import open_standing
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.options import optional_table_options
+
+_PERSONS = click.option(
+    "--person", "persons", multiple=True, help="Who may enter and decide; each gets a link of their own."
+)
+_READERS = click.option(
+    "--reader", "readers", multiple=True, help="Who may enter and read everything, but decide nothing."
+)
 
 
 @click.command(
@@ -24,7 +33,8 @@ from veiltab.curator.tables.options import optional_table_options
 @name_option
 @state_option
 @click.option("--policy", "policy_path", type=PATH, help="Policy file; by default the one that is served.")
-@click.option("--person", "persons", multiple=True, required=True, help="Who may enter; each gets a link of their own.")
+@_PERSONS
+@_READERS
 @click.option(
     "--identity",
     "identity_folder",
@@ -40,6 +50,7 @@ def console(
     state_folder: Path,
     policy_path: Path | None,
     persons: tuple[str, ...],
+    readers: tuple[str, ...],
     identity_folder: Path | None,
     table: TableAddress | None,
     port: int,
@@ -47,17 +58,16 @@ def console(
 ) -> None:
     """Show what waits for a person in a browser on this machine, beside the running service.
 
-    Prints one link for each person; it works once, for ten minutes.
+    Prints one link for each person; it works once, for ten minutes. `veiltab curator console-link` prints more.
     """
     with importing("console", "the console"):
-        from veiltab.common.web.serving import check_persons, serve_console
+        from veiltab.common.web.serving import serve_console
         from veiltab.curator.console.books import Books
         from veiltab.curator.console.curator_console import curator_console
         from veiltab.curator.console.journal import AuditJournal
         from veiltab.curator.inspection import inspect_table
 
-    names = tuple(map(person_name, persons))
-    check_persons(names)
+    rights = _rights(persons, readers)
     with open_standing(study_path, name, state_folder, policy_path) as standing:
         served = curator_console(
             Books(standing, study_path),
@@ -65,7 +75,37 @@ def console(
             identity=_identity(standing.study, name, identity_folder),
             inspect=None if table is None else partial(inspect_table, table, standing.study, name),
         )
-        serve_console(served, names, port=port, as_json=as_json)
+        serve_console(served, rights, port=port, as_json=as_json, folder=_link_folder(state_folder))
+
+
+@click.command(epilog='Example: veiltab curator console-link --state state --person "Ana Diaz" --reader "Eva Roth"')
+@state_option
+@_PERSONS
+@_READERS
+@json_option
+def console_link(state_folder: Path, persons: tuple[str, ...], readers: tuple[str, ...], as_json: bool) -> None:
+    """Print new links of the console that runs, without ending any session.
+
+    Each works once, for ten minutes. Of several consoles on one state folder it is the one that began last.
+    """
+    folder = _link_folder(state_folder)
+    links = {name: folder.leave(name, decides=decides) for name, decides in _rights(persons, readers).items()}
+    print_links(links, as_json=as_json)
+
+
+def _rights(persons: Sequence[str], readers: Sequence[str]) -> dict[str, bool]:
+    """Return the persons who may enter, and whether they may decide.
+
+    Raises:
+        InvalidInputError: nobody may, or two names are the same person's.
+    """
+    deciding, reading = (tuple(map(person_name, names)) for names in (persons, readers))
+    check_persons([*deciding, *reading])
+    return dict.fromkeys(deciding, True) | dict.fromkeys(reading, False)
+
+
+def _link_folder(state_folder: Path) -> LinkFolder:
+    return LinkFolder(state_folder / "console")
 
 
 def _identity(study: Study, name: str, folder: Path | None) -> Identity | None:

@@ -17,10 +17,10 @@ class AuditJournal:
 
     store: CuratorStore
 
-    def session_began(self, person: str) -> None:
-        """Record that a person entered."""
+    def session_began(self, person: str, decides: bool) -> None:  # noqa: FBT001 - of every journal
+        """Record that a person entered, to decide or to read."""
         with transaction(self.store.connection):
-            self.store.audit.record(Event.SESSION_BEGUN, person=person)
+            self.store.audit.record(Event.SESSION_BEGUN, person=person, right="decide" if decides else "read")
 
     def session_ended(self, person: str, reason: str) -> None:
         """Record that a person's session is over, and why."""

@@ -59,7 +59,8 @@ def _show(books: Books, visit: Visit) -> Response:
     span = span_of(len(waiting), PER_PAGE, read_page(visit.query))
     shown = [
         WaitingRequest(
-            view=view_of(stored, standing), is_mine=waits_for(standing, stored.request.release_id, visit.person)
+            view=view_of(stored, standing),
+            is_mine=visit.decides and waits_for(standing, stored.request.release_id, visit.person),
         )
         for stored in waiting[span.start : span.stop]
     ]

@@ -23,9 +23,9 @@ _log = logging.getLogger(__name__)
 class LogJournal:
     """Records sessions in the log of the console; there is one person, who decides nothing for others."""
 
-    def session_began(self, person: str) -> None:
+    def session_began(self, person: str, decides: bool) -> None:  # noqa: FBT001 - of every journal
         """Record that a session began."""
-        del person
+        del person, decides
         _log.info("a session began")
 
     def session_ended(self, person: str, reason: str) -> None:
@@ -81,4 +81,4 @@ def run_console(client: Client, *, port: int, as_json: bool) -> None:
     """
     keep_files_private()
     with console_of(client) as console:
-        serve_console(console, [client.party.name], port=port, as_json=as_json)
+        serve_console(console, {client.party.name: True}, port=port, as_json=as_json)

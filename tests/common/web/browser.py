@@ -131,16 +131,26 @@ class Guest:
         return unescape(found.group(1))
 
 
-def link_of(application: ConsoleApplication, person: str) -> str:
+def link_of(application: ConsoleApplication, person: str, *, decides: bool = True) -> str:
     """Return the path and query of a new link."""
-    address = urlsplit(application.new_link(person))
+    return path_of(application.new_link(person, decides=decides))
+
+
+def path_of(link: str) -> str:
+    """Return the path and query of a link."""
+    address = urlsplit(link)
     assert address.netloc == HOST
     return f"{address.path}?{address.query}"
 
 
-def enter(application: ConsoleApplication, person: str) -> Guest:
+def enter(application: ConsoleApplication, person: str, *, decides: bool = True) -> Guest:
     """Use a new link of a person."""
+    return enter_by(application, link_of(application, person, decides=decides))
+
+
+def enter_by(application: ConsoleApplication, link: str) -> Guest:
+    """Use a link."""
     browser = Browser(application)
-    answer = browser.post(link_of(application, person), {})
+    answer = browser.post(link, {})
     assert answer.status == 303, answer.text
     return Guest(browser=browser, place=answer.headers["location"].rstrip("/"))

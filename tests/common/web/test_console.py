@@ -14,12 +14,12 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message
 
-from tests.common.web.browser import HOST, OWN_PAGE, Browser, Guest, enter, link_of
-from veiltab.common.errors import ConflictError, InvalidInputError, UnavailableError
+from tests.common.web.browser import HOST, OWN_PAGE, Browser, Guest, enter, enter_by, link_of, path_of
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.common.web.application import ConsoleApplication
+from veiltab.common.web.links import LINK_SECONDS, LinkFolder, check_persons
 from veiltab.common.web.pages import Console, Page, Visit
-from veiltab.common.web.serving import check_persons
-from veiltab.common.web.sessions import IDLE_SECONDS, LINK_SECONDS, TOTAL_SECONDS
+from veiltab.common.web.sessions import IDLE_SECONDS, TOTAL_SECONDS
 
 PURPOSE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\N{RIGHT-TO-LEFT OVERRIDE}evil\N{HANGUL FILLER}"
 
@@ -31,10 +31,10 @@ class Notebook:
     lines: list[str] = field(default_factory=list)
     refusal: UnavailableError | None = None
 
-    def session_began(self, person: str) -> None:
+    def session_began(self, person: str, decides: bool) -> None:  # noqa: FBT001
         if self.refusal is not None:
             raise self.refusal
-        self.lines.append(f"{person} came")
+        self.lines.append(f"{person} came" if decides else f"{person} came to read")
 
     def session_ended(self, person: str, reason: str) -> None:
         self.lines.append(f"{person} left: {reason}")
@@ -65,7 +65,12 @@ class House:
             Console(title="Curator alice", study="Wages", folder=self.folder, pages=pages, journal=self.notebook),
             HOST,
             lambda: self.now,
+            self.links,
         )
+
+    @property
+    def links(self) -> LinkFolder:
+        return LinkFolder(self.folder / "state" / "console", lambda: self.now)
 
     def _show(self, visit: Visit) -> Response:
         return visit.render("first.html", purpose=PURPOSE)
@@ -424,6 +429,64 @@ def test_a_bad_request_is_refused_and_changes_nothing(crowd: tuple[House, Guest,
     assert house.notebook.lines == ["Ana Diaz came", "Ben Ode came"]
     # Whoever was there is still there.
     assert ana.get("/").status == ben.get("/").status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/kept/a", "/none"])
+def test_a_reader_sees_pages_and_sends_nothing(house: House, path: str) -> None:
+    link = link_of(house.application, "Eva Roth", decides=False)
+    assert "You may read everything in it, and decide nothing." in house.browser().get(link).text
+    eva = enter_by(house.application, link)
+    assert "Eva Roth (reads)" in eva.get("/").text
+    assert eva.get("/kept/a").status == 200
+    token = eva.token()
+    answer = eva.browser.post(f"{eva.place}{path}", {"form_token": token, "what": "x"})
+    assert (answer.status, answer.is_body_read, house.done) == (403, False, [])
+    assert "lets you decide and send nothing" in answer.text
+    assert eva.get("/").status == 200
+    assert eva.post("/leave", {}).status == 200
+    assert eva.get("/").status == 403
+    assert house.notebook.lines == ["Eva Roth came to read", "Eva Roth left: signed out"]
+
+
+def test_a_link_that_a_command_leaves_begins_a_session_beside_the_others(house: House) -> None:
+    ana = house.enter()
+    with house.links.opened(HOST):
+        ben, eva = (path_of(house.links.leave(name, decides=name == "Ben Ode")) for name in ("Ben Ode", "Eva Roth"))
+        assert "Begin as Ben Ode" in house.browser().get(ben).text
+        assert enter_by(house.application, ben).post("/", {"what": "x"}).status == 303
+        assert enter_by(house.application, eva).post("/", {"what": "x"}).status == 403
+        assert house.browser().post(ben, {}).status == house.browser().post(eva, {}).status == 403
+    assert house.done == ["Ben Ode: x"]
+    assert ana.get("/").status == 200
+
+
+def test_a_link_that_a_command_leaves_works_for_ten_minutes(house: House) -> None:
+    with house.links.opened(HOST):
+        early, late = (path_of(house.links.leave("Ana Diaz", decides=True)) for _ in range(2))
+        house.now += LINK_SECONDS - 1
+        assert house.browser().post(early, {}).status == 303
+        house.now += 1
+        assert house.browser().post(late, {}).status == 403
+
+
+def test_only_a_console_that_runs_gets_links_and_none_of_an_earlier_one(house: House) -> None:
+    with pytest.raises(NotReadyError, match="no console runs on this state folder"):
+        house.links.leave("Ana Diaz", decides=True)
+    with house.links.opened(HOST):
+        link = path_of(house.links.leave("Ana Diaz", decides=True))
+    with pytest.raises(NotReadyError, match="no console runs on this state folder"):
+        house.links.leave("Ana Diaz", decides=True)
+    with house.links.opened(HOST):
+        assert house.browser().get(link).status == 403
+        assert path_of(house.links.leave("Ana Diaz", decides=True)) != link
+
+
+def test_a_link_is_left_as_a_digest_in_a_folder_of_its_owner_alone(house: House) -> None:
+    folder = house.folder / "state" / "console"
+    with house.links.opened(HOST):
+        token = house.links.leave("Ana Diaz", decides=True).partition("link=")[2]
+        assert folder.stat().st_mode & 0o077 == 0
+        assert token not in "".join(path.name + path.read_text() for path in folder.iterdir())
 
 
 def test_a_link_works_once(house: House) -> None:

@@ -19,9 +19,10 @@ pytestmark = pytest.mark.long
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A console that runs: its process, its port, and the link of its only person."""
+    """A console that runs: its process, its folder, its port, and the link of its only person."""
 
     process: subprocess.Popen[str]
+    folder: Path
     port: int
     link: str
 
@@ -51,13 +52,13 @@ def running(tmp_path_factory: pytest.TempPathFactory, study_bytes: bytes) -> Ite
     ):
         assert process.stdout is not None
         link = json.loads(process.stdout.readline())["links"]["Ana Diaz"]
-        yield Running(process=process, port=urlsplit(link).port or 0, link=link)
+        yield Running(process=process, folder=folder, port=urlsplit(link).port or 0, link=link)
         process.terminate()
         assert process.wait(20) == 0
     assert urlsplit(link).query.partition("=")[2] not in (folder / "log").read_text()
     with closing(CuratorStore(folder / "state" / "curator.sqlite")) as store:
         events = [(entry.event, entry.facts.get("reason")) for entry in store.audit.entries()]
-    assert events == [("session begun", None), ("session ended", "the console stopped")]
+    assert events == [("session begun", None)] * 3 + [("session ended", "the console stopped")] * 3
 
 
 def status(answer: bytes) -> int:
@@ -88,6 +89,38 @@ def test_a_person_enters_by_the_link_once(running: Running) -> None:
     assert status(entered) == 303
     assert b"server:" not in entered.lower()
     assert status(running.request(f"POST {parts.path}?{parts.query}", host, *own)) == 403
+
+
+def new_links(state: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "veiltab", "curator", "console-link", "--state", str(state), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_command_gives_new_links_and_ends_no_session(running: Running) -> None:
+    done = new_links(running.folder / "state", "--person", "Ben Ode", "--reader", "Eva Roth", "--json")
+    assert done.returncode == 0, done.stderr
+    links = json.loads(done.stdout)["links"]
+    assert list(links) == ["Ben Ode", "Eva Roth"]
+    host = f"Host: 127.0.0.1:{running.port}"
+    for link in links.values():
+        parts = urlsplit(link)
+        assert parts.port == running.port
+        own = ("Sec-Fetch-Site: same-origin", "Content-Type: application/x-www-form-urlencoded", "Content-Length: 0")
+        assert status(running.request(f"POST {parts.path}?{parts.query}", host, *own)) == 303
+        assert status(running.request(f"POST {parts.path}?{parts.query}", host, *own)) == 403
+
+
+def test_without_a_console_a_command_gives_no_link(tmp_path: Path) -> None:
+    done = new_links(tmp_path, "--person", "Ben Ode")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "no console runs on this state folder. Start one: `veiltab curator console`." in done.stderr
+
+
+def test_what_a_stranger_sends_is_not_logged(running: Running) -> None:
+    before = (running.folder / "log").read_text()
+    for _ in range(20):
+        assert status(running.send(b"GET /\x00 HTTP/1.1\r\n\r\n")) == 400
+    assert (running.folder / "log").read_text() == before
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from veiltab.deploy.authority import names_of, new_authority
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
-ANA, BEN = "Ana Diaz", "Ben Ode"
+ANA, BEN, EVA = "Ana Diaz", "Ben Ode", "Eva Roth"
 PURPOSE = "wage <script>alert(1)</script> gap"
 
 
@@ -121,6 +121,29 @@ def test_who_waits_sees_who_asks_what_and_why_at_which_cost(office: Office) -> N
     assert shown
     assert float(shown.group(1)) == pytest.approx(100 * facts.root_mse / sqrt(12), rel=0.01), "one of 12 cells"
     assert "the factor 1.11" in card
+
+
+def test_a_reader_sees_what_a_person_who_decides_sees_without_a_form(office: Office) -> None:
+    ana, eva = office.enter(ANA), enter(office.application, EVA, decides=False)
+    pages = re.findall(r'href="[^"]*?/[\w-]{32}(/[^"]*)"', ana.get("/").text)
+    assert {"/ledger", "/audit", "/policy", f"/releases/{ID}"} <= set(pages)
+    for path in pages:
+        seen, read = ana.get(path), eva.get(path)
+        assert (seen.status, read.status) == (200, 200)
+        forms = re.findall(r'<form[^>]*method="post" action="[^"]*"', read.text)
+        assert [form.rpartition("/")[2] for form in forms] == ['leave"']
+        for word in ("Read and decide", "Your decision", "You have approved", "Somebody else decides"):
+            assert word not in read.text
+    assert PURPOSE in unescape(eva.get(f"/releases/{ID}").text)
+    for path, fields in (
+        (f"/releases/{ID}", {"attribute": "sex", "verdict": "approve"}),
+        (f"/releases/{ID}", {"verdict": "stop", "reason": "no"}),
+        ("/evidence", {"since": ""}),
+    ):
+        assert eva.post(path, fields).status == 403
+    assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
+    begun = [(person, facts) for event, person, facts in office.audit() if event == "session begun"]
+    assert begun == [(ANA, {"right": "decide"}), (EVA, {"right": "read"})]
 
 
 def test_two_persons_approve_together(office: Office) -> None:
