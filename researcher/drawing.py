@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
+from veiltab.common.storage.files import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,8 +109,10 @@ def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figur
     with house_style():
         figure = Figure(figsize=size, layout="constrained")
         paint(figure)
+        metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else None
         try:
-            figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else None)
+            with written_whole(path) as file:
+                figure.savefig(file, format=path.suffix[1:], dpi=150, metadata=metadata)
         except OSError as error:
             raise InvalidInputError(f"the picture cannot be written ({error.strerror})", where=str(path)) from None
 

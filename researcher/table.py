@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
+from veiltab.common.storage.files import written_whole
 from veiltab.common.web.document import table
 from veiltab.researcher.estimation import Estimate, TableEstimate
 
@@ -176,14 +177,15 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     check_table_path(path)
     suffix = path.suffix.lower()
     try:
-        if suffix == ".csv":
-            _for_spreadsheets(frame).to_csv(path, index=False, lineterminator="\n")
-        elif suffix == ".parquet":
-            frame.to_parquet(path, index=False)
-        else:
-            rows = frame.to_dict(orient="records")
-            cells = [{name: _plain(value) for name, value in row.items()} for row in rows]
-            path.write_text(json.dumps(frame.attrs | {"cells": cells}, ensure_ascii=False), encoding="utf-8")
+        with written_whole(path) as file:
+            if suffix == ".csv":
+                _for_spreadsheets(frame).to_csv(file, index=False, lineterminator="\n")
+            elif suffix == ".parquet":
+                frame.to_parquet(file, index=False)
+            else:
+                rows = frame.to_dict(orient="records")
+                cells = [{name: _plain(value) for name, value in row.items()} for row in rows]
+                file.write(json.dumps(frame.attrs | {"cells": cells}, ensure_ascii=False).encode())
     except OSError as error:
         raise InvalidInputError(
             f"the result cannot be written ({error.strerror or type(error).__name__})",
@@ -193,10 +195,10 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
 
 def check_table_path(path: Path) -> None:
-    """Refuse a file of a kind that `write` does not know, before there is anything to write.
+    """Refuse a file that `write` cannot write, before there is anything to write.
 
     Raises:
-        InvalidInputError: another suffix.
+        InvalidInputError: another suffix, or no such folder.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -204,6 +206,10 @@ def check_table_path(path: Path) -> None:
             f"a result cannot be written as {suffix or 'a file without suffix'}",
             where=str(path),
             remedy=f"End the name in one of {', '.join(SUFFIXES)}.",
+        )
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            "the result cannot be written: there is no such folder", where=str(path), remedy="Choose another place."
         )
 
 

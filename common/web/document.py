@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.files import written_whole
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What a browser may load and run for a page: its own styles and pictures, no script, nothing from elsewhere."""
@@ -74,7 +75,9 @@ def write_page(html: str, path: Path) -> None:
         InvalidInputError: the file cannot be written.
     """
     try:
-        path.write_text(html, "utf-8")
+        check_page(path)
+        with written_whole(path) as file:
+            file.write(html.encode())
     except OSError as error:
         raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(path)) from None
 

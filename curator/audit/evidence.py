@@ -64,20 +64,24 @@ class EvidenceOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bundle:
-    """An archive that is written, with the digests of what is in it."""
+    """An archive that is written, with the sizes and digests of what is in it."""
 
     archive: zipfile.ZipFile
-    digests: dict[str, str] = field(default_factory=dict)
+    files: list[FileDigest] = field(default_factory=list)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return {one.name: one.sha256 for one in self.files}
 
     def add(self, name: str, parts: Iterable[bytes]) -> None:
         info = zipfile.ZipInfo(name, _MOMENT)
         info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o600 << 16
-        digest = hashlib.sha256()
+        digest, size = hashlib.sha256(), 0
         with self.archive.open(info, "w", force_zip64=True) as file:
             for part in parts:
                 digest.update(part)
-                file.write(part)
-        self.digests[name] = digest.hexdigest()
+                size += file.write(part)
+        self.files.append(FileDigest(name=name, size=size, sha256=digest.hexdigest()))
 
     def add_lines(self, name: str, lines: Iterable[str]) -> None:
         self.add(name, (f"{line}\n".encode() for line in lines))
@@ -135,7 +139,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
         audit_before=before,
         ready=ready,
         certificates=order.certificates,
-        digests=dict(bundle.digests),
+        digests=bundle.digests,
         authority=identity.authority,
     )
     bundle.add(PAGE, [evidence_page(shown).encode()])
@@ -144,7 +148,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
         party=identity.party.uri,
         made_at=int(now.timestamp()),
         made_by=order.person,
-        files=tuple(FileDigest(name=name, sha256=bundle.digests[name]) for name in sorted(bundle.digests)),
+        files=tuple(sorted(bundle.files, key=lambda one: one.name)),
         ledger=LedgerHead(length=length, digest=head.hex()),
         audit_before=_plain(before),
         audit=_plain(store.audit.head),

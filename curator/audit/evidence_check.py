@@ -45,7 +45,9 @@ from veiltab.curator.audit.log import AuditEntry, AuditHead
 from veiltab.curator.audit.replay import AuditReplay
 from veiltab.curator.ledger import GENESIS, covered_audit_head, linked
 
-_MOST_BYTES = 2**34
+_MOST_BYTES = 2**32
+"""Most bytes of all files, once they are unpacked."""
+
 _BLOCK = 2**20
 _CLOCKS_APART = timedelta(minutes=5)
 _NEEDED = {STUDY, AUTHORITY, LEDGER, AUDIT, RELEASES, STATEMENTS, PAGE}
@@ -181,7 +183,10 @@ class _Check:
             raise IntegrityError(f"missing: {', '.join(sorted(missing))}")
         if more := there - set(listed):
             raise IntegrityError(f"not in the index: {', '.join(sorted(more))}")
-        altered = [name for name, digest in listed.items() if self._digest(name) != digest]
+        sizes = {one.filename: one.file_size for one in self.archive.infolist()}
+        # Nothing of a file that unpacks to more than was signed is unpacked.
+        altered = [one.name for one in self.index.files if sizes[one.name] != one.size]
+        altered = altered or [name for name, digest in listed.items() if self._digest(name) != digest]
         if altered:
             raise IntegrityError(f"altered: {', '.join(sorted(altered))}")
         return f"{len(listed)} files are as the index says"

@@ -35,10 +35,12 @@ class FileDigest:
 
     Args:
         name: its name there.
+        size: bytes of its content.
         sha256: of its content, hexadecimal.
     """
 
     name: str
+    size: int
     sha256: str
 
 

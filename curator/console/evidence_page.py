@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Identity
+from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.audit.evidence import EvidenceOrder, write_evidence
 from veiltab.curator.console.books import Books
@@ -27,10 +26,13 @@ def _export(books: Books, identity: Identity, visit: Visit) -> Response:
     standing = books.standing
     order = EvidenceOrder(person=visit.person, since=_since(visit.form.text("since")), certificates=())
     name = f"evidence-{standing.name}-{datetime.fromtimestamp(books.now, UTC):%Y-%m-%d}.zip"
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / name
+    folder = TemporaryFolder()
+    try:
+        path = folder.path / name
         write_evidence(standing, identity, order, path)
         return visit.download(name, path.read_bytes(), "application/zip")
+    finally:
+        folder.delete()
 
 
 def _since(text: str) -> int | None:

@@ -16,6 +16,7 @@ from veiltab.common.collection.population import parse_population
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.toml_text import toml_text
+from veiltab.common.web.document import write_page
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.local.rounds import AskedRound, answered_round
@@ -123,7 +124,7 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
     counts = truth.astype(np.float64)
     page = report_page(local.study, status, tally, truth=counts)
     report = options.out / "report.html"
-    report.write_text(page, "utf-8")
+    write_page(page, report)
     return CollectionResult(
         parties=[{"role": "server", "name": _SERVER, "pid": pid}, *answered.parties],
         choice=choice,

@@ -19,6 +19,7 @@ from veiltab.common.release.tables import Workload
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
+from veiltab.common.web.document import write_page
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.processes import APPROVAL, LocalStudy, free_ports
 from veiltab.deploy.studies import linked_tables
@@ -242,7 +243,7 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
         with clock.step("report"):
             card = pricing.result()
             report = microdata_report(local.study, microdata, card, truth.rows)
-            page.write_text(render(report), "utf-8")
+            write_page(render(report), page)
     with clock.step("compare with the truth"):
         pairs, triples = (mean_distance(report.rows, truth.rows, truth.domain.shape, size) for size in (2, 3))
         given, asked = conditional_pair(truth.domain.names)

@@ -1,13 +1,13 @@
 """Files that a browser saves: safe names, and files of any size that are sent as they are read."""
 
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
+from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.researcher.release_status import Status
 
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
@@ -39,15 +39,15 @@ def written_file(write: Callable[[Path], object], name: str) -> Response:
         write: writes it; the suffix of its path is that of the name.
         name: as `file_name` makes it.
     """
-    folder = tempfile.TemporaryDirectory(prefix="veiltab-")
-    path = Path(folder.name) / f"file{Path(name).suffix}"
+    folder = TemporaryFolder()
+    path = folder.path / f"file{Path(name).suffix}"
     try:
         write(path)
     except BaseException:
-        folder.cleanup()
+        folder.delete()
         raise
     response = sent_file(path, name)
-    response.background = BackgroundTask(folder.cleanup)
+    response.background = BackgroundTask(folder.delete)
     return response
 
 

@@ -1,13 +1,13 @@
 """Draws microdata in the background, one file after the other, and keeps the last until the console ends."""
 
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.study.file import Study
 from veiltab.common.web.document import write_page
 from veiltab.researcher.client import Release
@@ -110,7 +110,7 @@ class Writer:
     """Writes microdata, one order at a time; the files of an order stay until the next one."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="veiltab-", ignore_cleanup_errors=True)
+        self._folder = TemporaryFolder()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.job: Job | None = None
@@ -129,7 +129,7 @@ class Writer:
                     remedy="Wait for them, or stop them.",
                 )
             self.job = job = Job(order=order)
-            folder = Path(self._folder.name) / "files"
+            folder = self._folder.path / "files"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
             self._thread = threading.Thread(target=self._work, args=(release, job, folder), daemon=True)
@@ -157,7 +157,7 @@ class Writer:
         self.stop()
         if self._thread is not None:
             self._thread.join(timeout=5)
-        self._folder.cleanup()
+        self._folder.delete()
 
     def _work(self, release: Release, job: Job, folder: Path) -> None:
         try:

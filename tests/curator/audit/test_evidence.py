@@ -252,7 +252,10 @@ def rewritten(office: Office, change: Callable[[dict[str, bytes]], None], sign: 
     if sign is not None:
         index = json.loads(files["index.json"])
         listed = sorted(set(files) - {"index.json", "index.signature"})
-        index["files"] = [{"name": name, "sha256": hashlib.sha256(files[name]).hexdigest()} for name in listed]
+        index["files"] = [
+            {"name": name, "size": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
+            for name in listed
+        ]
         text = json.dumps(index, sort_keys=True, separators=(",", ":"))
         made = signed(sign, text, NOW)
         files["index.json"] = text.encode()
@@ -291,6 +294,37 @@ def in_index(key: str, value: object) -> Callable[[dict[str, bytes]], None]:
         files["index.json"] = json.dumps(index, sort_keys=True, separators=(",", ":")).encode()
 
     return change
+
+
+def test_what_unpacks_to_more_than_was_signed_is_not_unpacked(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    def longer(files: dict[str, bytes]) -> None:
+        files["index.html"] += bytes(1 << 20)
+
+    opened = zipfile.ZipFile.open
+    unpacked: list[str] = []
+
+    def noted(archive: zipfile.ZipFile, name: str) -> Any:  # noqa: ANN401 - a file
+        unpacked.append(name)
+        return opened(archive, name)
+
+    path = rewritten(office, longer)
+    monkeypatch.setattr(zipfile.ZipFile, "open", noted)
+    assert failures(path) == {"files": "altered: index.html"}
+    assert set(unpacked) == {"index.json", "index.signature"}
+
+
+def test_evidence_that_unpacks_to_too_much_is_refused_before_that(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = "veiltab.curator.audit.evidence_check._MOST_BYTES"
+    with zipfile.ZipFile(office.file) as archive:
+        size = sum(one.file_size for one in archive.infolist())
+    monkeypatch.setattr(most, size)
+    assert check_evidence(office.file, PEM, None).holds
+    monkeypatch.setattr(most, size - 1)
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)
+    with pytest.raises(IntegrityError, match="too large"):
+        check_evidence(office.file, PEM, None)
 
 
 @pytest.mark.parametrize(
