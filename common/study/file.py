@@ -129,7 +129,7 @@ class Study:
         nodes: the nodes, if there are any.
         questions: what they may be asked.
         maximum_tables: most tables of a release.
-        maximum_respondents: most respondents of a curator's table; no more than theirs is taken of another curator.
+        maximum_respondents: most rows of a curator's table; no more respondents are taken of another curator.
 
     Raises:
         InvalidInputError: if the parts contradict one another.

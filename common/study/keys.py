@@ -145,7 +145,7 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
                 "maximum_tables": Key(kind=Kind.WHOLE_NUMBER, meaning="most tables of a release", default="1000"),
                 "maximum_respondents": Key(
                     kind=Kind.WHOLE_NUMBER,
-                    meaning="most respondents of a curator's table; more are not taken from any other curator",
+                    meaning="most rows of a curator's table; more respondents are not taken from any other curator",
                     default="1000000000",
                 ),
                 "alignment": _text(

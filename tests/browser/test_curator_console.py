@@ -12,7 +12,7 @@ from tests.browser.conftest import Console, Eye, Seat, curator_console, research
 from tests.protocol.world import ALICE, World
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-ANA, BEN, CEM = "Ana Diaz", "Ben Ode", "Cem Ak"
+ANA, BEN, CEM, EVA = "Ana Diaz", "Ben Ode", "Cem Ak", "Eva Roth"
 PURPOSE = "Income by region <script>document.title = 'run'</script>"
 
 
@@ -100,6 +100,28 @@ def test_every_page_can_be_read_by_everybody(seats: dict[str, Seat], eye: Eye, p
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
     expect(page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_have_count(1)
     eye.look_at(page, re.sub(r"\W.*", "", path[1:]))
+
+
+def test_a_reader_comes_by_a_new_link_and_sees_no_form(
+    study: World, chromium: Browser, seats: dict[str, Seat], eye: Eye
+) -> None:
+    asked = ask(study, "Income by region, once more")
+    seats[ANA].wait_for(f"/releases/{asked}", "Your decision")
+    answer = study.command("curator", "console-link", "--state", study.local.state_folder(*ALICE), "--reader", EVA)
+    assert answer.code == 0, answer.text
+    with chromium.new_context() as context:
+        eva = take_seat(context, answer.data["links"][EVA])
+        page = eva.open("/")
+        expect(page.get_by_role("banner")).to_contain_text(f"{EVA} (reads)")
+        expect(page.get_by_role("main")).to_contain_text("Income by region, once more")
+        expect(page.get_by_role("link", name="Read and decide")).to_have_count(0)
+        eye.look_at(page, "reader-requests")
+        for path in (f"/releases/{asked}", "/ledger", "/policy", "/audit", "/evidence"):
+            page = eva.open(path)
+            expect(page.get_by_role("heading", level=1)).to_have_count(1)
+            expect(page.locator("main form[method=post]")).to_have_count(0)
+            eye.look_at(page, f"reader-{path.split('/')[1]}")
+    decide(seats[ANA].open(f"/releases/{asked}"), "Refuse", "it was asked to look at")
 
 
 def test_the_policy_is_tried(seats: dict[str, Seat], eye: Eye) -> None:
