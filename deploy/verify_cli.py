@@ -1,13 +1,14 @@
 """`veiltab verify`: check a release certificate, or the evidence of a curator, offline, line by line."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.core.spelling import escaped
-from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.rpc.release_certificate import ReleaseCertificate, to_dict, verified
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
+from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, to_dict, verified
 from veiltab.common.study.file import load_study
 from veiltab.curator.audit.evidence_check import check_evidence
 
@@ -15,13 +16,15 @@ _LARGEST = 2**24
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""
 
+_MARKS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
+
 
 @click.command(
     epilog="Example: veiltab verify wages.certificate --study study.toml --authority pki/ca.pem\n\n" + EXIT_CODES
 )
 @click.argument("file", type=PATH, metavar="FILE")
 @click.option("--study", "study_path", type=PATH, help="The study file that it must be of; needed for a release.")
-@click.option("--authority", type=PATH, help="Certificate of the study's authority (ca.pem), if you have it.")
+@click.option("--authority", type=PATH, help="Certificate of the study's authority, had from elsewhere (ca.pem).")
 @click.option("--revoked", type=PATH, help="The authority's revocation list (crl.pem): nobody on it may have signed.")
 @json_option
 @click.pass_context
@@ -35,9 +38,10 @@ def verify(
 ) -> None:
     """Check who vouches for a release, that its server added the noise, and which epsilon each adversary faces.
 
-    It needs nothing but the file, the study file and, best, the certificate of the study's authority. The epsilons are
+    It needs nothing but the file, the study file and the certificate of the study's authority. The epsilons are
     computed anew from the release's description. Of the evidence that a curator exports it checks the signature, every
-    digest and both chains. The exit code is 0 if every line holds, and 5 if one does not.
+    digest and both chains. The exit code is 0 if every line holds, and 5 if one does not. Without --authority it is 4
+    at best: the file may be of anybody who made an authority.
     """
     study = None if study_path is None else load_study(study_path)
     issuer = None if authority is None else _read(authority)
@@ -52,12 +56,19 @@ def verify(
         findings = verified(certificate, study, issuer, revoked)
         about, kind = f"Release {certificate.spec.release_id}", "certificate"
         plain = to_dict(certificate, findings)
-    holds = all(one.holds for one in findings)
-    lines = [f"{'ok    ' if one.holds else 'FAILED'}  {one.what}: {one.detail}" for one in findings]
-    lines.append(f"{about}: " + ("every line holds." if holds else f"this {kind} does not hold."))
-    emit(as_json, plain, "\n".join(lines))
-    if not holds:
-        context.exit(IntegrityError.exit_code)
+    end, code = _verdict(kind, findings)
+    lines = [f"{_MARKS[one.holds]}  {one.what}: {one.detail}" for one in findings]
+    emit(as_json, plain, "\n".join([*lines, f"{about}: {end}"]))
+    context.exit(code)
+
+
+def _verdict(kind: str, findings: Sequence[Finding]) -> tuple[str, int]:
+    """Return what a verification comes to, and its exit code."""
+    if any(one.holds is False for one in findings):
+        return f"this {kind} does not hold.", IntegrityError.exit_code
+    if not all(one.holds for one in findings):
+        return "not checked: name the study's authority by --authority.", NotReadyError.exit_code
+    return "every line holds.", 0
 
 
 def _is_archive(path: Path) -> bool:

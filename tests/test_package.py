@@ -1,5 +1,6 @@
 """The wheel brings the import package `veiltab` and nothing else, and works beside a user's own modules."""
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -110,7 +111,10 @@ def test_an_installed_veiltab_runs_beside_modules_of_the_same_names(
     assert Path(file) == packages / "veiltab" / "__init__.py"
     assert run(tmp_path, veiltab.with_name("python"), "-m", "veiltab", "--version").split()[-1] == version
     assert (client, node) == ("Client", "Node")
-    assert "Error of the joint distribution" in run(tmp_path, veiltab, "demo", "table", "--out", "demo")
+    shown = run(tmp_path, veiltab, "demo", "table", "--out", "demo")
+    assert "Error of the joint distribution" in shown
+    (check,) = re.findall(r"^Check it: veiltab (verify .*)", shown, re.MULTILINE)
+    assert "every line holds" in run(tmp_path, veiltab, *check.split())
     assert (tmp_path / "demo" / "report.html").exists()
 
 

@@ -19,8 +19,9 @@ from veiltab.common.process.restart import RestartRequest, begin_again
 from veiltab.common.storage.disk import disk_refusal, files_of
 
 EXIT_CODES = """
-Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet,
-5 conflict, damaged data, a spent token or a closed round, 6 the release ended without a result, 1 anything else.
+Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet, or nothing
+shows who signed, 5 conflict, damaged data, a spent token or a closed round, 6 the release ended without a result,
+1 anything else.
 """
 
 PATH = click.Path(path_type=Path)

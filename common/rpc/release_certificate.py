@@ -106,12 +106,12 @@ class Finding:
     Args:
         what: what was checked.
         detail: what was found, in words.
-        holds: whether it is as it must be.
+        holds: whether it is as it must be; None if that was not checked, so that the whole does not hold either.
     """
 
     what: str
     detail: str
-    holds: bool
+    holds: bool | None
 
 
 def statement_of(one: SignedText) -> Statement:
@@ -156,8 +156,8 @@ def verified(
     Args:
         certificate: as it was read.
         study: the study file that the release must be of.
-        authority: certificate of the study's authority, PEM, if the checker has it; otherwise its fingerprint in the
-            findings is to be compared with one from elsewhere.
+        authority: certificate of the study's authority, PEM, if the checker has it; without it the certificate does not
+            hold, as anybody can make an authority and sign as every party.
         revoked: the authority's revocation list, PEM, if nobody whom it revokes may have signed.
     """
     findings = tuple(_findings(certificate, study, authority))
@@ -174,19 +174,20 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
         holds=spec.study_digest == study.digest,
     )
     if authority is None:
-        yield Finding(
-            what="authority",
-            detail=f"SHA-256 {certificate.fingerprint}: compare it with one that you have from elsewhere, or name the"
-            " authority's certificate",
-            holds=True,
-        )
+        yield unknown_authority(certificate.fingerprint)
     else:
         same = _plain(authority) == certificate.authority
         detail = "the certificates are of your authority" if same else "the certificates are of another authority"
         yield Finding(what="authority", detail=detail, holds=same)
     yield _kept(certificate)
     statements: dict[Party, Statement] = {}
-    by_uri = {_stated_party(one): one for one in certificate.statements}
+    stated_by = [_stated_party(one) for one in certificate.statements]
+    by_uri = dict(zip(stated_by, certificate.statements, strict=True))
+    if len(by_uri) < len(stated_by):
+        twice = max(stated_by, key=stated_by.count)
+        yield Finding(what="statements", detail=f"{twice} states more than once", holds=False)
+    elif stated_by != sorted(stated_by):
+        yield Finding(what="statements", detail="they are not in the order of their parties' URIs", holds=False)
     for party in signers(study):
         one = by_uri.pop(party.uri, None)
         try:
@@ -213,6 +214,16 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
         listed = ", ".join(f"{one.attribute} {one.digest[:16]}..." for one in published)
         yield Finding(what="published columns", detail=f"all parties state the same: {listed}", holds=whole)
     yield from _receipts(spec, statements)
+
+
+def unknown_authority(fingerprint: str) -> Finding:
+    """Return the line of a file that was checked by nothing but the authority that it brings."""
+    return Finding(
+        what="authority",
+        detail=f"the file brings its own, SHA-256 {fingerprint}, and anybody can make one. Name the certificate of the"
+        " study's authority that you have from elsewhere (ca.pem)",
+        holds=None,
+    )
 
 
 def _revocation(certificate: ReleaseCertificate, revoked: Path) -> Finding:

@@ -19,7 +19,13 @@ from veiltab.common.release.receipt import Receipt, is_right
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead
 from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, check_statement, verified
+from veiltab.common.rpc.release_certificate import (
+    Finding,
+    ReleaseCertificate,
+    check_statement,
+    unknown_authority,
+    verified,
+)
 from veiltab.common.rpc.revocation import check_none_revoked
 from veiltab.common.rpc.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
@@ -70,7 +76,7 @@ class EvidenceFindings:
 
     @property
     def holds(self) -> bool:
-        """Whether every line holds."""
+        """Whether every line was checked and holds."""
         return all(one.holds for one in self.findings)
 
     def as_dict(self) -> dict[str, object]:
@@ -91,8 +97,8 @@ def check_evidence(
 
     Args:
         path: the file.
-        authority: certificate of the study's authority, PEM, if the checker has it; else that of the file is used,
-            and its fingerprint is to be compared with one from elsewhere.
+        authority: certificate of the study's authority, PEM, if the checker has it; without it the other lines are
+            checked with that of the file, and the evidence does not hold.
         study: the study file that it must be of, if the checker has it.
         revoked: the authority's revocation list, PEM, if nobody whom it revokes may have signed.
 
@@ -127,8 +133,12 @@ class _Check:
     signing_certificates: set[str] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
+        fingerprint = hashlib.sha256(self._issuer).hexdigest()
+        if self.authority is None:
+            yield unknown_authority(fingerprint)
+        else:
+            yield Finding(what="authority", detail=f"yours, SHA-256 {fingerprint}", holds=True)
         checks: tuple[tuple[str, Callable[[], str]], ...] = (
-            ("authority", self._authority),
             ("signature", self._signature),
             ("files", self._files),
             ("ledger", self._ledger),
@@ -153,16 +163,7 @@ class _Check:
 
     @property
     def _issuer(self) -> bytes:
-        return self.authority or read_text(self.archive, AUTHORITY).encode()
-
-    def _authority(self) -> str:
-        fingerprint = hashlib.sha256(self._issuer).hexdigest()
-        if self.authority is None:
-            return (
-                f"SHA-256 {fingerprint}: compare it with one that you have from elsewhere, or name the authority's"
-                " certificate"
-            )
-        return f"yours, SHA-256 {fingerprint}"
+        return read_text(self.archive, AUTHORITY).encode() if self.authority is None else self.authority
 
     def _signature(self) -> str:
         plain = json.loads(read_text(self.archive, SIGNATURE))

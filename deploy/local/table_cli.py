@@ -177,9 +177,10 @@ def _print(result: "DemoResult", out: Path) -> None:
     print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in seconds.items()])
     console.print(f"Report with pictures: {result.report}")
     console.print(f"Release certificate: {result.certificate}")
-    console.print(f"Check it: veiltab verify {result.certificate} --study {result.certificate.parent / 'study.toml'}")
     console.print(f"Study file, certificates, tables, states and logs: {out}/")
     # Not by the console, which would wrap lines that are to be copied.
+    given = f"--study {out / 'study.toml'} --authority {out / 'pki' / 'ca.pem'}"
+    click.echo(f"Check it: veiltab verify {result.certificate} {given}")
     click.echo(f"\n{_NEXT}")
 
 

@@ -53,6 +53,8 @@ def test_an_altered_certificate_and_another_study_are_refused(village: World, la
     assert told.code == 5
     assert any("about another release" in found["detail"] for found in told.data["findings"])
     file.write_text(text)
+    told = village.command("verify", file, "--study", village.local.study_path)
+    assert (told.code, told.data["holds"]) == (4, False)
     other = tmp_path / "study.toml"
     other.write_bytes(village.local.study_path.read_bytes() + b"\n# another\n")
     assert village.command("verify", file, "--study", other).code == 5
@@ -64,7 +66,8 @@ def test_what_is_certified_is_what_the_ledgers_and_the_server_hold(village: Worl
         certificate = ReleaseCertificate.from_text(release.certificate())
         assert release.certificate() == certificate.to_text()
         assert certificate.spec == release.status().spec
-    assert all(found.holds for found in verified(certificate, village.local.study))
+    authority = (village.local.identity_folder(*ROSA) / "ca.pem").read_bytes()
+    assert all(found.holds for found in verified(certificate, village.local.study, authority))
     published = village.published(certificate.spec.release_id)
     for one in certificate.statements:
         stated = statement_of(one)

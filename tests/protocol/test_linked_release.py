@@ -119,7 +119,8 @@ def test_every_table_has_a_certificate_of_its_own(village: World, label: str, tm
     assert with_two.code == 0, with_two.errors
     names = sorted(path.name for path in (tmp_path / "two").iterdir())
     assert names == ["0001-region-smoker.certificate", "0004-region-smoker.certificate"]
-    verified = village.command("verify", tmp_path / "two" / names[0], "--study", village.local.study_path)
+    trusted = ("--study", village.local.study_path, "--authority", village.local.folder / "pki" / "ca.pem")
+    verified = village.command("verify", tmp_path / "two" / names[0], *trusted)
     assert verified.data["holds"], verified.text
     missing = command(village, "certificate", "--release", label, "--table", "region", "--out", tmp_path / "none")
     assert missing.code == 2

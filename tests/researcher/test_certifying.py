@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,13 +10,17 @@ from typing import Any, cast
 
 import pytest
 
+from tests.common.rpc.test_release_certificate import ALICE, CLOUD, DIGESTS, PEM, SPEC, resigned
 from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.statement import published_columns
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText, signed_to_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher import driver as driver_module
+from veiltab.researcher.certifying import certify
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.polling import Publication
@@ -25,6 +29,43 @@ from veiltab.v1 import curator_pb2
 from veiltab.v1.release_pb2 import SignedStatement
 
 ID = "0" * 31 + "1"
+
+
+BOB = Party(study="survey", role=Role.CURATOR, name="bob")
+WRONG: dict[str, tuple[Party, dict[str, Any], str]] = {
+    "about another release": (BOB, {"spec_digest": "0" * 64}, "curator bob"),
+    "about other columns": (
+        CLOUD,
+        {"published": published_columns(SPEC, DIGESTS | {"sex": bytes([7]) * 32})},
+        "published columns",
+    ),
+    "without a ledger": (ALICE, {"ledger": None}, "curator alice"),
+    "without a receipt": (ALICE, {"receipt": None}, "receipt of curator alice"),
+}
+
+
+def certified(study: Study, stated: Callable[[Party], SignedText]) -> ReleaseCertificate:
+    async def ask(party: Party, _: str) -> SignedText:
+        return stated(party)
+
+    return asyncio.run(certify(SPEC, study, PEM, ask))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_desk_hands_out_no_certificate_that_does_not_hold(study: Study, wrong: str) -> None:
+    liar, changes, where = WRONG[wrong]
+    with pytest.raises(IntegrityError, match="the release cannot be certified") as caught:
+        certified(study, lambda party: resigned(party, **(changes if party == liar else {})))
+    assert caught.value.where == where
+
+
+def test_a_desk_checks_every_signature(study: Study) -> None:
+    assert certified(study, resigned).statements
+    forged = resigned(ALICE, signed_at=1).signature
+    with pytest.raises(IntegrityError, match="does not fit what it signed"):
+        certified(study, lambda party: replace(resigned(party), signature=forged))
+    with pytest.raises(IntegrityError, match="states more than once"):
+        certified(study, lambda party: resigned(ALICE if party == BOB else party))
 
 
 class Making:

@@ -1,5 +1,6 @@
 """Release certificates: what an honest one says, and that nothing in it can be changed, missing or out of date."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import spec_with
@@ -236,6 +238,55 @@ def test_the_command_explains_each_line_and_fails_with_5(study: Study, study_byt
         file.write_bytes(content)
         result = CliRunner().invoke(verify, [str(file), *common])
         assert isinstance(result.exception, IntegrityError)
+
+
+def test_without_an_authority_that_was_given_nothing_holds(study: Study, study_bytes: bytes, tmp_path: Path) -> None:
+    """A forger is an authority, too, until the checker names the right one."""
+    (tmp_path / "study.toml").write_bytes(study_bytes)
+    file = tmp_path / "release.certificate"
+    common = [str(file), "--study", str(tmp_path / "study.toml")]
+    for one, code, end in (
+        (certificate(study), 4, "not checked: name the study's authority by --authority."),
+        (certificate(study, other={"bob": None}), 5, "this certificate does not hold."),
+    ):
+        file.write_text(one.to_text())
+        shown = CliRunner().invoke(verify, common)
+        assert (shown.exit_code, shown.output.endswith(f"{end}\n")) == (code, True), shown.output
+        assert "every line holds" not in shown.output
+        assert f"not checked  authority: the file brings its own, SHA-256 {one.fingerprint}" in shown.output
+        plain = json.loads(CliRunner().invoke(verify, [*common, "--json"]).output)
+        lines = {line["what"]: line["holds"] for line in plain["findings"]}
+        assert (plain["holds"], lines["authority"], lines["privacy"]) == (False, None, True)
+
+
+@pytest.mark.parametrize("forged", [0, 301])
+def test_a_party_states_once(study: Study, forged: int) -> None:
+    """Of two statements of one party a reader may see the first, whatever a program checks."""
+    honest = certificate(study)
+    other = resigned(ALICE, receipt=receipt_of(SPEC, "alice", canaries=1200, changed=forged), signed_at=1)
+    for place in (0, 1, 3):
+        statements = (*honest.statements[:place], other, *honest.statements[place:])
+        read = ReleaseCertificate.from_text(replace(honest, statements=statements).to_text())
+        assert f"statements: {ALICE.uri} states more than once" in failures(read, study)
+
+
+def test_the_statements_have_one_order(study: Study) -> None:
+    honest = certificate(study)
+    for statements in itertools.permutations(honest.statements):
+        found = failures(replace(honest, statements=statements), study)
+        assert found == (
+            [] if statements == honest.statements else ["statements: they are not in the order of their parties' URIs"]
+        )
+
+
+def test_the_other_spelling_of_a_signature_changes_nothing_that_is_stated(study: Study) -> None:
+    """Anybody makes (r, n - s) of an ECDSA signature (r, s): it is the same party's, of the same text."""
+    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+    honest = resigned(ALICE)
+    first, second = decode_dss_signature(bytes.fromhex(honest.signature))
+    other = replace(honest, signature=encode_dss_signature(first, order - second).hex())
+    assert other != honest
+    assert failures(certificate(study, other={"alice": other}), study) == []
 
 
 def test_who_was_revoked_has_not_signed(study: Study, tmp_path: Path) -> None:

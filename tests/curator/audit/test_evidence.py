@@ -475,8 +475,10 @@ def test_who_must_have_signed(office: Office) -> None:
     rogue = new_authority("survey", since=NOW - DAY, until=NOW + DAY).certificate.public_bytes(Encoding.PEM)
     evidence = check_evidence(office.file, rogue, None)
     assert {one.what for one in evidence.findings if not one.holds} == {"signature"}
+    assert "signature" in {one.what for one in check_evidence(office.file, b"", None).findings if not one.holds}
     without = check_evidence(office.file, None, None)
-    assert without.holds
+    assert (without.holds, without.as_dict()["holds"]) == (False, False)
+    assert {one.what: one.holds for one in without.findings if not one.holds} == {"authority": None}
     assert hashlib.sha256(PEM).hexdigest() in without.findings[0].detail
 
 
@@ -675,11 +677,13 @@ def test_the_commands(office: Office, tmp_path: Path) -> None:
         curator.main([*exported, "--out", str(out)], standalone_mode=False)
     result = run(verify, str(out), "--authority", str(tmp_path / "ca.pem"), "--study", study)
     assert (result.exit_code, "every line holds" in result.output) == (0, True)
+    result = run(verify, str(out))
+    assert (result.exit_code, "every line holds" in result.output) == (4, False)
     (tmp_path / "crl.pem").write_bytes(
         AUTHORITY.revocation_list([], [signing_serial(out)], NOW).public_bytes(Encoding.PEM)
     )
     result = run(verify, str(out), "--revoked", str(tmp_path / "crl.pem"), "--json")
-    (line,) = (one for one in json.loads(result.output)["findings"] if not one["holds"])
+    (line,) = (one for one in json.loads(result.output)["findings"] if one["holds"] is False)
     assert (result.exit_code, line["what"], "which signed, is revoked" in line["detail"]) == (5, "revocation", True)
     altered = rewritten(office, replaced("index.html", b"as agreed", b"as argued"))
     result = run(verify, str(altered), "--json")
