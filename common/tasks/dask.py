@@ -37,6 +37,9 @@ QUEUED = 4
 _RECOUNT = 1.0
 """Seconds between two counts of the workers."""
 
+_LOOPBACK = "--dashboard-address 127.0.0.1:0"
+"""Keeps Dask's HTTP port, which asks nobody for a certificate, from other machines."""
+
 _ADDRESS = re.compile(r"(?:(tcp|tls)://)?((?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5}))")
 
 
@@ -111,7 +114,7 @@ class Dask:
             raise UnavailableError(
                 "no Dask scheduler answers",
                 where=self._address,
-                remedy=_start(self._address, "dask scheduler --port PORT"),
+                remedy=_start(self._address, f"dask scheduler --port PORT {_LOOPBACK}"),
             ) from None
         with client:
             try:
@@ -255,7 +258,7 @@ def _distributed() -> Any:  # noqa: ANN401 - an optional package
 
 def _no_worker(address: str) -> UnavailableError:
     return UnavailableError(
-        "the Dask scheduler has no worker", where=address, remedy=_start(address, f"dask worker {address}")
+        "the Dask scheduler has no worker", where=address, remedy=_start(address, f"dask worker {address} {_LOOPBACK}")
     )
 
 

@@ -18,6 +18,7 @@ from veiltab.deploy.local.processes import free_ports
 ROOT = Path(__file__).parents[3]
 WAIT = 60
 _HOST = "127.0.0.1"
+_NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{_HOST}:0")
 Value = TypeVar("Value")
 Process = subprocess.Popen[bytes]
 
@@ -62,11 +63,11 @@ def cluster(
 
         file = folder / "scheduler.json"
         place = ("--host", f"tls://{_HOST}" if tls else _HOST, "--port", str(port), "--scheduler-file", str(file))
-        scheduler = start("scheduler", *place, "--no-dashboard")
+        scheduler = start("scheduler", *place, *_NO_PAGES)
         wait_for(lambda: file.exists() or None)
         key = tasks_key or (pki["worker"] / "tasks.key" if tls else None)
         where = f"tls://{address}" if tls else address
-        options = (where, "--nanny" if restarts else "--no-nanny", "--no-dashboard", "--nthreads", "1")
+        options = (where, "--nanny" if restarts else "--no-nanny", *_NO_PAGES, "--nthreads", "1")
         yield Cluster(
             address=address,
             folder=folder,
