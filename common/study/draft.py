@@ -10,11 +10,12 @@ from typing import cast
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.file import attribute_rule, parsed_toml
+from veiltab.common.study.file import attribute_rule
 from veiltab.common.study.keys import DRAFT_TABLES
 from veiltab.common.study.members import NORMALISE_STEPS, check_id_shapes, check_identification, check_once
 from veiltab.common.study.naming import check_name
 from veiltab.common.study.problems import Problem, file_problems
+from veiltab.common.study.toml_text import parsed_toml_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ def draft_from_bytes(data: bytes, where: str) -> Draft:
     Raises:
         InvalidInputError: they describe none.
     """
-    parsed = parsed_toml(data, where)
+    parsed = parsed_toml_text(data, where)
     root = Fields(parsed, where)
     head = root.table("draft")
     for fields in root.tables("attribute"):
@@ -81,7 +82,7 @@ def draft_from_bytes(data: bytes, where: str) -> Draft:
 def is_draft(data: bytes) -> bool:
     """Return whether the bytes are those of a draft, valid or not: they have a table [draft]."""
     try:
-        return "draft" in parsed_toml(data, "")
+        return "draft" in parsed_toml_text(data, "")
     except InvalidInputError:
         return False
 

@@ -11,8 +11,9 @@ from functools import partial
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.file import TABLE_READERS, parsed_toml, study_from_bytes
+from veiltab.common.study.file import TABLE_READERS, study_from_bytes
 from veiltab.common.study.keys import KIND_READERS, STUDY_TABLES, TableKeys
+from veiltab.common.study.toml_text import parsed_toml_text
 
 _HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"""\s*(?:([A-Za-z0-9_-]+)|"([^"]*)"|'([^']*)')\s*=""")
@@ -63,7 +64,7 @@ def file_problems(
         read_whole: refuses a file whose tables are valid each, but not together.
     """
     try:
-        parsed = parsed_toml(data, "")
+        parsed = parsed_toml_text(data, "")
     except InvalidInputError as error:
         line = _SYNTAX_LINE.search(error.problem)
         return (Problem(line=int(line[1]) if line else None, where="", problem=error.problem, remedy=error.remedy),)

@@ -27,19 +27,38 @@ _ADVICE = (
 )
 """What a line has, what the parser says of it, and what to write instead; the first that fits."""
 
+MOST_BYTES = 1 << 20
+_MOST_PARTS = 8
+_MOST_DEPTH = 20
+_LONGEST = 200
+
+# What a parser takes for a text or a comment, also where its end is missing.
+_TEXT = re.compile(
+    r'''"""(?:\\.|[^\\])*?(?:"{3,5}|\\?\Z)|"(?:\\[^\n]|[^"\\\n])*["\\]?|#[^\n]*'''
+    r"""|'{3}.*?(?:'{3,5}|\Z)|'[^'\n]*'?""",
+    re.DOTALL,
+)
+_BRACKETS = re.compile(r"[\[\]{}]")
+_BESIDE_KEYS = re.compile(r"[\[\]{}=,]")
+
 
 def parsed_toml_text(data: bytes, where: str) -> dict[str, object]:
     """Return the tables of a TOML file; numbers with a fraction are decimals, exactly as they are written.
+
+    The parser's memory grows with the square of a key's parts, so a file is bounded before it is parsed.
 
     Args:
         data: its bytes.
         where: names the file in a refusal.
 
     Raises:
-        InvalidInputError: it is no TOML, or not in UTF-8.
+        InvalidInputError: it is no TOML, not in UTF-8, or beyond the bounds.
     """
+    if len(data) > MOST_BYTES:
+        raise InvalidInputError("this file is larger than 1 MiB", where=where, remedy="Name the right file.")
     try:
         text = data.decode("utf-8")
+        _check_bounds(text, where)
         return tomllib.loads(text, parse_float=Decimal)
     except UnicodeDecodeError as error:
         remedy = "Save it as UTF-8, without special formatting."
@@ -48,6 +67,29 @@ def parsed_toml_text(data: bytes, where: str) -> dict[str, object]:
         raise InvalidInputError(
             f"not a TOML file in UTF-8 ({error})", where=where, remedy=_remedy(text, str(error))
         ) from None
+
+
+def _check_bounds(text: str, where: str) -> None:
+    """Refuse keys of many parts, long keys and numbers, and deep nesting; all but texts and comments is looked at."""
+    depth = 0
+    for number, line in enumerate(_TEXT.sub(_line_ends, text.replace("\r\n", "\n")).split("\n"), 1):
+        parts = [part.strip() for part in _BESIDE_KEYS.split(line)]
+        for bracket in _BRACKETS.findall(line):
+            depth += 1 if bracket in "[{" else -1
+            if depth > _MOST_DEPTH:
+                raise _beyond(f"lists and tables stand more than {_MOST_DEPTH} deep in one another", number, where)
+        if any(part.count(".") >= _MOST_PARTS for part in parts):
+            raise _beyond(f"a key has more than {_MOST_PARTS} parts", number, where)
+        if max(map(len, parts)) > _LONGEST:
+            raise _beyond(f"a key or a number has more than {_LONGEST} characters", number, where)
+
+
+def _line_ends(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
+
+
+def _beyond(problem: str, line: int, where: str) -> InvalidInputError:
+    return InvalidInputError(f"{problem} (at line {line})", where=where, remedy="Shorten it, or name the right file.")
 
 
 def _remedy(text: str, problem: str) -> str:
