@@ -39,7 +39,7 @@ from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.card import advised_delta
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.file import Study
+from veiltab.common.study.file import Study, read_file
 from veiltab.common.study.toml_text import parsed_toml_text
 from veiltab.curator.notify.settings import NotifySettings, read_notify
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
@@ -227,14 +227,8 @@ def load_policy(
     """
     if path is None:
         return Policy(delta=delta)
-    try:
-        content = path.read_bytes()
-        plain = parsed_toml_text(content, str(path))
-    except OSError as error:
-        raise _unreadable(path, error.strerror or type(error).__name__, "Name a file that is there.") from error
-    except InvalidInputError as error:
-        raise _unreadable(path, error.problem, error.remedy) from error
-    root = Fields(plain, str(path))
+    content = read_file(path, "policy file", is_own=True)
+    root = Fields(parsed_toml_text(content, str(path)), str(path))
     known = (frozenset(researchers), frozenset(attributes))
     rules = tuple(_rule(fields, *known) for fields in (root.tables("rule") if root.holds("rule", object) else ()))
     budget, persons = _epsilon(root, "budget"), root.integer("persons", 1)
@@ -244,10 +238,6 @@ def load_policy(
     root.finish()
     digest = hashlib.sha256(content).hexdigest()
     return Policy(rules=rules, budget=budget, persons=persons, delta=delta, digest=digest, notify=notify)
-
-
-def _unreadable(path: Path, why: str, remedy: str) -> InvalidInputError:
-    return InvalidInputError(f"the policy file cannot be read as TOML: {why}", where=str(path), remedy=remedy)
 
 
 def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:

@@ -126,7 +126,7 @@ def _study(values: Mapping[str, Value], findings: Findings) -> Study | None:
         return None
     path = Path(str(values["study"]))
     with findings.about("study"):
-        data = read_file(path)
+        data = read_file(path, is_own=True)
         problems = study_problems(data)
         for problem in problems:
             line = f", line {problem.line}" if problem.line else ""

@@ -34,11 +34,11 @@ from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
+from veiltab.common.study.file import read_file
 from veiltab.common.study.toml_text import parsed_toml_text
 
 Value = str | int | bool | Path
 
-_MAX_BYTES = 1 << 16
 _MOST_DAYS = 36_500
 
 
@@ -135,7 +135,7 @@ def read_party_file(
     Raises:
         InvalidInputError: it cannot be read as TOML at all.
     """
-    table = _parsed(path)
+    table = parsed_toml_text(read_file(path, "party's file", is_own=True), str(path))
     values: dict[str, Value] = {}
     problems: list[tuple[str, InvalidInputError]] = []
     for name, value in table.items():
@@ -156,16 +156,3 @@ def _refuse_unknown(name: str, fields: Fields, keys: Collection[str]) -> None:
     for key in keys:
         fields.holds(key, object)
     fields.finish()
-
-
-def _parsed(path: Path) -> dict[str, object]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise InvalidInputError("a party's file is not so large", where=str(path), remedy="Name the right file.")
-    except OSError as error:
-        raise InvalidInputError(
-            f"the party's file cannot be read ({error.strerror})", where=str(path), remedy="Name a file that is there."
-        ) from None
-    return parsed_toml_text(data, str(path))

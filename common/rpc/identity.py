@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.storage.files import check_writers
 from veiltab.common.study.naming import check_name
 
 DNS_SUFFIX = "veiltab"
@@ -215,8 +216,8 @@ def load_identity(
 
     Raises:
         NotFoundError: a file is not there.
-        InvalidInputError: the files are another party's, do not belong together, are not valid now, or the key may be
-            read by others.
+        InvalidInputError: the files are another party's, do not belong together, are not valid now, or others may
+            write them or read the key.
     """
     _check_folder(directory, role, name)
     identity = Identity(
@@ -225,6 +226,8 @@ def load_identity(
         authority=read_identity_file(directory / "ca.pem"),
         folder=directory,
     )
+    for one in filter(Path.exists, directory.iterdir()):
+        check_writers(one)
     expected = Party(study=identity.party.study if study is None else study, role=role, name=name)
     if identity.party != expected:
         raise InvalidInputError(

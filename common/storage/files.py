@@ -1,8 +1,11 @@
 """Files that survive a crash complete or not at all, and a state folder with one owner."""
 
 import fcntl
+import grp
 import hashlib
 import os
+import pwd
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +61,47 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def check_writers(path: Path) -> None:
+    """Refuse a file, or a folder of files, that others than this user and root may write, or put another in its place.
+
+    A file system that is mounted read-only is taken as it is, and root may use everybody's files.
+
+    Raises:
+        InvalidInputError: others may; says what to run.
+        OSError: it is not there.
+    """
+    for place in dict.fromkeys((path, path.absolute().parent, path.resolve().parent)):
+        status, user = place.stat(), os.geteuid()
+        if os.statvfs(place).f_flag & os.ST_RDONLY:
+            continue
+        if user and status.st_uid not in {0, user}:
+            raise InvalidInputError(
+                "this belongs to another user, who may change it",
+                where=str(place),
+                remedy=f"Look whether it is right, and have root run: chown {user} {place}",
+            )
+        # In a folder with the sticky bit, such as /tmp, nobody replaces what is another's.
+        if not (place != path and status.st_mode & stat.S_ISVTX) and _has_other_writers(status):
+            raise InvalidInputError(
+                "others than its owner may write this",
+                where=str(place),
+                remedy=f"Look whether it is still right, and run: chmod go-w {place}",
+            )
+
+
+def _has_other_writers(status: os.stat_result) -> bool:
+    """Whether others than its owner may write a file; the owner's own group, as many systems have it, is none."""
+    if not status.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
+        return False
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    try:
+        owner, group = pwd.getpwuid(status.st_uid).pw_name, grp.getgrgid(status.st_gid)
+    except KeyError:
+        return True
+    return group.gr_name != owner or not {owner}.issuperset(group.gr_mem)
 
 
 def file_digest(path: Path, salt: bytes = b"") -> bytes:

@@ -16,6 +16,7 @@ from veiltab.common.core.dates import DateBins
 from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain, check_names
 from veiltab.common.core.nearest import known_names
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.files import check_writers
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.members import (
     NORMALISE_STEPS,
@@ -27,7 +28,7 @@ from veiltab.common.study.members import (
     check_once,
 )
 from veiltab.common.study.naming import check_attribute_name, check_name, check_one_of, check_title
-from veiltab.common.study.toml_text import parsed_toml_text
+from veiltab.common.study.toml_text import MOST_BYTES, parsed_toml_text
 
 __all__ = [
     "MAX_CELLS",
@@ -44,7 +45,6 @@ __all__ = [
     "Study",
     "attribute_rule",
     "load_study",
-    "parsed_toml",
     "read_file",
     "study_from_bytes",
 ]
@@ -57,8 +57,6 @@ MAX_RESPONDENTS = 10**9
 
 MAX_TABLES = 2000
 """Largest number of tables that a study may allow a release."""
-
-_MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +236,7 @@ def load_study(path: Path) -> Study:
     Raises:
         InvalidInputError: if it cannot be read or is no valid study; the message names the table, the key and the fix.
     """
-    data = read_file(path)
+    data = read_file(path, is_own=True)
     try:
         return study_from_bytes(data, str(path))
     except InvalidInputError as error:
@@ -246,37 +244,34 @@ def load_study(path: Path) -> Study:
         raise InvalidInputError(error.problem, where=error.where, remedy=remedy) from None
 
 
-def read_file(path: Path, kind: str = "study file") -> bytes:
-    """Read the bytes of a study file or a draft, as `kind` says, and of one that is too large its beginning.
+def read_file(path: Path, kind: str = "study file", *, is_own: bool = False) -> bytes:
+    """Read the bytes of a file that people write, and of one that is too large its beginning.
+
+    Args:
+        path: the file.
+        kind: what it is, in a refusal.
+        is_own: whether a file that others may write is refused.
 
     Raises:
-        InvalidInputError: it cannot be read.
+        InvalidInputError: it cannot be read, or others may write it.
     """
     try:
         with path.open("rb") as file:
-            return file.read(_MAX_BYTES + 1)
+            data = file.read(MOST_BYTES + 1)
+        if is_own:
+            check_writers(path)
     except OSError as error:
         raise InvalidInputError(
             f"the {kind} cannot be read ({error.strerror})",
             where=str(path),
             remedy=f"Give the path of a {kind}.",
         ) from None
+    return data
 
 
 def study_from_bytes(data: bytes, where: str) -> Study:
     """Return the study that a file's bytes describe; `where` names the file in messages."""
-    return _study(Fields(parsed_toml(data, where), where), data)
-
-
-def parsed_toml(data: bytes, where: str) -> dict[str, object]:
-    """Return the tables of a study file or a draft; `where` names the file in messages.
-
-    Raises:
-        InvalidInputError: the bytes are too many, or no TOML.
-    """
-    if len(data) > _MAX_BYTES:
-        raise InvalidInputError("the study file is larger than 1 MiB", where=where, remedy="Give a study file.")
-    return parsed_toml_text(data, where)
+    return _study(Fields(parsed_toml_text(data, where), where), data)
 
 
 def _study(root: Fields, source: bytes) -> Study:

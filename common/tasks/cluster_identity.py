@@ -15,6 +15,7 @@ from veiltab.common.rpc.identity import (
     read_identity_file,
     utc_now,
 )
+from veiltab.common.storage.files import check_writers
 from veiltab.common.tasks.seal import KEY_FILE, MADE_BY, read_key
 
 
@@ -58,14 +59,17 @@ def load_cluster_identity(
 
     Raises:
         NotFoundError: a file is not there.
-        InvalidInputError: a file cannot be read or may be read by others, the certificate is not the authority's or has
-            expired, or the authority is the study's: every party of the study could then run code on the cluster.
+        InvalidInputError: a file cannot be read, others may write it or read the key, the certificate is not the
+            authority's or has expired, or the authority is the study's: every party of the study could then run code
+            on the cluster.
     """
     identity = ClusterIdentity(folder=folder, tasks_key=read_key(folder / KEY_FILE))
     certificate = load_certificate(read_identity_file(identity.certificate, made_by=MADE_BY))
     authority = read_identity_file(identity.authority, made_by=MADE_BY)
     check_key(certificate, read_identity_file(identity.key, private=True, made_by=MADE_BY))
     check_issuer(certificate, authority)
+    for one in filter(Path.exists, folder.iterdir()):
+        check_writers(one)
     if not certificate.not_valid_before_utc <= clock() <= certificate.not_valid_after_utc:
         raise InvalidInputError(
             "the certificate of the cluster's client is not valid now",

@@ -227,11 +227,11 @@ RULE = "[[rule]]\ndecision = 'deny'\n"
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("rule", "cannot be read as TOML"),
-        ("[[rule]", "cannot be read as TOML"),
-        ("a = '\udcff'", "cannot be read as TOML"),
-        ("budget = 1e99999999999999999999999", "cannot be read as TOML|not a finite"),
-        ("budget = " + "9" * 5000, "cannot be read as TOML"),
+        ("rule", "not a TOML file"),
+        ("[[rule]", "not a TOML file"),
+        ("a = '\udcff'", "not a TOML file"),
+        ("budget = 1e99999999999999999999999", "not a TOML file|not a finite"),
+        ("budget = " + "9" * 5000, "more than 200 characters"),
         ("budget = 0", "budget must be a number above 0"),
         ("budget = -1", "budget must be a number above 0"),
         ("budget = 100.5", "at most 100"),
@@ -292,5 +292,12 @@ def test_a_malformed_policy_is_refused_with_its_place(load: Load, text: str, pro
 
 def test_a_policy_that_is_not_there_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "none.toml", tmp_path):
-        with pytest.raises(InvalidInputError, match="cannot be read as TOML"):
+        with pytest.raises(InvalidInputError, match="the policy file cannot be read"):
             load_policy(path, researchers=[], attributes=[])
+
+
+def test_a_policy_that_others_may_write_is_refused(load: Load, tmp_path: Path) -> None:
+    load(RULES)
+    (tmp_path / "policy.toml").chmod(0o666)
+    with pytest.raises(InvalidInputError, match=r"policy\.toml: others than its owner may write this"):
+        load(RULES)

@@ -103,7 +103,7 @@ def test_a_key_of_another_role_is_named_as_such(write: Write) -> None:
 
 @pytest.mark.parametrize("text", ["name = ", "name = 'a'\nname = 'b'", "=", "x" * 70_000, "[" * 30_000])
 def test_what_is_no_toml_is_refused(write: Write, text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"not a TOML file|not so large"):
+    with pytest.raises(InvalidInputError, match=r"not a TOML file|more than"):
         read_party_file(write(text))
 
 
@@ -164,3 +164,11 @@ def test_a_file_with_a_mistake_starts_nothing(write: Write) -> None:
     for line, problem in (("stat = 'x'", "unknown key"), ("table = 'x'", "not for this role")):
         with pytest.raises(InvalidInputError, match=problem):
             CliRunner().invoke(serve, ["--config", str(write(line))], catch_exceptions=False)
+
+
+def test_a_file_that_others_may_write_is_refused(write: Write) -> None:
+    path = write(WHOLE)
+    assert read_party_file(path)[1] == []
+    path.chmod(0o666)
+    with pytest.raises(InvalidInputError, match="others than its owner may write this"):
+        read_party_file(path)

@@ -248,3 +248,13 @@ def test_a_key_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "alice.key").write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     with pytest.raises(InvalidInputError, match="not the certificate's"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["alice.pem", "ca.pem", "crl.pem", "."])
+def test_an_identity_that_others_may_write_is_refused(tmp_path: Path, name: str) -> None:
+    written(tmp_path, issued())
+    (tmp_path / "crl.pem").touch()
+    assert load(tmp_path).party == ALICE
+    (tmp_path / name).chmod(0o777)
+    with pytest.raises(InvalidInputError, match="others than its owner may write this"):
+        load(tmp_path)

@@ -1,14 +1,18 @@
+import grp
 import hashlib
 import os
+import pwd
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from veiltab.common.errors import ConflictError
-from veiltab.common.storage.files import OwnedFolder, file_digest, sync_folder, written_whole
+from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.common.storage.files import OwnedFolder, check_writers, file_digest, sync_folder, written_whole
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
@@ -141,3 +145,91 @@ def test_a_folder_stays_with_its_first_party(tmp_path: Path) -> None:
     OwnedFolder(tmp_path / "state", "veiltab://s/curator/alice").release()
     with pytest.raises(ConflictError, match="not of 'veiltab://s/curator/bob'"):
         OwnedFolder(tmp_path / "state", "veiltab://s/curator/bob")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A file in a folder, both of this user alone."""
+    folder = tmp_path / "own"
+    folder.mkdir(mode=0o755)
+    path = folder / "policy.toml"
+    path.touch(0o644)
+    path.chmod(0o644)
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o602, 0o620, 0o666, 0o777])
+def test_what_others_may_write_is_refused_with_what_to_run(
+    own: Path, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="staff", gr_mem=[]))
+    check_writers(own)
+    for place in (own, own.parent):
+        before = place.stat().st_mode
+        place.chmod(mode | 0o100)
+        with pytest.raises(InvalidInputError, match="others than its owner may write this") as caught:
+            check_writers(own)
+        assert (caught.value.where, caught.value.remedy[-len(str(place)) :]) == (str(place), str(place))
+        subprocess.run(caught.value.remedy.partition("run: ")[2].split(), check=True)
+        check_writers(own)
+        place.chmod(before)
+
+
+def test_a_link_is_as_good_as_what_it_leads_to(own: Path, tmp_path: Path) -> None:
+    link = tmp_path / "policy.toml"
+    link.symlink_to(own)
+    check_writers(link)
+    own.parent.chmod(0o777)
+    with pytest.raises(InvalidInputError) as caught:
+        check_writers(link)
+    assert caught.value.where == str(own.parent)
+
+
+def test_where_nobody_replaces_what_is_another_s_files_may_lie(own: Path) -> None:
+    own.parent.chmod(0o1777)
+    check_writers(own)
+    own.chmod(0o666)
+    with pytest.raises(InvalidInputError, match="others than its owner"):
+        check_writers(own)
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "is_refused"),
+    [("ana", [], False), ("ana", ["ana"], False), ("ana", ["ana", "ben"], True), ("staff", [], True), (None, [], True)],
+)
+def test_a_group_of_the_owner_alone_is_nobody_else(
+    own: Path, group: str | None, members: list[str], monkeypatch: pytest.MonkeyPatch, *, is_refused: bool
+) -> None:
+    def found(_: int) -> SimpleNamespace:
+        if group is None:
+            raise KeyError
+        return SimpleNamespace(gr_name=group, gr_mem=members)
+
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="ana"))
+    monkeypatch.setattr(grp, "getgrgid", found)
+    own.chmod(0o664)
+    with pytest.raises(InvalidInputError) if is_refused else nullcontext():
+        check_writers(own)
+
+
+@pytest.mark.parametrize(("user", "owner", "is_refused"), [(7, 8, True), (7, 7, False), (7, 0, False), (0, 8, False)])
+def test_what_another_user_owns_is_refused_unless_that_is_root(
+    own: Path, user: int, owner: int, monkeypatch: pytest.MonkeyPatch, *, is_refused: bool
+) -> None:
+    look = Path.stat
+
+    def owned(path: Path, **options: bool) -> os.stat_result:
+        fields = list(look(path, **options))
+        fields[stat.ST_UID] = owner
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(Path, "stat", owned)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    with pytest.raises(InvalidInputError, match="belongs to another user") if is_refused else nullcontext():
+        check_writers(own)
+
+
+def test_a_file_system_that_nobody_may_write_is_taken_as_it_is(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own.chmod(0o666)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    check_writers(own)

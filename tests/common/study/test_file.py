@@ -250,8 +250,8 @@ def test_missing_values_may_add_a_category_of_their_own() -> None:
         ('missing = "unknown"', 'missing = "unknwn"', "not a category"),
         ('missing = "unknown"', 'mising = "unknown"', "Did you mean 'missing'"),
         ("[study]", "[study", "not a TOML file"),
-        ("[study]", "x = " + "9" * 5000 + "\n[study]", "not a TOML file"),
-        ("[study]", "x = " + "[" * 5000 + "\n[study]", "not a TOML file"),
+        ("[study]", "x = " + "9" * 5000 + "\n[study]", "more than 200 characters"),
+        ("[study]", "x = " + "[" * 5000 + "\n[study]", "more than 20 deep"),
     ],
 )
 def test_a_corrupted_study_is_refused_with_its_place(old: str, new: str, problem: str) -> None:
@@ -294,6 +294,16 @@ def test_a_study_is_loaded_from_its_file(tmp_path: Path) -> None:
     for absent in (tmp_path, tmp_path / "none.toml"):
         with pytest.raises(InvalidInputError, match="cannot be read"):
             load_study(absent)
+
+
+def test_a_study_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT, "utf-8", newline="")
+    path.chmod(0o666)
+    with pytest.raises(InvalidInputError, match="others than its owner may write this"):
+        load_study(path)
+    path.chmod(0o644)
+    assert load_study(path) == study()
 
 
 NODES = """

@@ -72,3 +72,10 @@ def test_the_authority_of_the_study_is_refused(client: Path) -> None:
     with pytest.raises(InvalidInputError, match="every party of the study") as caught:
         load_cluster_identity(client, study_authority=both, clock=lambda: NOW)
     assert "pki cluster" in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "client.pem", "."])
+def test_an_identity_that_others_may_write_is_refused(client: Path, name: str) -> None:
+    (client / name).chmod(0o777)
+    with pytest.raises(InvalidInputError, match="others than its owner may write this"):
+        load_cluster_identity(client, clock=lambda: NOW)
