@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-scale bench-linked bench-peers docs tutorial-test docs-pictures compose-test console-test lock clean
+.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-scale bench-linked bench-peers docs tutorial-test docs-pictures compose-test console-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -51,6 +51,9 @@ lint: .venv/dev ## style, types, import rules, the protocol and the published on
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/buf breaking --against protos/published.binpb
+
+advisories: .venv/dev ## asks PyPI for known holes in the pinned versions, and says if it could not: 10 s
+	$(BIN)/python -m tests.advisories
 
 format: .venv/dev ## mend what ruff can mend: 2 s
 	$(BIN)/ruff check --fix .
