@@ -535,4 +535,64 @@ ROWS = (
             "protocol/test_private_alignment.py::test_a_curator_killed_anywhere_in_a_private_alignment_goes_on",
         ),
     ),
+    Row(
+        number=45,
+        promise="a table that is small on the disk and large or endless once it is read is refused",
+        fault=(
+            "values of more than 1 MiB in every form, stated and stored once for many rows; record batches that unpack"
+            " to too much; views, queries and compressed files without end; a header of more than 1 MiB"
+        ),
+        tests=tuple(
+            f"curator/tables/test_bounds.py::{name}"
+            for name in (
+                "test_a_value_is_as_long_as_in_a_text_file_at_most",
+                "test_no_text_is_made_of_a_value_that_is_too_long",
+                "test_a_parquet_file_that_states_a_value_too_long_is_not_unpacked",
+                "test_a_value_that_is_stored_once_for_many_rows_is_made_for_few_of_them_at_once",
+                "test_few_rows_of_long_values_are_read_at_once",
+                "test_a_record_batch_that_unpacks_to_too_much_is_refused_before_that",
+                "test_rows_without_end_are_refused_at_the_studys_limit",
+                "test_a_query_that_gives_nothing_is_ended_and_said_so",
+                "test_a_header_that_is_too_long_is_told_so",
+            )
+        ),
+        limits="a Parquet file that states short values may hold a page of 2 GiB; a PostgreSQL is not attacked",
+    ),
+    Row(
+        number=46,
+        promise="only a person who may decide, in a session that has not ended, sends a form to a console",
+        fault="forms that end after their session; forms of readers; links that are old, used or of another console",
+        tests=(
+            "common/web/test_console.py::test_a_form_that_comes_after_the_end_of_its_session_does_nothing",
+            "common/web/test_console.py::test_a_reader_sees_pages_and_sends_nothing",
+            "common/web/test_console.py::test_a_link_that_a_command_leaves_begins_a_session_beside_the_others",
+            "common/web/test_console.py::test_a_link_that_a_command_leaves_works_for_ten_minutes",
+            "common/web/test_console.py::test_only_a_console_that_runs_gets_links_and_none_of_an_earlier_one",
+            (
+                "curator/console/test_curator_console.py::"
+                "test_a_reader_sees_what_a_person_who_decides_sees_without_a_form"
+            ),
+            "curator/console/test_command.py::test_a_command_gives_new_links_and_ends_no_session",
+            "curator/console/test_command.py::test_what_a_stranger_sends_is_not_logged",
+        ),
+        limits="a console believes the names of its persons",
+    ),
+    Row(
+        number=47,
+        promise="a file of a result is its user's alone, no text of a CSV is a formula, and evidence unpacks to what"
+        " was signed",
+        fault="an open umask; signs behind each mark at which a spreadsheet divides; SIGKILL beside temporary"
+        " files; evidence whose files are longer",
+        tests=(
+            "researcher/test_private_results.py::test_a_file_of_a_result_is_its_users_alone",
+            "researcher/test_table.py::test_no_part_of_a_cell_is_a_formula_wherever_a_spreadsheet_divides_it",
+            (
+                "common/storage/test_temporary.py::"
+                "test_the_next_folder_deletes_what_a_kill_left_and_nothing_of_a_process_that_lives"
+            ),
+            "curator/audit/test_evidence.py::test_what_unpacks_to_more_than_was_signed_is_not_unpacked",
+            "curator/audit/test_evidence.py::test_evidence_that_unpacks_to_too_much_is_refused_before_that",
+        ),
+        limits="no spreadsheet is opened; what a killed console leaves lies there until the next one begins",
+    ),
 )
