@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from secrets import token_bytes
 
 import click
 
@@ -15,6 +16,7 @@ from veiltab.common.command.options import (
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study
+from veiltab.curator.alignment.ring import PART_BYTES
 from veiltab.curator.audit.evidence_cli import evidence
 from veiltab.curator.audit.log_cli import audit
 from veiltab.curator.coalitions import bounds_of_charges
@@ -239,6 +241,21 @@ def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: boo
     name = person_name(named_person(person))
     cleared = standing.store.clear_aborted_tosses(standing.study.curator(peer).name, person=name)
     emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} tosses of curator {peer}")
+
+
+@curator.command(
+    "allow-alignment",
+    epilog="Example: veiltab curator allow-alignment study.toml --name alice --state state --peer bob",
+)
+@with_standing
+@click.option("--peer", required=True, help="Name of the other curator.")
+@person_option
+@json_option
+def allow_alignment(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
+    """Align privately again with a curator that began too many private alignments, or is suspected to change ids."""
+    name = person_name(named_person(person))
+    began = standing.store.private.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
+    emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which began {began} private alignments")
 
 
 @curator.group()

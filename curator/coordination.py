@@ -20,7 +20,7 @@ from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH
-from veiltab.curator.alignment.ring import PART_BYTES, Flow
+from veiltab.curator.alignment.ring import PART_BYTES, Flow, Standing
 from veiltab.curator.alignment.ring_wire import flow_kind_to_proto
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import MOST_ASKED, Said
@@ -163,13 +163,22 @@ class Peers:
         request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id, offset=offset)
         return peer.stream(peer.stub.FetchTokens, request, offset=offset, most=most, has_digests=False, check=check)
 
-    async def session(self, curator: str, alignment_id: str) -> tuple[bytes, str]:
-        """Return (a peer's random part of the session of a private alignment, the session that it has finished)."""
+    async def session(self, curator: str, alignment_id: str) -> Standing:
+        """Return how a peer takes part in a private alignment."""
         peer = self.curators[curator]
         answer = await peer.ask(peer.stub.GetSession, curator_peer_pb2.GetSessionRequest(alignment_id=alignment_id))
         if len(answer.part) != PART_BYTES:
             raise InvalidInputError(f"a part of a session has {PART_BYTES} bytes", where=f"curator {curator}")
-        return answer.part, text_from_proto(answer.finished, f"curator {curator}")
+        if max(len(answer.received_digest), len(answer.made_digest)) > _DIGEST_BYTES:
+            raise InvalidInputError(f"a digest has {_DIGEST_BYTES} bytes", where=f"curator {curator}")
+        return Standing(
+            part=answer.part,
+            finished=text_from_proto(answer.finished, f"curator {curator}"),
+            failed=text_from_proto(answer.failed, f"curator {curator}"),
+            suspects=tuple(text_from_proto(name, f"curator {curator}") for name in answer.suspects),
+            received=answer.received_digest,
+            made=answer.made_digest,
+        )
 
     def flow(
         self, flow: Flow, alignment_id: str, session: str, most: int, admit: Callable[[int], None]

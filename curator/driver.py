@@ -197,7 +197,8 @@ class CuratorDriver:
             self.store,
             Masking(folder.parent),
             self._room,
-            most_ids=min(MAX_IDS, self.study.maximum_respondents),
+            most_ids={each.name: each.most_ids for each in self.study.curators if each.most_ids is not None},
+            maximum=min(MAX_IDS, self.study.maximum_respondents),
         )
 
     # Called by the RPCs

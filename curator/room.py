@@ -38,7 +38,7 @@ def private_alignment_bytes(rows: int, types: Iterable[SymbolType], flows: Itera
     While a table is put in order its tokens, symbols and row numbers lie there twice, and the tokens and numbers by
     themselves. Half of that is then free for the common respondents. Each flow that the curator makes or receives is a
     file, and so are the batches of the one that it makes now. The querier keeps its query in another order, and what
-    the others share, masked by itself.
+    the others share, masked by itself; its query has one element more than its table, and so has what is made of that.
 
     Args:
         rows: respondents.
@@ -49,7 +49,7 @@ def private_alignment_bytes(rows: int, types: Iterable[SymbolType], flows: Itera
     row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + _ROW_BYTES
     files = 1 + sum(flow.producer == curator or curator in flow.receivers for flow in flows)
     files += 2 * any(flow.kind is FlowKind.RESPONDENTS and flow.producer == curator for flow in flows)
-    return rows * (2 * row + TOKEN_LENGTH + _ROW_BYTES + ELEMENT_BYTES * files) + _FOLDERS
+    return rows * (2 * row + TOKEN_LENGTH + _ROW_BYTES) + (rows + 1) * ELEMENT_BYTES * files + _FOLDERS
 
 
 def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str, *, copies: bool = False) -> int:

@@ -74,8 +74,15 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.GetSessionRequest, context: Context
     ) -> curator_peer_pb2.GetSessionResponse:
         caller(context)
-        session = self._driver.private_exchange.session_part(request.alignment_id)
-        return curator_peer_pb2.GetSessionResponse(part=session.part, finished=session.finished)
+        standing = self._driver.private_exchange.standing(request.alignment_id)
+        return curator_peer_pb2.GetSessionResponse(
+            part=standing.part,
+            finished=standing.finished,
+            failed=standing.failed,
+            suspects=standing.suspects,
+            received_digest=standing.received,
+            made_digest=standing.made,
+        )
 
     async def FetchFlow(
         self, request: curator_peer_pb2.FetchFlowRequest, context: Context

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, fields
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 from veiltab.common.study.file import Study
+from veiltab.curator.alignment.private_sessions import PrivateSessions
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.progress import (
     HELD,
@@ -174,30 +175,17 @@ _MIGRATIONS = (
     """
     CREATE TABLE served_table (path TEXT NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL)
     """,
+    """
+    DELETE FROM private_session WHERE scalar <> x'';
+    ALTER TABLE private_session ADD COLUMN seed BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE private_session ADD COLUMN version TEXT NOT NULL DEFAULT '';
+    ALTER TABLE private_session ADD COLUMN suspects TEXT NOT NULL DEFAULT '';
+    CREATE TABLE private_part (curator TEXT PRIMARY KEY, part BLOB NOT NULL, sessions INTEGER NOT NULL DEFAULT 0)
+    """,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
 _APPROVAL = ", ".join(field.name for field in fields(Approval))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateSession:
-    """One curator's part in a private alignment.
-
-    Args:
-        part: its random part of the session's name.
-        name: the session that it entered last; empty before the first.
-        scalar: its scalar in that session; empty once the session is finished.
-    """
-
-    part: bytes
-    name: str
-    scalar: bytes
-
-    @property
-    def finished(self) -> str:
-        """The session that it has finished; empty if there is none."""
-        return "" if self.scalar else self.name
 
 
 _SECONDS_A_DAY = 86_400
@@ -213,6 +201,7 @@ class CuratorStore:
     def __init__(self, path: Path) -> None:
         self.connection = open_database(path, _MIGRATIONS)
         self.audit = AuditLog(self.connection)
+        self.private = PrivateSessions(self.connection, self.audit)
         self._version = 0
         self.has_traces = True
         """Whether the database's log may have coins that were forgotten; an earlier process may have left some."""
@@ -956,36 +945,6 @@ class CuratorStore:
         self.connection.execute(
             "INSERT INTO alignment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest]
         )
-
-    def private_session(self, alignment_id: str) -> PrivateSession | None:
-        """Return this curator's part in a private alignment, if it has one."""
-        row = self.connection.execute("SELECT * FROM private_session WHERE alignment_id = ?", [alignment_id]).fetchone()
-        if row is None:
-            return None
-        return PrivateSession(part=bytes(row["part"]), name=row["name"], scalar=bytes(row["scalar"]))
-
-    def set_private_part(self, alignment_id: str, part: bytes) -> None:
-        """Record a fresh part in a private alignment, whose sessions so far are over with it."""
-        self.connection.execute(
-            "INSERT INTO private_session (alignment_id, part) VALUES (?, ?)"
-            " ON CONFLICT (alignment_id) DO UPDATE SET part = excluded.part, name = '', scalar = x''",
-            [alignment_id, part],
-        )
-        erase_traces(self.connection)
-
-    def enter_private_session(self, alignment_id: str, name: str, scalar: bytes) -> None:
-        """Record the scalar of a session that begins; that of an earlier one is erased."""
-        self.connection.execute(
-            "UPDATE private_session SET name = ?, scalar = ? WHERE alignment_id = ?", [name, scalar, alignment_id]
-        )
-        erase_traces(self.connection)
-
-    def finish_private_session(self, alignment_id: str) -> None:
-        """Erase the scalar of a session that is finished, and all of other alignments."""
-        with transaction(self.connection) as db:
-            db.execute("UPDATE private_session SET scalar = x'' WHERE alignment_id = ?", [alignment_id])
-            db.execute("DELETE FROM private_session WHERE alignment_id <> ?", [alignment_id])
-        erase_traces(self.connection)
 
     def set_served_policy(
         self, path: Path | None, rules: int, budget: Decimal | None, persons: int = 1, digest: str = ""

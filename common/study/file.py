@@ -326,6 +326,7 @@ def _curator(fields: Fields) -> CuratorMember:
             id_columns=fields.texts("id_columns"),
             normalise=fields.texts("normalise", NORMALISE_STEPS),
             id_shapes=fields.texts("id_shapes", ()),
+            most_ids=fields.integer("most_ids") if fields.holds("most_ids", object) else None,
         )
     )
     fields.finish()

@@ -200,6 +200,11 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
                     " compares them",
                     default="nothing is compared",
                 ),
+                "most_ids": Key(
+                    kind=Kind.WHOLE_NUMBER,
+                    meaning="most ids that others take from it in a private alignment; each may be a guess",
+                    default="twice as many as the curator that receives them has",
+                ),
             },
         ),
         "researcher": TableKeys(meaning="a researcher; one or more", is_list=True, is_needed=True, keys=_PARTY),

@@ -46,14 +46,18 @@ class CuratorMember(Member):
         id_columns: columns of its table that together name a respondent.
         normalise: steps applied to each of them before they are compared, of NORMALISE_STEPS and NUMBER_STEPS.
         id_shapes: how the normalised ids of each column were written when the study was made; empty if it does not say.
+        most_ids: that it may show to the others in a private alignment; None for twice the receiver's own.
     """
 
     id_columns: tuple[str, ...]
     normalise: tuple[str, ...] = NORMALISE_STEPS
     id_shapes: tuple[str, ...] = ()
+    most_ids: int | None = None
 
     def __post_init__(self) -> None:
         Member.__post_init__(self)
+        if self.most_ids is not None and self.most_ids < 1:
+            raise InvalidInputError("most_ids must be at least 1", remedy="Give the most ids that its table may have.")
         check_identification(self.id_columns, self.normalise)
         if self.id_shapes:
             check_id_shapes(self.id_shapes, self.id_columns)

@@ -9,7 +9,15 @@ from veiltab.common.process.cores import cores
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH, sorted_order
 from veiltab.curator.alignment.masking import MAX_IDS, ids_of
 from veiltab.curator.alignment.ring import Flow, FlowKind, flows
-from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, masked
+from veiltab.curator.alignment.ristretto import (
+    ELEMENT_BYTES,
+    are_elements,
+    fresh_scalar,
+    fresh_seed,
+    hashed,
+    masked,
+    weighted_sum,
+)
 from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.table_rows import TableRows
 
@@ -63,22 +71,25 @@ def private_cost(respondents: TableRows, name: str, curators: Sequence[str]) -> 
     fetched = [flow for flow in made if name in flow.receivers]
     masks = sum(flow.kind in {FlowKind.QUERY, FlowKind.SET} for flow in own) + (name == curators[0])
     checks = sum(flow.kind is not FlowKind.RESPONDENTS for flow in fetched)
+    sums = 2 * (name == curators[0])
     return AlignmentCost(
         alignment="psi",
         rows=rows,
-        seconds=_private_seconds(respondents, masks, checks) if rows <= MAX_IDS else None,
+        seconds=_private_seconds(respondents, masks, checks, sums) if rows <= MAX_IDS else None,
         bytes_sent=rows * sum(_width(flow) * len(flow.receivers) for flow in own),
         bytes_received=rows * sum(map(_width, fetched)),
     )
 
 
-def _private_seconds(respondents: TableRows, masks: int, checks: int) -> float:
-    texts, scalar = ids_of(respondents.ids(0, _ELEMENTS_TRIED)), fresh_scalar()
+def _private_seconds(respondents: TableRows, masks: int, checks: int, sums: int) -> float:
+    texts, scalar, seed = ids_of(respondents.ids(0, _ELEMENTS_TRIED)), fresh_scalar(), fresh_seed()
     elements = hashed(texts)
+    pairs = b"".join(2 * elements[start : start + ELEMENT_BYTES] for start in range(0, len(elements), ELEMENT_BYTES))
     seconds = (
         _seconds(lambda: hashed(texts))
         + masks * _seconds(lambda: masked(elements, scalar))
         + checks * _seconds(lambda: are_elements(elements))
+        + sums * _seconds(lambda: weighted_sum(pairs, seed))
     )
     return seconds * len(respondents) / len(texts) / cores()
 

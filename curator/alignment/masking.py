@@ -23,7 +23,16 @@ from veiltab.common.process.cores import cores
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.intersection import slices
-from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, hashed, load, masked
+from veiltab.curator.alignment.ristretto import (
+    ELEMENT_BYTES,
+    PAIR_BYTES,
+    are_elements,
+    hashed,
+    load,
+    masked,
+    summed,
+    weighted_sum,
+)
 from veiltab.curator.table import Table
 from veiltab.curator.texts import string_buffers
 
@@ -72,6 +81,7 @@ class Masking:
             lambda start: ids_of(table.respondents.ids(start, BATCH)),
             lambda ids: masked(hashed(ids), scalar),
             "masking one's own ids",
+            size=1,
         )
 
     async def mask_elements(self, source: Path, scalar: bytes, path: Path, what: str) -> None:
@@ -79,6 +89,31 @@ class Masking:
         await self._write(
             path, count(source), lambda start: _elements(source, start), lambda data: masked(data, scalar), what
         )
+
+    async def weigh(self, keys: Path, elements: Path, seed: bytes, path: Path, what: str) -> bytes:
+        """Return the sum of a file's elements, each times the weight of its key; see `weighted_sum`.
+
+        Args:
+            keys: a file of keys.
+            elements: a file of as many elements.
+            seed: gives the weights.
+            path: keeps the sum of each batch.
+            what: is done, for people.
+        """
+
+        def of_batch(sums: list[bytes]) -> list[bytes]:
+            return [summed(b"".join(sums))]
+
+        await self._write(
+            path,
+            count(keys),
+            lambda start: _pairs(keys, elements, start),
+            lambda pairs: weighted_sum(pairs, seed),
+            what,
+            size=PAIR_BYTES,
+            of_batch=of_batch,
+        )
+        return await asyncio.to_thread(lambda: summed(path.read_bytes()))
 
     async def check(self, source: Path, who: str) -> None:
         """Check every element of a file.
@@ -93,9 +128,18 @@ class Masking:
                     raise IntegrityError("sent what is no element of the group, or the identity", where=who)
                 progress.advance(BATCH)
 
-    async def _write(
-        self, path: Path, total: int, read: Callable[[int], T], compute: Callable[[T], bytes], what: str
+    async def _write(  # noqa: PLR0913 - what is read, computed and written
+        self,
+        path: Path,
+        total: int,
+        read: Callable[[int], T],
+        compute: Callable[[T], bytes],
+        what: str,
+        *,
+        size: int = ELEMENT_BYTES,
+        of_batch: Callable[[list[bytes]], list[bytes]] = list,
     ) -> None:
+        """Write what is computed of each of `total` parts, which have a length of `size`, batch by batch."""
         if path.exists():
             return
         batches = {start: path.with_name(f"{path.name}.{start}") for start in range(0, total, BATCH)}
@@ -104,9 +148,8 @@ class Masking:
             for start in left:
                 with step("mask", size=ELEMENT_BYTES * min(BATCH, total - start)):
                     data = await asyncio.to_thread(read, start)
-                    size = ELEMENT_BYTES if isinstance(data, bytes) else 1
                     out = await self._pieces(data, size, compute)
-                    await asyncio.to_thread(_write_all, batches[start], out)
+                    await asyncio.to_thread(_write_all, batches[start], of_batch(out))
                 progress.advance(BATCH)
         await asyncio.to_thread(_join, tuple(batches.values()), path)
 
@@ -129,9 +172,10 @@ def elements_of(path: Path) -> Elements:
     return mapped_array(path, f"S{ELEMENT_BYTES}")
 
 
-def sort(source: Path, path: Path) -> None:
-    """Write the elements of a file in ascending order: an order that says nothing about the one before."""
-    ordered = np.sort(elements_of(source))
+def sort(source: Path, path: Path, *more: bytes) -> None:
+    """Write the elements of a file and more in ascending order: an order that says nothing about the one before."""
+    ordered = np.concatenate([elements_of(source), np.array(more, f"S{ELEMENT_BYTES}")])
+    ordered.sort()
     with written_whole(path) as file:
         file.write(ordered.data)
 
@@ -164,6 +208,12 @@ def _elements(path: Path, start: int) -> bytes:
     with path.open("rb") as file:
         file.seek(start * ELEMENT_BYTES)
         return file.read(BATCH * ELEMENT_BYTES)
+
+
+def _pairs(keys: Path, elements: Path, start: int) -> bytes:
+    """Return a batch of keys and elements in turn."""
+    both = [np.frombuffer(_elements(path, start), f"V{ELEMENT_BYTES}") for path in (keys, elements)]
+    return np.stack(both, axis=1).tobytes()
 
 
 def _write_all(path: Path, pieces: Sequence[bytes]) -> None:

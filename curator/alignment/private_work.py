@@ -3,27 +3,36 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.alignment.exchange import own_order, own_tokens
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH, common_tokens, slices, token_pieces, tokens_of
-from veiltab.curator.alignment.masking import Masking, among, count, elements_of, is_ascending, sort
+from veiltab.curator.alignment.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
+from veiltab.curator.alignment.private_sessions import PrivateSession
 from veiltab.curator.alignment.ring import Flow, FlowKind
-from veiltab.curator.alignment.ristretto import ELEMENT_BYTES
+from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, is_in_balance, summed
 from veiltab.curator.coordination import Peers
-from veiltab.curator.store import PrivateSession
 from veiltab.curator.table import Table
 
 ROOM = "larger tables of others"
 """Name of the room that is kept for them."""
+
+
+class ChangedQueryError(IntegrityError):
+    """The query did not come back under one scalar."""
+
+
+class SilentCuratorError(NotReadyError):
+    """A curator, which `where` names, has not said what it made of the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +42,14 @@ class Work:
     Args:
         curator: its name.
         alignment: the name of the alignment.
-        session: its name, and this curator's scalar.
+        session: its name, and this curator's secrets.
         folder: holds the files of the session.
         flows: all flows of the study's curators; see `ring.flows`.
         table: this curator's table.
         masking: computes.
         peers: the other curators.
         room: of the disk of the folder.
-        most_ids: that another curator may have.
+        most_ids: curator -> the ids that it may have.
     """
 
     curator: str
@@ -52,7 +61,7 @@ class Work:
     masking: Masking
     peers: Peers
     room: Room
-    most_ids: int
+    most_ids: Mapping[str, int]
     _beyond: dict[Flow, int] = field(default_factory=dict, init=False)
 
     async def run(self) -> Mapping[str, Path]:
@@ -98,13 +107,22 @@ class Work:
                 await asyncio.to_thread(sort, masked, self._made(flow))
                 masked.unlink()
             case _ if begins:
-                # The unsorted query says which id each of its elements is.
-                await asyncio.to_thread(sort, masked, self._made(flow))
+                # The unsorted query says which id each of its elements is. The check is one element more.
+                weigh = partial(self.masking.weigh, masked, masked, self.session.seed, self._check_sums)
+                check = await weigh("preparing the check of one's own ids")
+                await asyncio.to_thread(sort, masked, self._made(flow), check)
             case _:
                 masked.rename(self._made(flow))
 
     async def _own_among_common(self) -> NDArray[np.int64]:
-        """Return the querier's common respondents: positions among its ascending tokens."""
+        """Return the querier's common respondents: positions among its ascending tokens.
+
+        Raises:
+            ChangedQueryError: the query did not come back under one scalar.
+        """
+        returned = await self._here(self._last(FlowKind.QUERY, self.curator))
+        if not await self._is_under_one_scalar(returned):
+            raise ChangedQueryError("one's own ids did not come back under one scalar", where="private alignment")
         commons = {flow.producer: await self._here(flow) for flow in self.flows if flow.kind is FlowKind.COMMON}
         digests = {name: await asyncio.to_thread(file_digest, path) for name, path in commons.items()}
         if len(set(digests.values())) > 1:
@@ -113,18 +131,63 @@ class Work:
             raise IntegrityError(
                 "disagree about the masked ids that they share", where=f"curators {', '.join(commons)}"
             )
-        returned = await self._here(self._last(FlowKind.QUERY, self.curator))
         common = self.folder / "common.unsorted"
         source = next(iter(commons.values()))
         await self.masking.mask_elements(source, self.session.scalar, common, "masking what the others share")
-        begun = next(flow for flow in self.flows if flow.kind is FlowKind.QUERY)
-        return await asyncio.to_thread(self._matched, self._unsorted(begun), returned, common)
+        return await asyncio.to_thread(self._matched, returned, common)
 
-    def _matched(self, query: Path, returned: Path, common: Path) -> NDArray[np.int64]:
+    async def _is_under_one_scalar(self, returned: Path) -> bool:
+        """Whether one's own query came back as itself times one scalar; docs/private-alignment.md has the proof."""
+        query, seed = self._made(self._query), self.session.seed
+        sums = returned.with_suffix(".sums")
+        total = await self.masking.weigh(query, returned, seed, sums, "checking what came back of one's own ids")
+        place = self._place_of_check()
+        key, element = (elements_of(path)[place : place + 1].tobytes() for path in (query, returned))
+        return is_in_balance(total, key, element, seed)
+
+    def _place_of_check(self) -> int:
+        """Return where the query has its check."""
+        check = np.array(summed(self._check_sums.read_bytes()), f"S{ELEMENT_BYTES}")
+        return int(np.searchsorted(elements_of(self._made(self._query)), check))
+
+    async def deviating(self) -> tuple[str, ...]:
+        """Return who changed one's own query on its way, or the two who differ about it.
+
+        Raises:
+            SilentCuratorError: a curator has not said what it made of the query; repeat this.
+        """
+        sent, *hops = (flow for flow in self.flows if flow.kind is FlowKind.QUERY)
+        given = await asyncio.to_thread(file_digest, self._made(sent))
+        for hop in hops:
+            try:
+                stated = await self.peers.session(hop.producer, self.alignment)
+                if stated.failed != self.session.name:
+                    raise SilentCuratorError("has not said what it made of the query", where=f"curator {hop.producer}")
+                if stated.received != given:
+                    return hop.source, hop.producer
+                if hop is hops[-1] or not await self._is_passed_on(hop, stated.made):
+                    break
+            except (NotReadyError, UnavailableError):
+                raise SilentCuratorError(
+                    "has not said what it made of the query", where=f"curator {hop.producer}"
+                ) from None
+            given = stated.made
+        return (hop.producer,)
+
+    async def _is_passed_on(self, hop: Flow, digest: bytes) -> bool:
+        """Whether a curator gives out what it says that it passed on, which is the query under one scalar."""
+        try:
+            passed = await self._here(hop)
+        except IntegrityError:
+            return False
+        return await asyncio.to_thread(file_digest, passed) == digest and await self._is_under_one_scalar(passed)
+
+    def _matched(self, returned: Path, common: Path) -> NDArray[np.int64]:
         """Return which of one's own ids are common: positions among one's own ascending tokens."""
         is_common = np.zeros(self.table.rows, np.bool_)
-        # The query left in ascending order, and came back in the same.
-        is_common[np.argsort(elements_of(query))] = among(elements_of(returned), np.sort(elements_of(common)))
+        # The query left in ascending order with the check among it, and came back in the same.
+        found = among(elements_of(returned), np.sort(elements_of(common)))
+        is_common[np.argsort(elements_of(self._unsorted(self._query)))] = np.delete(found, self._place_of_check())
         return np.flatnonzero(is_common[np.fromfile(own_order(self.folder.parent), np.int64)])
 
     def _write_respondents(self, rows: NDArray[np.int64], path: Path) -> None:
@@ -137,7 +200,7 @@ class Work:
         """Return the file of a flow: one's own, or a peer's, fetched and checked."""
         if flow.producer == self.curator:
             return self._made(flow)
-        path = self.folder / f"from-{flow.producer}-{flow.file_name}"
+        path = self.folder / flow.received_name
         if not path.exists():
             fetched = path.with_suffix(".unchecked")
             with (
@@ -147,6 +210,7 @@ class Work:
             ):
 
                 def admit(total: int) -> None:
+                    self._check_size(flow, total)
                     self._keep_room(flow, total, file.tell())
                     progress.expect(total)
 
@@ -162,12 +226,28 @@ class Work:
             fetched.rename(path)
         return path
 
+    def _check_size(self, flow: Flow, total: int) -> None:
+        """Refuse a column of more ids than its owner may have: each may be a guess."""
+        most = self.most_ids[flow.owner]
+        if flow.kind is not FlowKind.RESPONDENTS and total > ELEMENT_BYTES * (most + self._checks(flow)):
+            raise InvalidInputError(
+                f"shows {total // ELEMENT_BYTES - self._checks(flow):,} ids; it may have {most:,} here",
+                where=f"curator {flow.owner}",
+                remedy=f"If its table is as large as that, say so by `most_ids` of {flow.owner} in the study file, at"
+                " every party.",
+            )
+
+    @staticmethod
+    def _checks(flow: Flow) -> int:
+        """Return how many elements of a column stand for no id."""
+        return int(flow.kind is FlowKind.QUERY)
+
     def _keep_room(self, flow: Flow, total: int, written: int) -> None:
         """Keep room for what a flow of more ids than one's own table has needs beyond `private_alignment_bytes`.
 
         That is what is left of itself, what is made from it, and the batches on the way to that.
         """
-        excess = max(0, total - ELEMENT_BYTES * self.table.rows)
+        excess = max(0, total - ELEMENT_BYTES * (self.table.rows + self._checks(flow)))
         self._beyond[flow] = 2 * excess + min(excess, total - written)
         self.room.keep(ROOM, sum(self._beyond.values()))
 
@@ -182,7 +262,7 @@ class Work:
         """Return how much a peer may send."""
         if flow.kind is FlowKind.RESPONDENTS:
             return TOKEN_LENGTH * self.table.rows
-        return ELEMENT_BYTES * (self.table.rows if flow.owner == self.curator else self.most_ids)
+        return ELEMENT_BYTES * ((self.table.rows if flow.owner == self.curator else MAX_IDS) + self._checks(flow))
 
     async def _check(self, flow: Flow, path: Path) -> None:
         """Refuse elements that no honest curator sends.
@@ -193,14 +273,25 @@ class Work:
         who = f"curator {flow.producer}"
         if path.stat().st_size % ELEMENT_BYTES:
             raise IntegrityError("sent masked ids that are cut short", where=who)
-        if flow.owner == self.curator and count(path) != self.table.rows:
-            raise IntegrityError(f"sent back {count(path)} masked ids of {self.table.rows}", where=who)
+        sent = self.table.rows + self._checks(flow)
+        if flow.owner == self.curator and count(path) != sent:
+            raise IntegrityError(f"sent back {count(path)} masked ids of {sent}", where=who)
         if flow.kind is FlowKind.QUERY and flow.producer != flow.owner:
             if not await asyncio.to_thread(lambda: is_ascending(np.sort(elements_of(path)))):
                 raise IntegrityError("masked two ids alike", where=who)
         elif not await asyncio.to_thread(lambda: is_ascending(elements_of(path))):
             raise IntegrityError("masked ids are not in ascending order", where=who)
         await self.masking.check(path, who)
+
+    @property
+    def _query(self) -> Flow:
+        """The query as the querier makes it."""
+        return next(flow for flow in self.flows if flow.kind is FlowKind.QUERY)
+
+    @property
+    def _check_sums(self) -> Path:
+        """The file of the sums that make the query's check."""
+        return self._made(self._query).with_suffix(".sums")
 
     def _made(self, flow: Flow) -> Path:
         return self.folder / flow.file_name

@@ -17,6 +17,9 @@ from enum import Enum
 PART_BYTES = 16
 """Length of a curator's random part of a session's name."""
 
+MOST_SESSIONS = 3
+"""Sessions that one peer may begin, over all alignments, until a person allows more."""
+
 
 class FlowKind(Enum):
     """What travels."""
@@ -49,6 +52,32 @@ class Flow:
     def file_name(self) -> str:
         """Name of its file at the producer."""
         return f"{self.kind.value}-{self.owner}.bin"
+
+    @property
+    def received_name(self) -> str:
+        """Name of its file at a receiver."""
+        return f"from-{self.producer}-{self.file_name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a curator takes part in an alignment, as it says to the others.
+
+    Args:
+        part: its random part of the session's name.
+        finished: the session that it has finished; empty if there is none.
+        failed: the session that it knows to have failed; empty if there is none.
+        suspects: who may have changed the query in that session, as the querier found.
+        received: SHA-256 of the query in that session as it came to this curator; empty at the querier.
+        made: SHA-256 of the query as this curator passed it on.
+    """
+
+    part: bytes
+    finished: str = ""
+    failed: str = ""
+    suspects: tuple[str, ...] = ()
+    received: bytes = b""
+    made: bytes = b""
 
 
 def flows(curators: Sequence[str]) -> tuple[Flow, ...]:

@@ -6,8 +6,10 @@ checks an element refuses encodings that are not canonical, and the identity.
 
 import sys
 import tempfile
-from collections.abc import Iterable
-from hashlib import sha512
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from hashlib import blake2b, sha512
 from pathlib import Path
 from secrets import token_bytes
 from types import ModuleType
@@ -20,8 +22,12 @@ ELEMENT_BYTES = 32
 SCALAR_BYTES = 32
 """Length of a scalar."""
 
+PAIR_BYTES = 2 * ELEMENT_BYTES
+"""Length of a key and an element, as `weighted_sum` takes them."""
+
 _DOMAIN = b"veiltab private alignment id\n"
 _IDENTITY = bytes(ELEMENT_BYTES)
+_SEED_BYTES = 32
 
 
 def load(folder: Path | None = None) -> ModuleType:
@@ -61,6 +67,11 @@ def fresh_scalar() -> bytes:
     return scalar
 
 
+def fresh_seed() -> bytes:
+    """Return a seed of weights from the operating system."""
+    return token_bytes(_SEED_BYTES)
+
+
 def hashed(ids: Iterable[bytes]) -> bytes:
     """Return the elements of ids: the one-way map of RFC 9496, 4.3.4, of SHA-512(domain | UTF-8 bytes of the id).
 
@@ -77,8 +88,52 @@ def masked(elements: bytes, scalar: bytes) -> bytes:
         IntegrityError: one of them is no element of the group, or the identity.
     """
     multiply = load().crypto_scalarmult_ristretto255
-    try:
+    with _elements_alone():
         return b"".join([multiply(scalar, element) for element in _each(elements)])
+
+
+def weighted_sum(pairs: bytes, seed: bytes) -> bytes:
+    """Return the sum of elements, each times the weight of its key; without any, the identity.
+
+    Args:
+        pairs: a key and an element in turn, of 32 bytes each.
+        seed: without it nobody can tell the weights from uniform scalars.
+
+    Raises:
+        IntegrityError: one of them is no element of the group, or the identity.
+    """
+    library = load()
+    multiply, add = library.crypto_scalarmult_ristretto255, library.crypto_core_ristretto255_add
+    total = _IDENTITY
+    with _elements_alone():
+        for start in range(0, len(pairs), PAIR_BYTES):
+            key, element = pairs[start : start + ELEMENT_BYTES], pairs[start + ELEMENT_BYTES : start + PAIR_BYTES]
+            total = add(total, multiply(_weight(key, seed), element))
+    return total
+
+
+def summed(elements: bytes) -> bytes:
+    """Return the sum of valid elements, among which the identity may be; without any, the identity."""
+    return reduce(load().crypto_core_ristretto255_add, _each(elements), _IDENTITY)
+
+
+def is_in_balance(total: bytes, key: bytes, element: bytes, seed: bytes) -> bool:
+    """Whether a weighted sum, in which an element stands under its key too, is that element without it."""
+    rest: bytes = load().crypto_core_ristretto255_sub(total, weighted_sum(key + element, seed))
+    return rest == element
+
+
+def _weight(key: bytes, seed: bytes) -> bytes:
+    """Return the scalar of a key: BLAKE2b-512, keyed with the seed, reduced by the order of the group."""
+    scalar: bytes = load().crypto_core_ristretto255_scalar_reduce(blake2b(key, key=seed).digest())
+    return scalar
+
+
+@contextmanager
+def _elements_alone() -> Iterator[None]:
+    """Say what libsodium refuses."""
+    try:
+        yield
     except (RuntimeError, ValueError):
         raise IntegrityError(
             "a masked id is no element of the group, or is the identity", where="private alignment"

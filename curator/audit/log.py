@@ -38,6 +38,7 @@ class Event(Enum):
     CHARGE = "charge"
     KEY = "key given"
     TOSSES_CLEARED = "tosses cleared"
+    ALIGNMENT_ALLOWED = "alignment allowed"
     EVIDENCE = "evidence exported"
     SESSION_BEGUN = "session begun"
     SESSION_ENDED = "session ended"

@@ -51,7 +51,7 @@ def is_tidy(world: World, name: str) -> bool:
     """Whether a curator has neither a scalar nor a masked id any more."""
     (folder,) = (world.local.state_folder(Role.CURATOR, name) / "alignments").iterdir()
     with world.store(name) as store:
-        session = store.private_session(folder.name)
+        session = store.private.session(folder.name)
     return bool(session and session.finished) and not [path for path in folder.iterdir() if path.is_dir()]
 
 
@@ -83,10 +83,10 @@ def test_three_curators_release_what_they_share(tmp_path: Path) -> None:
 KILLS = {
     "masking its own ids": (ALICE, "veiltab.curator.alignment.masking:_write_all:2:after"),
     "between two batches of another's": (BOB, "veiltab.curator.alignment.masking:_write_all:6"),
-    "having entered the session": (BOB, "veiltab.curator.store:CuratorStore.enter_private_session:1:after"),
+    "having entered the session": (BOB, "veiltab.curator.alignment.private_sessions:PrivateSessions.enter:1:after"),
     "before it names the respondents": (ALICE, "veiltab.curator.alignment.private_work:Work._write_respondents:1"),
-    "before it erases its scalar": (BOB, "veiltab.curator.store:CuratorStore.finish_private_session:1"),
-    "having erased it": (ALICE, "veiltab.curator.store:CuratorStore.finish_private_session:1:after"),
+    "before it erases its scalar": (BOB, "veiltab.curator.alignment.private_sessions:PrivateSessions.finish:1"),
+    "having erased it": (ALICE, "veiltab.curator.alignment.private_sessions:PrivateSessions.finish:1:after"),
 }
 QUICK = "between two batches of another's"
 

@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"\x85\x01\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x1a\n\rtable_version\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\x42\x10\n\x0e_table_version\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"H\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\x12\x12\n\ncommitment\x18\x03 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\")\n\x11GetSessionRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\"4\n\x12GetSessionResponse\x12\x0c\n\x04part\x18\x01 \x01(\x0c\x12\x10\n\x08\x66inished\x18\x02 \x01(\t\"|\n\x10\x46\x65tchFlowRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\"\n\x04kind\x18\x03 \x01(\x0e\x32\x14.veiltab.v1.FlowKind\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"D\n\x11\x46\x65tchFlowResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"-\n\x17GetCanaryChangesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"+\n\x18GetCanaryChangesResponse\x12\x0f\n\x07\x63hanges\x18\x01 \x01(\x0c\",\n\x15\x46ollowProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\"X\n\x16\x46ollowProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x0f\n\x07unknown\x18\x02 \x03(\t\"\xec\x02\n\x0fReleaseProgress\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x03 \x01(\x08\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12\x18\n\x0bspec_digest\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08reserved\x18\x07 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x08 \x01(\x08\x12\x19\n\x0csample_check\x18\t \x01(\x0cH\x01\x88\x01\x01\x12\x0f\n\x07\x66\x61ilure\x18\n \x01(\t\x12\x0e\n\x06tested\x18\x0b \x01(\x08\x12\x17\n\ncommitment\x18\x0c \x01(\x0cH\x02\x88\x01\x01\x12\x18\n\x0bpublication\x18\r \x01(\x0cH\x03\x88\x01\x01\x42\x0e\n\x0c_spec_digestB\x0f\n\r_sample_checkB\r\n\x0b_commitmentB\x0e\n\x0c_publication*~\n\x08\x46lowKind\x12\x19\n\x15\x46LOW_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46LOW_KIND_QUERY\x10\x01\x12\x11\n\rFLOW_KIND_SET\x10\x02\x12\x14\n\x10\x46LOW_KIND_COMMON\x10\x03\x12\x19\n\x15\x46LOW_KIND_RESPONDENTS\x10\x04\x32\x8f\x06\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12R\n\nGetSession\x12\x1d.veiltab.v1.GetSessionRequest\x1a\x1e.veiltab.v1.GetSessionResponse\"\x05\x8a\xb5\x18\x01\x01\x12Q\n\tFetchFlow\x12\x1c.veiltab.v1.FetchFlowRequest\x1a\x1d.veiltab.v1.FetchFlowResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12\x64\n\x10GetCanaryChanges\x12#.veiltab.v1.GetCanaryChangesRequest\x1a$.veiltab.v1.GetCanaryChangesResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x62\n\x0e\x46ollowProgress\x12!.veiltab.v1.FollowProgressRequest\x1a\".veiltab.v1.FollowProgressResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"\x85\x01\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x1a\n\rtable_version\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\x42\x10\n\x0e_table_version\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"H\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\x12\x12\n\ncommitment\x18\x03 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\")\n\x11GetSessionRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\"\x84\x01\n\x12GetSessionResponse\x12\x0c\n\x04part\x18\x01 \x01(\x0c\x12\x10\n\x08\x66inished\x18\x02 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\t\x12\x10\n\x08suspects\x18\x04 \x03(\t\x12\x17\n\x0freceived_digest\x18\x05 \x01(\x0c\x12\x13\n\x0bmade_digest\x18\x06 \x01(\x0c\"|\n\x10\x46\x65tchFlowRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\"\n\x04kind\x18\x03 \x01(\x0e\x32\x14.veiltab.v1.FlowKind\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"D\n\x11\x46\x65tchFlowResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"-\n\x17GetCanaryChangesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"+\n\x18GetCanaryChangesResponse\x12\x0f\n\x07\x63hanges\x18\x01 \x01(\x0c\",\n\x15\x46ollowProgressRequest\x12\x13\n\x0brelease_ids\x18\x01 \x03(\t\"X\n\x16\x46ollowProgressResponse\x12-\n\x08releases\x18\x01 \x03(\x0b\x32\x1b.veiltab.v1.ReleaseProgress\x12\x0f\n\x07unknown\x18\x02 \x03(\t\"\xec\x02\n\x0fReleaseProgress\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x03 \x01(\x08\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12\x18\n\x0bspec_digest\x18\x06 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08reserved\x18\x07 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x08 \x01(\x08\x12\x19\n\x0csample_check\x18\t \x01(\x0cH\x01\x88\x01\x01\x12\x0f\n\x07\x66\x61ilure\x18\n \x01(\t\x12\x0e\n\x06tested\x18\x0b \x01(\x08\x12\x17\n\ncommitment\x18\x0c \x01(\x0cH\x02\x88\x01\x01\x12\x18\n\x0bpublication\x18\r \x01(\x0cH\x03\x88\x01\x01\x42\x0e\n\x0c_spec_digestB\x0f\n\r_sample_checkB\r\n\x0b_commitmentB\x0e\n\x0c_publication*~\n\x08\x46lowKind\x12\x19\n\x15\x46LOW_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46LOW_KIND_QUERY\x10\x01\x12\x11\n\rFLOW_KIND_SET\x10\x02\x12\x14\n\x10\x46LOW_KIND_COMMON\x10\x03\x12\x19\n\x15\x46LOW_KIND_RESPONDENTS\x10\x04\x32\x8f\x06\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12R\n\nGetSession\x12\x1d.veiltab.v1.GetSessionRequest\x1a\x1e.veiltab.v1.GetSessionResponse\"\x05\x8a\xb5\x18\x01\x01\x12Q\n\tFetchFlow\x12\x1c.veiltab.v1.FetchFlowRequest\x1a\x1d.veiltab.v1.FetchFlowResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12\x64\n\x10GetCanaryChanges\x12#.veiltab.v1.GetCanaryChangesRequest\x1a$.veiltab.v1.GetCanaryChangesResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x62\n\x0e\x46ollowProgress\x12!.veiltab.v1.FollowProgressRequest\x1a\".veiltab.v1.FollowProgressResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,8 +51,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CURATORPEERSERVICE'].methods_by_name['GetCanaryChanges']._serialized_options = b'\212\265\030\001\001'
   _globals['_CURATORPEERSERVICE'].methods_by_name['FollowProgress']._loaded_options = None
   _globals['_CURATORPEERSERVICE'].methods_by_name['FollowProgress']._serialized_options = b'\212\265\030\001\001'
-  _globals['_FLOWKIND']._serialized_start=1665
-  _globals['_FLOWKIND']._serialized_end=1791
+  _globals['_FLOWKIND']._serialized_start=1746
+  _globals['_FLOWKIND']._serialized_end=1872
   _globals['_HELLOREQUEST']._serialized_start=96
   _globals['_HELLOREQUEST']._serialized_end=176
   _globals['_HELLORESPONSE']._serialized_start=179
@@ -71,26 +71,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FETCHTOKENSRESPONSE']._serialized_end=643
   _globals['_GETSESSIONREQUEST']._serialized_start=645
   _globals['_GETSESSIONREQUEST']._serialized_end=686
-  _globals['_GETSESSIONRESPONSE']._serialized_start=688
-  _globals['_GETSESSIONRESPONSE']._serialized_end=740
-  _globals['_FETCHFLOWREQUEST']._serialized_start=742
-  _globals['_FETCHFLOWREQUEST']._serialized_end=866
-  _globals['_FETCHFLOWRESPONSE']._serialized_start=868
-  _globals['_FETCHFLOWRESPONSE']._serialized_end=936
-  _globals['_FETCHINDICESREQUEST']._serialized_start=938
-  _globals['_FETCHINDICESREQUEST']._serialized_end=995
-  _globals['_FETCHINDICESRESPONSE']._serialized_start=997
-  _globals['_FETCHINDICESRESPONSE']._serialized_end=1068
-  _globals['_GETCANARYCHANGESREQUEST']._serialized_start=1070
-  _globals['_GETCANARYCHANGESREQUEST']._serialized_end=1115
-  _globals['_GETCANARYCHANGESRESPONSE']._serialized_start=1117
-  _globals['_GETCANARYCHANGESRESPONSE']._serialized_end=1160
-  _globals['_FOLLOWPROGRESSREQUEST']._serialized_start=1162
-  _globals['_FOLLOWPROGRESSREQUEST']._serialized_end=1206
-  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_start=1208
-  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_end=1296
-  _globals['_RELEASEPROGRESS']._serialized_start=1299
-  _globals['_RELEASEPROGRESS']._serialized_end=1663
-  _globals['_CURATORPEERSERVICE']._serialized_start=1794
-  _globals['_CURATORPEERSERVICE']._serialized_end=2577
+  _globals['_GETSESSIONRESPONSE']._serialized_start=689
+  _globals['_GETSESSIONRESPONSE']._serialized_end=821
+  _globals['_FETCHFLOWREQUEST']._serialized_start=823
+  _globals['_FETCHFLOWREQUEST']._serialized_end=947
+  _globals['_FETCHFLOWRESPONSE']._serialized_start=949
+  _globals['_FETCHFLOWRESPONSE']._serialized_end=1017
+  _globals['_FETCHINDICESREQUEST']._serialized_start=1019
+  _globals['_FETCHINDICESREQUEST']._serialized_end=1076
+  _globals['_FETCHINDICESRESPONSE']._serialized_start=1078
+  _globals['_FETCHINDICESRESPONSE']._serialized_end=1149
+  _globals['_GETCANARYCHANGESREQUEST']._serialized_start=1151
+  _globals['_GETCANARYCHANGESREQUEST']._serialized_end=1196
+  _globals['_GETCANARYCHANGESRESPONSE']._serialized_start=1198
+  _globals['_GETCANARYCHANGESRESPONSE']._serialized_end=1241
+  _globals['_FOLLOWPROGRESSREQUEST']._serialized_start=1243
+  _globals['_FOLLOWPROGRESSREQUEST']._serialized_end=1287
+  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_start=1289
+  _globals['_FOLLOWPROGRESSRESPONSE']._serialized_end=1377
+  _globals['_RELEASEPROGRESS']._serialized_start=1380
+  _globals['_RELEASEPROGRESS']._serialized_end=1744
+  _globals['_CURATORPEERSERVICE']._serialized_start=1875
+  _globals['_CURATORPEERSERVICE']._serialized_end=2658
 # @@protoc_insertion_point(module_scope)

@@ -97,12 +97,20 @@ class GetSessionRequest(_message.Message):
     def __init__(self, alignment_id: _Optional[str] = ...) -> None: ...
 
 class GetSessionResponse(_message.Message):
-    __slots__ = ("part", "finished")
+    __slots__ = ("part", "finished", "failed", "suspects", "received_digest", "made_digest")
     PART_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    SUSPECTS_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    MADE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     part: bytes
     finished: str
-    def __init__(self, part: _Optional[bytes] = ..., finished: _Optional[str] = ...) -> None: ...
+    failed: str
+    suspects: _containers.RepeatedScalarFieldContainer[str]
+    received_digest: bytes
+    made_digest: bytes
+    def __init__(self, part: _Optional[bytes] = ..., finished: _Optional[str] = ..., failed: _Optional[str] = ..., suspects: _Optional[_Iterable[str]] = ..., received_digest: _Optional[bytes] = ..., made_digest: _Optional[bytes] = ...) -> None: ...
 
 class FetchFlowRequest(_message.Message):
     __slots__ = ("alignment_id", "session", "kind", "owner", "offset")

@@ -117,14 +117,16 @@ class CuratorPeerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators.
+        """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
+        curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FetchFlow(self, request, context):
-        """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators.
+        """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
+        query, to the querier. Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

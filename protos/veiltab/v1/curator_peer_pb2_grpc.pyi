@@ -44,9 +44,13 @@ class CuratorPeerServiceStub:
     FetchTokens: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchTokensRequest, _curator_peer_pb2.FetchTokensResponse]
     """Streams this curator's sorted tokens of one alignment. Callers: curators."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetSessionRequest, _curator_peer_pb2.GetSessionResponse]
-    """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators."""
+    """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
+    curators.
+    """
     FetchFlow: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchFlowRequest, _curator_peer_pb2.FetchFlowResponse]
-    """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
+    """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
+    query, to the querier. Callers: curators.
+    """
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetCanaryChanges: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]
@@ -74,9 +78,13 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     FetchTokens: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchTokensRequest, _curator_peer_pb2.FetchTokensResponse]  # type: ignore[assignment]
     """Streams this curator's sorted tokens of one alignment. Callers: curators."""
     GetSession: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetSessionRequest, _curator_peer_pb2.GetSessionResponse]  # type: ignore[assignment]
-    """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators."""
+    """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
+    curators.
+    """
     FetchFlow: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchFlowRequest, _curator_peer_pb2.FetchFlowResponse]  # type: ignore[assignment]
-    """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
+    """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
+    query, to the querier. Callers: curators.
+    """
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetCanaryChanges: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]  # type: ignore[assignment]
@@ -131,7 +139,9 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _curator_peer_pb2.GetSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_curator_peer_pb2.GetSessionResponse, _abc.Awaitable[_curator_peer_pb2.GetSessionResponse]]:
-        """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators."""
+        """Says with which random part this curator enters a private alignment, and whether it has finished or failed. Callers:
+        curators.
+        """
 
     @_abc_1.abstractmethod
     def FetchFlow(
@@ -139,7 +149,9 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _curator_peer_pb2.FetchFlowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchFlowResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchFlowResponse]]:
-        """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
+        """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
+        query, to the querier. Callers: curators.
+        """
 
     @_abc_1.abstractmethod
     def FetchIndices(

@@ -17,7 +17,8 @@ from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.masking import Masking
 from veiltab.curator.alignment.private_exchange import PrivateExchange
-from veiltab.curator.alignment.ring import Flow
+from veiltab.curator.alignment.private_sessions import PrivateSessions
+from veiltab.curator.alignment.ring import Flow, Standing
 from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
@@ -27,9 +28,14 @@ from veiltab.curator.table import Table
 
 KEY = bytes(range(32))
 NAMES = ("alice", "bob", "carol", "dora")
+MANY = dict.fromkeys(NAMES, 10**6)
+"""Ids that each may show, however few another has."""
 
 Tampering = Callable[[Flow, bytes], bytes]
 """What a curator sends instead of a flow that it made."""
+
+Lie = Callable[[bytes, bytes, bytes], bytes]
+"""What a curator makes of something under its scalar, given that, the scalar, and what it ought to make."""
 
 
 def table_of(ids: Sequence[str], version: str) -> Table:
@@ -43,16 +49,30 @@ def table_of(ids: Sequence[str], version: str) -> Table:
     )
 
 
+class NotedSessions(PrivateSessions):
+    """A curator's private sessions, and all secrets that they ever had."""
+
+    def __init__(self, store: CuratorStore) -> None:
+        super().__init__(store.connection, store.audit)
+        self.scalars: list[bytes] = []
+        self.seeds: list[bytes] = []
+
+    def enter(self, alignment_id: str, name: str, scalar: bytes, seed: bytes, parts: Mapping[str, bytes]) -> None:
+        self.scalars.append(scalar)
+        self.seeds.append(seed)
+        super().enter(alignment_id, name, scalar, seed, parts)
+
+
 class NotedStore(CuratorStore):
-    """A curator's database, and every scalar that was ever in it."""
+    """A curator's database, and every secret of a private session that was ever in it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.scalars: list[bytes] = []
+        self.private: NotedSessions = NotedSessions(self)
 
-    def enter_private_session(self, alignment_id: str, name: str, scalar: bytes) -> None:
-        self.scalars.append(scalar)
-        super().enter_private_session(alignment_id, name, scalar)
+    @property
+    def scalars(self) -> list[bytes]:
+        return self.private.scalars
 
 
 class NotedExchange(PrivateExchange):
@@ -65,17 +85,48 @@ class NotedExchange(PrivateExchange):
         super().finish(name, folder)
 
 
+class LyingMasking(Masking):
+    """A curator's masking, and what it makes of a query of others or of its own set instead of what it ought to."""
+
+    query: Lie = staticmethod(lambda _received, _scalar, made: made)
+    own: Lie = staticmethod(lambda _ids, _scalar, made: made)
+
+    async def mask_ids(self, table: Table, scalar: bytes, path: Path) -> None:
+        await super().mask_ids(table, scalar, path)
+        ids = "\n".join(table.respondents.ids(0, table.rows).to_pylist()).encode()
+        path.write_bytes(self.own(ids, scalar, path.read_bytes()))
+
+    async def mask_elements(self, source: Path, scalar: bytes, path: Path, what: str) -> None:
+        await super().mask_elements(source, scalar, path, what)
+        if path.name.startswith("query"):
+            path.write_bytes(self.query(source.read_bytes(), scalar, path.read_bytes()))
+
+
 class Curator:
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
 
-    def __init__(self, name: str, names: Sequence[str], folder: Path, ids: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, names: Sequence[str], folder: Path, ids: Sequence[str], most_ids: Mapping[str, int]
+    ) -> None:
         self.name = name
         self.folder = folder
         self.ids = [*ids[::2], *ids[1::2]]
         self.table = table_of(ids, f"content of {name}")
+        self.circle: Mapping[str, Curator] = {}
+        self.received: dict[tuple[str, str, str], bytes] = {}
+        self.tampering: Tampering = lambda _flow, data: data
+        self._names, self._most_ids = names, most_ids
+        self.open()
+
+    def open(self) -> None:
+        """Start it on its folder, as a process does."""
+        name, names, folder = self.name, self._names, self.folder
         self.store = NotedStore(folder / "curator.sqlite")
         self.room = Room(folder)
-        self.exchange = NotedExchange(name, names, folder / "alignments", self.store, Masking(folder), self.room)
+        self.masking = LyingMasking(folder)
+        self.exchange = NotedExchange(
+            name, names, folder / "alignments", self.store, self.masking, self.room, most_ids=self._most_ids
+        )
         ledger = Ledger(self.store.connection, Decimal(1))
         place = workplace(folder)
         self.alignment = Alignment(
@@ -90,9 +141,10 @@ class Curator:
             most_respondents=10**9,
             id_rules="",
         )
-        self.circle: Mapping[str, Curator] = {}
-        self.received: dict[tuple[str, str, str], bytes] = {}
-        self.tampering: Tampering = lambda _flow, data: data
+
+    def close(self) -> None:
+        self.exchange.close()
+        self.store.close()
 
     @property
     def curators(self) -> list[str]:
@@ -107,9 +159,8 @@ class Curator:
     async def toss(self, _coin: str, _peers: Peers) -> bytes:
         return KEY
 
-    async def session(self, peer: str, name: str) -> tuple[bytes, str]:
-        own = self.circle[peer].exchange.session_part(name)
-        return own.part, own.finished
+    async def session(self, peer: str, name: str) -> Standing:
+        return self.circle[peer].exchange.standing(name)
 
     async def flow(
         self, flow: Flow, name: str, session: str, most: int, admit: Callable[[int], None]
@@ -139,18 +190,19 @@ class Curator:
 
 
 @contextmanager
-def circle(folder: Path, tables: Sequence[Sequence[str]]) -> Iterator[list[Curator]]:
+def circle(
+    folder: Path, tables: Sequence[Sequence[str]], most_ids: Mapping[str, int] = MANY
+) -> Iterator[list[Curator]]:
     """Make curators with tables of these ids."""
     names = NAMES[: len(tables)]
-    made = [Curator(name, names, folder / name, ids) for name, ids in zip(names, tables, strict=True)]
+    made = [Curator(name, names, folder / name, ids, most_ids) for name, ids in zip(names, tables, strict=True)]
     for curator in made:
         curator.circle = {each.name: each for each in made}
     try:
         yield made
     finally:
         for curator in made:
-            curator.exchange.close()
-            curator.store.close()
+            curator.close()
 
 
 async def outcome(curator: Curator) -> None:
@@ -159,7 +211,7 @@ async def outcome(curator: Curator) -> None:
         await asyncio.sleep(0.01)
         with suppress(NotReadyError):
             curator.alignment.result()
-            own = curator.store.private_session(curator.alignment._current)
+            own = curator.store.private.session(curator.alignment._current)
             if own is not None and own.finished:
                 return
 

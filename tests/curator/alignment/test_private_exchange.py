@@ -19,7 +19,7 @@ from veiltab.curator.alignment import masking
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.private_exchange import _session_name
 from veiltab.curator.alignment.ring import Flow, FlowKind, flows
-from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked
+from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked, weighted_sum
 from veiltab.curator.alignment.tokens import tokens
 
 PEOPLE = [f"person {n}" + "x" * (n % 50) for n in range(400)]
@@ -106,8 +106,8 @@ def test_the_result_is_that_of_tokens_under_the_same_coin(tmp_path: Path) -> Non
 
 
 FLOWS = {
-    "query/alice/alice": "c70630887f3b300b",
-    "query/alice/bob": "7e21664acda269c1",
+    "query/alice/alice": "66782420783c0b7a",
+    "query/alice/bob": "be67f76339d13b2d",
     "common/bob/bob": "4d22aacbe5264de9",
     "respondents/alice/alice": "ad09aad0d9b780de",
 }
@@ -117,18 +117,18 @@ FLOWS = {
 def test_known_answers_of_the_flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All bytes that travel between two curators whose scalars are both 7."""
     monkeypatch.setattr("veiltab.curator.alignment.private_exchange.fresh_scalar", lambda: bytes([7] + [0] * 31))
+    monkeypatch.setattr("veiltab.curator.alignment.private_exchange.fresh_seed", lambda: bytes([9] * 32))
     with circle(tmp_path, [["Ann", "Bea"], ["Bea", "Cid"]]) as (alice, bob):
         align(alice, bob)
         sent = {"/".join(key): sha256(data).hexdigest()[:16] for key, data in (alice.received | bob.received).items()}
     assert sent == FLOWS
-    assert elements(bob.received["query", "alice", "alice"]) == sorted(
-        masked(hashed([name]), bytes([7] + [0] * 31)) for name in (b"Ann", b"Bea")
-    )
+    ids = {masked(hashed([name]), bytes([7] + [0] * 31)) for name in (b"Ann", b"Bea")}
+    assert elements(bob.received["query", "alice", "alice"]) == sorted([*ids, check_of(alice, ids)])
 
 
 def test_known_answer_of_the_session() -> None:
-    parts = {"bob": (bytes(16), ""), "carol": (bytes([1] * 16), "x")}
-    assert _session_name("a" * 32, "alice", bytes([2] * 16), parts) == "a1c9f89393525c87117accfc782c8a69"
+    parts = {"alice": bytes([2] * 16), "bob": bytes(16), "carol": bytes([1] * 16)}
+    assert _session_name("a" * 32, parts) == "a1c9f89393525c87117accfc782c8a69"
 
 
 # What a curator can reconstruct
@@ -145,6 +145,11 @@ def image(name: str, scalars: dict[str, bytes], who: tuple[str, ...]) -> bytes:
     for curator in who:
         element = masked(element, scalars[curator])
     return element
+
+
+def check_of(querier: Curator, sent: set[bytes]) -> bytes:
+    """Return the check of a query: the sum of its elements, each times its weight."""
+    return weighted_sum(b"".join(2 * element for element in sent), querier.store.private.seeds[-1])
 
 
 PATTERNS = ["".join(bits) for bits in product("01", repeat=3)]
@@ -175,7 +180,12 @@ def test_received_bytes_are_a_function_of_sizes_and_of_the_common_ids(tmp_path: 
             ("common", "carol", "carol"),
         }
         returned = elements(alice.received["query", "alice", "carol"])
-        assert sorted(returned) == sorted(image(name, scalars, ("alice", "bob", "carol")) for name in alice.ids)
+        sent = {image(name, scalars, ("alice",)) for name in alice.ids}
+        check = check_of(alice, sent)
+        passed = masked(masked(check, scalars["bob"]), scalars["carol"])
+        assert sorted(returned) == sorted(
+            [passed, *(image(name, scalars, ("alice", "bob", "carol")) for name in alice.ids)]
+        )
         for peer in ("bob", "carol"):
             shared = elements(alice.received["common", peer, peer])
             assert shared == sorted(image(name, scalars, ("bob", "carol")) for name in others)
@@ -191,7 +201,8 @@ def test_received_bytes_are_a_function_of_sizes_and_of_the_common_ids(tmp_path: 
             assert columns.pop(("respondents", "alice", "alice")) == curator.tokens_file()
             query = next(columns.pop(key) for key in list(columns) if key[0] == "query")
             before = ("alice",) if curator is bob else ("alice", "bob")
-            assert sorted(elements(query)) == sorted(image(name, scalars, before) for name in alice.ids)
+            one_more = check if curator is bob else masked(check, scalars["bob"])
+            assert sorted(elements(query)) == sorted([one_more, *(image(name, scalars, before) for name in alice.ids)])
             own_final = elements(columns.pop(("set", curator.name, fellow.name)))
             assert own_final == sorted(image(name, scalars, ("bob", "carol")) for name in curator.ids)
             peers = elements(columns.pop(("set", fellow.name, fellow.name)))
@@ -277,7 +288,7 @@ def test_with_tokens_the_same_attack_finds_all() -> None:
 
 def session_of(curator: Curator) -> tuple[str, str]:
     (folder,) = (curator.folder / "alignments").iterdir()
-    own = curator.store.private_session(folder.name)
+    own = curator.store.private.session(folder.name)
     assert own is not None
     return folder.name, own.name
 
@@ -340,7 +351,7 @@ def another(column: bytes) -> bytes:
 HOSTILE: dict[str, tuple[str, FlowKind, str, Callable[[bytes], bytes], str]] = {
     "cut query": ("alice", FlowKind.QUERY, "alice", cut, "curator alice: sent masked ids that are cut short"),
     "cut set": ("bob", FlowKind.SET, "bob", cut, "curator bob: sent masked ids that are cut short"),
-    "fewer come back": ("carol", FlowKind.QUERY, "alice", fewer, "curator carol: sent back 59 masked ids of 60"),
+    "fewer come back": ("carol", FlowKind.QUERY, "alice", fewer, "curator carol: sent back 60 masked ids of 61"),
     "fewer of a set come back": ("carol", FlowKind.SET, "bob", fewer, "curator carol: sent back 389 masked ids of 390"),
     "set in another order": ("bob", FlowKind.SET, "bob", turned, "curator bob: masked ids are not in ascending order"),
     "an element twice": ("carol", FlowKind.SET, "carol", twice, "curator carol: masked ids are not in ascending"),
@@ -406,7 +417,7 @@ def test_a_session_has_a_scalar_of_its_own_and_leaves_none(tmp_path: Path) -> No
         assert len({*first, *alice.store.scalars, *bob.store.scalars}) == 4
         assert (alice.tokens_file(), alice.alignment.result()) == before
         for curator in (alice, bob):
-            own = curator.store.private_session(name)
+            own = curator.store.private.session(name)
             assert own is not None
             assert own.scalar == b""
             everything = b"".join(path.read_bytes() for path in curator.folder.rglob("*") if path.is_file())
@@ -429,7 +440,7 @@ def align_again(*curators: Curator) -> None:
 
 
 def _is_finished(curator: Curator, before: tuple[str, str]) -> bool:
-    own = curator.store.private_session(before[0])
+    own = curator.store.private.session(before[0])
     return own is not None and own.finished not in {"", before[1]}
 
 
@@ -455,7 +466,7 @@ def test_another_table_begins_anew_and_forgets_the_scalar_before(tmp_path: Path)
             await asyncio.gather(*(until_aligned(c, alignment_id(versions)) for c in (alice, bob)))
 
         asyncio.run(together())
-        assert alice.store.private_session(name) is None
+        assert alice.store.private.session(name) is None
         assert alice.alignment.result()[0] == 10
 
 
