@@ -35,6 +35,7 @@ OFFICER_COMMANDS = (
     ("ledger",),
     ("audit",),
     ("clear-tosses", "--peer", "bob", "--person", "Ana Diaz"),
+    ("allow-alignment", "--peer", "bob", "--person", "Ana Diaz"),
     ("console", "--person", "Ana Diaz"),
     ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
 )
@@ -431,6 +432,22 @@ def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_
     assert not store.aborted_tosses()
     store.close()
     assert terminal.run("clear-tosses", "--peer", "zoe")[0] == 2
+
+
+def test_private_alignments_of_a_curator_are_allowed_again(terminal: Terminal) -> None:
+    store = terminal.store()
+    store.private.begin("a" * 32, "version", bytes(16))
+    store.private.enter("a" * 32, "session", bytes(32), bytes(32), {"bob": b"part"})
+    store.private.fail("a" * 32, ["bob"])
+    assert terminal.json("allow-alignment", "--peer", "bob") == {"peer": "bob", "began": 1}
+    assert terminal.json("allow-alignment", "--peer", "bob") == {"peer": "bob", "began": 0}
+    assert store.private.suspects() == ()
+    own = store.private.session("a" * 32)
+    assert own is not None
+    assert own.part != bytes(16)
+    assert (own.name, own.scalar, own.seed) == ("", b"", b"")
+    store.close()
+    assert terminal.run("allow-alignment", "--peer", "zoe")[0] == 2
 
 
 def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_request: Make, make_spec: Make) -> None:

@@ -82,6 +82,8 @@ def test_three_curators_release_what_they_share(tmp_path: Path) -> None:
 
 KILLS = {
     "masking its own ids": (ALICE, "veiltab.curator.alignment.masking:_write_all:2:after"),
+    "in the check of its own ids": (ALICE, "veiltab.curator.alignment.masking:_write_all:6"),
+    "in the check of what came back": (ALICE, "veiltab.curator.alignment.masking:_write_all:10:after"),
     "between two batches of another's": (BOB, "veiltab.curator.alignment.masking:_write_all:6"),
     "having entered the session": (BOB, "veiltab.curator.alignment.private_sessions:PrivateSessions.enter:1:after"),
     "before it names the respondents": (ALICE, "veiltab.curator.alignment.private_work:Work._write_respondents:1"),

@@ -131,6 +131,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "curator's endpoint": (b"localhost:7401", b"localhost:7501", "gives curator alice another endpoint"),
     "id columns": (b'["id"]\nnorm', b'["id", "year"]\nnorm', "gives curator alice another id columns"),
     "id shapes": (b'["strip"]', b'["strip"]\nid_shapes = ["9+"]', "gives curator alice another id shapes"),
+    "most ids": (b'["strip"]', b'["strip"]\nmost_ids = 9', "gives curator alice another most ids"),
     "normalisation": (b'["strip"]', b'["strip", "nfc"]', "gives curator alice another normalise"),
     "a curator more": (
         b'[[researcher]]\nname = "rosa"',

@@ -2,12 +2,24 @@
 
 import subprocess
 import sys
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
 from veiltab.common.errors import IntegrityError
-from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, load, masked
+from veiltab.curator.alignment.ristretto import (
+    ELEMENT_BYTES,
+    are_elements,
+    fresh_scalar,
+    fresh_seed,
+    hashed,
+    is_in_balance,
+    load,
+    masked,
+    summed,
+    weighted_sum,
+)
 
 GENERATOR = bytes.fromhex("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76")
 MULTIPLES = {  # RFC 9496, A.1
@@ -57,6 +69,56 @@ def test_what_is_no_element_is_refused_anywhere_in_a_column(name: str) -> None:
     assert not are_elements(column)
     with pytest.raises(IntegrityError, match="no element of the group, or is the identity"):
         masked(column, scalar(2))
+
+
+ORDER = 2**252 + 27742317777372353535851937790883648493
+
+
+def weight(key: bytes, seed: bytes) -> int:
+    return int.from_bytes(blake2b(key, key=seed).digest(), "little") % ORDER
+
+
+def test_a_weighted_sum_is_that_of_multiples_of_the_generator() -> None:
+    """The weights by Python's integers: their sum times the factors is one multiple of the generator."""
+    seed, factors = bytes(range(32)), (1, 2, 3, 2**200 + 7)
+    keys = [bytes([number]) * 32 for number in range(len(factors))]
+    elements = [masked(GENERATOR, scalar(factor)) for factor in factors]
+    total = sum(weight(key, seed) * factor for key, factor in zip(keys, factors, strict=True)) % ORDER
+    pairs = b"".join(key + element for key, element in zip(keys, elements, strict=True))
+    assert weighted_sum(pairs, seed) == masked(GENERATOR, scalar(total))
+    halves = weighted_sum(pairs[:128], seed) + weighted_sum(pairs[128:], seed)
+    assert summed(halves) == weighted_sum(pairs, seed)
+    assert weighted_sum(pairs, bytes(32)) != weighted_sum(pairs, seed)
+
+
+def test_without_elements_a_sum_is_the_identity() -> None:
+    assert weighted_sum(b"", bytes(32)) == summed(b"") == bytes(32)
+    assert summed(bytes(32) + GENERATOR + bytes(32)) == GENERATOR
+
+
+def test_elements_are_in_balance_under_one_scalar_alone() -> None:
+    seed, elements = fresh_seed(), [hashed([bytes([number])]) for number in range(5)]
+    check = weighted_sum(b"".join(2 * element for element in elements), seed)
+    sent = [*elements, check]
+    one = fresh_scalar()
+    back = [masked(element, one) for element in sent]
+
+    def balances(returned: list[bytes]) -> bool:
+        total = weighted_sum(b"".join(key + each for key, each in zip(sent, returned, strict=True)), seed)
+        return is_in_balance(total, check, returned[-1], seed)
+
+    assert balances(back)
+    assert balances(sent)
+    for place in range(len(sent)):
+        assert not balances([*back[:place], masked(back[place], scalar(2)), *back[place + 1 :]])
+    assert not balances(back[::-1])
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_element_is_in_no_sum(name: str) -> None:
+    bad = bytes.fromhex(BAD[name])
+    with pytest.raises(IntegrityError, match="no element of the group, or is the identity"):
+        weighted_sum(2 * GENERATOR + GENERATOR + bad, bytes(32))
 
 
 def test_the_order_of_masks_does_not_matter() -> None:

@@ -78,6 +78,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
     store.end(ID, ReleaseState.FAILED, "why")
     store.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
     store.clear_aborted_tosses("bob", person="Ben")
+    store.private.allow("bob", bytes(16), person="Ben")
     entries = list(store.audit.entries())
     found = [(one.event, one.person, one.release, one.facts) for one in entries]
     request, held, approved, decided, charge, *others = found
@@ -101,6 +102,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
         ("release ended", "", ID, {"state": "failed", "failure": "why"}),
         ("policy loaded", "", "", {"file": None, "rules": 3, "budget": "0.5", "persons": 2, "sha256": "ab"}),
         ("tosses cleared", "Ben", "", {"curator": "bob", "tosses": 0}),
+        ("alignment allowed", "Ben", "", {"curator": "bob", "sessions": 0}),
     ]
     assert [one.number for one in store.audit.entries(ID)] == [1, 2, 3, 4, 5, 6, 7]
     assert entries[0] == AuditEntry.from_line(entries[0].line)
@@ -145,6 +147,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
         lambda store, _ledger: store.set_served_policy(None, 3, None),
         lambda store, _ledger: store.set_served_table(None, 3, "ab"),
         lambda store, _ledger: store.clear_aborted_tosses("bob", person="Ben"),
+        lambda store, _ledger: store.private.allow("bob", bytes(16), person="Ben"),
     ],
 )
 @pytest.mark.parametrize("failure", ["trigger", "disk is full"])
@@ -158,6 +161,8 @@ def test_what_cannot_be_recorded_does_not_happen(
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
     store.add_aborted_toss(ID, "bob")
+    store.private.begin("a" * 32, "version", bytes(16))
+    store.private.fail("a" * 32, ["bob"])
     before = list(store.connection.iterdump())
     if failure == "trigger":
         store.connection.execute(
