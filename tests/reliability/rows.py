@@ -533,6 +533,7 @@ ROWS = (
         tests=(
             "protocol/test_private_alignment.py::test_a_curator_killed_while_it_masks_goes_on",
             "protocol/test_private_alignment.py::test_a_curator_killed_anywhere_in_a_private_alignment_goes_on",
+            "curator/alignment/test_changed_query.py::test_a_querier_killed_in_any_batch_of_its_check_goes_on_with_the_same_bytes",
         ),
     ),
     Row(
@@ -594,5 +595,19 @@ ROWS = (
             "curator/audit/test_evidence.py::test_evidence_that_unpacks_to_too_much_is_refused_before_that",
         ),
         limits="no spreadsheet is opened; what a killed console leaves lies there until the next one begins",
+        promise="a private alignment names nobody whom a curator does not have, but for guesses in its own table",
+        fault="curators that return the querier's masked ids in another order, others for them or those of an earlier"
+        " session, at any hop of two, three and four; that begin sessions again and again; and that show too many ids",
+        tests=(
+            "curator/alignment/test_changed_query.py::test_a_changed_query_names_nobody_and_its_changer_is_named",
+            "curator/alignment/test_changed_query.py::test_one_element_changed_at_any_place_names_nobody",
+            "curator/alignment/test_changed_query.py::test_the_answer_of_an_earlier_session_names_nobody",
+            "curator/alignment/test_private_limits.py::test_a_fourth_session_of_a_peer_waits_for_a_person",
+            "curator/alignment/test_private_limits.py::test_a_peer_that_shows_too_many_ids_is_refused",
+            "hostile/test_turned_query.py::test_a_curator_that_turns_masked_ids_is_named_nobody_until_a_person_allows_it",
+            "hostile/test_turned_query.py::test_of_three_curators_the_one_that_turns_masked_ids_is_named",
+        ),
+        limits="sets have no such check: with three curators or more, one that gives each id of its own another scalar"
+        " learns which of them another has (docs/private-alignment.md)",
     ),
 )

@@ -391,6 +391,33 @@ def test_what_no_honest_curator_sends_is_refused_by_name(tmp_path: Path, name: s
         assert len({curator.alignment.result() for curator in curators}) == 1
 
 
+def test_a_set_that_another_replaces_is_noticed_by_its_owner(tmp_path: Path) -> None:
+    """Bob puts his own final set in the place of carol's: he learns which of his ids alice has, and carol refuses."""
+    with circle(tmp_path, [PEOPLE[:30], PEOPLE[10:50], PEOPLE[20:60]]) as curators:
+        alice, bob, carol = curators
+
+        def own_set(flow: Flow, data: bytes) -> bytes:
+            if (flow.kind, flow.owner) not in {(FlowKind.SET, "carol"), (FlowKind.COMMON, "bob")}:
+                return data
+            if ("set", "bob", "carol") not in bob.received:
+                raise NotReadyError("has not masked these ids yet", where="curator bob")
+            return bob.received["set", "bob", "carol"]
+
+        bob.tampering = own_set
+        with pytest.raises(IntegrityError, match="curator alice: named respondents that are not here"):
+            align(*curators)
+        assert ("respondents", "alice", "alice") in carol.received
+        key = derive(KEY, "tokens")
+        shared = sorted(set(alice.ids) & set(bob.ids))
+        named = {bytes(token) for token in tokens(pa.array(shared, pa.large_string()), key)}
+        assert set(halves(carol.received["respondents", "alice", "alice"])) == named
+
+
+def halves(column: bytes) -> list[bytes]:
+    """Return the tokens of a column."""
+    return [column[start : start + 16] for start in range(0, len(column), 16)]
+
+
 def test_a_set_under_another_scalar_shares_nothing(tmp_path: Path) -> None:
     with circle(tmp_path, [PEOPLE[:30], PEOPLE[10:50]]) as curators:
         curators[1].tampering = lambda flow, data: another(data) if flow.kind is FlowKind.COMMON else data

@@ -100,6 +100,14 @@ def test_a_peer_that_shows_too_many_ids_is_refused(tmp_path: Path, count: int, m
         assert "`most_ids` of bob in the study file, at every party." in str(refused.value)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_querier_that_shows_too_many_ids_is_refused(tmp_path: Path, count: int) -> None:
+    tables = [[f"guess {number}" for number in range(41)], PEOPLE[:20], PEOPLE[:20]][:count]
+    with circle(tmp_path, tables, {}) as curators, pytest.raises(InvalidInputError) as refused:
+        align(*curators)
+    assert str(refused.value).startswith("curator alice: shows 41 ids; it may have 40 here.")
+
+
 @pytest.mark.parametrize("most", [{}, {"bob": 44}])
 def test_a_peer_that_shows_as_many_ids_as_it_may_is_taken(tmp_path: Path, most: dict[str, int]) -> None:
     table = [*PEOPLE[:5], *(f"guess {number}" for number in range(most.get("bob", 40) - 5))]
