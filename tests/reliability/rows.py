@@ -595,6 +595,9 @@ ROWS = (
             "curator/audit/test_evidence.py::test_evidence_that_unpacks_to_too_much_is_refused_before_that",
         ),
         limits="no spreadsheet is opened; what a killed console leaves lies there until the next one begins",
+    ),
+    Row(
+        number=48,
         promise="a private alignment names nobody whom a curator does not have, but for guesses in its own table",
         fault="curators that return the querier's masked ids in another order, others for them or those of an earlier"
         " session, at any hop of two, three and four; that begin sessions again and again; and that show too many ids",

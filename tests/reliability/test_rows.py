@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 
 
 def test_every_row_is_there() -> None:
-    assert [row.number for row in ROWS] == list(range(1, 48))
+    assert [row.number for row in ROWS] == list(range(1, len(ROWS) + 1))
     assert all(row.tests or row.limits for row in ROWS)
 
 
