@@ -70,7 +70,8 @@ def private_cost(respondents: TableRows, name: str, curators: Sequence[str]) -> 
     own = [flow for flow in made if flow.producer == name]
     fetched = [flow for flow in made if name in flow.receivers]
     masks = sum(flow.kind in {FlowKind.QUERY, FlowKind.SET} for flow in own) + (name == curators[0])
-    checks = sum(flow.kind is not FlowKind.RESPONDENTS for flow in fetched)
+    finals = {flow.owner: flow for flow in made if flow.kind is FlowKind.SET}
+    checks = sum(flow in fetched for flow in finals.values())
     sums = 2 * (name == curators[0])
     return AlignmentCost(
         alignment="psi",

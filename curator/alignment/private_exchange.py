@@ -26,7 +26,7 @@ from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest
 from veiltab.curator.alignment.masking import MAX_IDS, Masking
 from veiltab.curator.alignment.private_sessions import PrivateSession
-from veiltab.curator.alignment.private_work import ROOM, ChangedQueryError, SilentCuratorError, Work
+from veiltab.curator.alignment.private_work import ROOM, ChangedQueryError, SilentCuratorError, Work, named
 from veiltab.curator.alignment.ring import MOST_SESSIONS, PART_BYTES, Flow, FlowKind, Standing, flows
 from veiltab.curator.alignment.ristretto import fresh_scalar, fresh_seed
 from veiltab.curator.coordination import Peers
@@ -268,7 +268,7 @@ class PrivateExchange:
         allowed = ", ".join(f"`veiltab curator allow-alignment --peer {curator}`" for curator in suspects)
         return IntegrityError(
             f"one's own ids did not come back under one scalar, so nobody was named to anybody{silent}",
-            where=_named(suspects),
+            where=named(suspects),
             remedy=f"Find out what runs there; then {allowed} aligns again.",
         )
 
@@ -284,7 +284,7 @@ class PrivateExchange:
         if own.failed:
             raise IntegrityError(
                 "its ids did not come back under one scalar, so it ended the private alignment; it suspects"
-                f" {_named(own.suspects)}",
+                f" {named(own.suspects)}",
                 where=f"curator {self._querier}",
                 remedy="Its persons decide when it aligns again.",
             )
@@ -310,10 +310,6 @@ def _session_name(name: str, parts: Mapping[str, bytes]) -> str:
     """Return the name of a session: a digest of the alignment and every curator's part."""
     text = "\n".join([name, *(f"{curator} {parts[curator].hex()}" for curator in sorted(parts))])
     return hashlib.sha256(b"veiltab private session\n" + text.encode()).hexdigest()[:32]
-
-
-def _named(curators: Sequence[str]) -> str:
-    return f"{'curator' if len(curators) == 1 else 'curators'} {', '.join(curators)}"
 
 
 def _delete_sessions(folder: Path) -> None:

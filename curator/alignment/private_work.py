@@ -1,7 +1,8 @@
 """One curator's work in one session of a private alignment: it makes its flows from its ids and what others made."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -101,7 +102,9 @@ class Work:
                 f for f in self.flows if (f.kind, f.owner, f.producer) == (flow.kind, flow.owner, flow.source)
             )
             source = await self._here(before)
-            await self.masking.mask_elements(source, self.session.scalar, masked, f"masking the ids of {flow.owner}")
+            with _multiplying({before.producer: source}, masked):
+                what = f"masking the ids of {flow.owner}"
+                await self.masking.mask_elements(source, self.session.scalar, masked, what)
         match flow.kind:
             case FlowKind.SET:
                 await asyncio.to_thread(sort, masked, self._made(flow))
@@ -121,26 +124,26 @@ class Work:
             ChangedQueryError: the query did not come back under one scalar.
         """
         returned = await self._here(self._last(FlowKind.QUERY, self.curator))
-        if not await self._is_under_one_scalar(returned):
+        if not await self._is_under_one_scalar(returned, self._last(FlowKind.QUERY, self.curator).producer):
             raise ChangedQueryError("one's own ids did not come back under one scalar", where="private alignment")
         commons = {flow.producer: await self._here(flow) for flow in self.flows if flow.kind is FlowKind.COMMON}
         digests = {name: await asyncio.to_thread(file_digest, path) for name, path in commons.items()}
         if len(set(digests.values())) > 1:
             for path in commons.values():
                 path.unlink()
-            raise IntegrityError(
-                "disagree about the masked ids that they share", where=f"curators {', '.join(commons)}"
-            )
+            raise IntegrityError("disagree about the masked ids that they share", where=named(tuple(commons)))
         common = self.folder / "common.unsorted"
         source = next(iter(commons.values()))
-        await self.masking.mask_elements(source, self.session.scalar, common, "masking what the others share")
+        with _multiplying(commons, common):
+            await self.masking.mask_elements(source, self.session.scalar, common, "masking what the others share")
         return await asyncio.to_thread(self._matched, returned, common)
 
-    async def _is_under_one_scalar(self, returned: Path) -> bool:
+    async def _is_under_one_scalar(self, returned: Path, sender: str) -> bool:
         """Whether one's own query came back as itself times one scalar; docs/private-alignment.md has the proof."""
         query, seed = self._made(self._query), self.session.seed
         sums = returned.with_suffix(".sums")
-        total = await self.masking.weigh(query, returned, seed, sums, "checking what came back of one's own ids")
+        with _multiplying({sender: returned}, sums):
+            total = await self.masking.weigh(query, returned, seed, sums, "checking what came back of one's own ids")
         place = self._place_of_check()
         key, element = (elements_of(path)[place : place + 1].tobytes() for path in (query, returned))
         return is_in_balance(total, key, element, seed)
@@ -178,9 +181,11 @@ class Work:
         """Whether a curator gives out what it says that it passed on, which is the query under one scalar."""
         try:
             passed = await self._here(hop)
+            if await asyncio.to_thread(file_digest, passed) != digest:
+                return False
+            return await self._is_under_one_scalar(passed, hop.producer)
         except IntegrityError:
             return False
-        return await asyncio.to_thread(file_digest, passed) == digest and await self._is_under_one_scalar(passed)
 
     def _matched(self, returned: Path, common: Path) -> NDArray[np.int64]:
         """Return which of one's own ids are common: positions among one's own ascending tokens."""
@@ -268,7 +273,8 @@ class Work:
         """Refuse elements that no honest curator sends.
 
         Raises:
-            IntegrityError: they are cut short, or not as many as they were; out of order; repeated; or no elements.
+            IntegrityError: they are cut short, or not as many as they were; out of order; repeated; or no elements, in
+                a final set. What is no element is refused elsewhere when it is multiplied.
         """
         who = f"curator {flow.producer}"
         if path.stat().st_size % ELEMENT_BYTES:
@@ -281,7 +287,8 @@ class Work:
                 raise IntegrityError("masked two ids alike", where=who)
         elif not await asyncio.to_thread(lambda: is_ascending(elements_of(path))):
             raise IntegrityError("masked ids are not in ascending order", where=who)
-        await self.masking.check(path, who)
+        if flow == self._last(flow.kind, flow.owner) and flow.kind is FlowKind.SET:
+            await self.masking.check(path, who)
 
     @property
     def _query(self) -> Flow:
@@ -302,6 +309,24 @@ class Work:
     def _last(self, kind: FlowKind, owner: str) -> Flow:
         """Return where the ids of a curator arrive."""
         return [flow for flow in self.flows if (flow.kind, flow.owner) == (kind, owner)][-1]
+
+
+@contextmanager
+def _multiplying(received: Mapping[str, Path], result: Path) -> Iterator[None]:
+    """Name who sent what is no element, and delete it with the batches of the result: it is fetched anew."""
+    try:
+        yield
+    except IntegrityError:
+        for path in (*received.values(), *result.parent.glob(f"{result.name}.*")):
+            path.unlink()
+        raise IntegrityError(
+            "sent what is no element of the group, or the identity", where=named(tuple(received))
+        ) from None
+
+
+def named(curators: Sequence[str]) -> str:
+    """Return how a message names some curators."""
+    return f"{'curator' if len(curators) == 1 else 'curators'} {', '.join(curators)}"
 
 
 def _write_common(finals: Sequence[Path], path: Path) -> None:
