@@ -52,6 +52,15 @@ def test_what_is_no_list_is_refused_at_the_start_and_not_taken_over_later(tmp_pa
     assert found.revokes(8)
 
 
+@pytest.mark.parametrize("content", ["", "nonsense", "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"])
+def test_whatever_is_no_list_is_said_to_be_none(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "crl.pem"
+    path.write_text(content, "utf-8")
+    with pytest.raises(InvalidInputError, match="no revocation list") as caught:
+        RevocationList(path, pem(authority()))
+    assert (caught.value.where, "veiltab pki revoke" in caught.value.remedy) == (str(path), True)
+
+
 @pytest.mark.parametrize("name", ["other", "survey"])
 def test_a_list_of_an_authority_that_is_not_trusted_changes_nothing(tmp_path: Path, name: str) -> None:
     own, path = authority(), tmp_path / "crl.pem"

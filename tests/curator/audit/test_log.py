@@ -13,7 +13,7 @@ from tests.curator.made_records import deny
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
-from veiltab.curator.audit.log import EMPTY, AuditEntry, AuditHead, AuditLog, Event
+from veiltab.curator.audit.log import EMPTY, AuditEntry, AuditHead, AuditLog, Event, chained
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.progress import APPROVED, HELD, Approval, GrantDecision
 from veiltab.curator.store import CuratorStore
@@ -252,3 +252,26 @@ def test_an_empty_log(tmp_path: Path) -> None:
     store.audit.verify_newest(10)
     store.audit.verify_against([])
     store.close()
+
+
+def test_a_log_without_its_beginning_is_no_chain(store: CuratorStore) -> None:
+    record(store, 3)
+    lines = list(store.audit.lines())
+    assert chained(lines) == store.audit.head
+    for lacking in (lines, []):
+        with pytest.raises(IntegrityError, match=r"lacks entries|altered at entry 1"):
+            chained(lacking, None)
+
+
+def test_evidence_since_a_time_needs_the_entries_before_it(
+    store: CuratorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    record(store, 3)
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    record(store, 1)
+    before = store.audit.head_before(2 * 10**9)
+    assert before.length == store.audit.head.length - 1
+    without_triggers(store).execute("DELETE FROM audit WHERE number = ?", [before.length])
+    with pytest.raises(IntegrityError, match="the audit log lacks entries"):
+        store.audit.head_before(2 * 10**9)
