@@ -613,4 +613,62 @@ ROWS = (
         limits="sets have no such check: with three curators or more, one that gives each id of its own another scalar"
         " learns which of them another has (docs/private-alignment.md)",
     ),
+    Row(
+        number=49,
+        promise="a release certificate or evidence holds by an authority that the checker names, and by nothing else",
+        fault=(
+            "no authority, an empty one, another's; two statements of a party, every order of them; signatures, digests"
+            " and statements altered, exchanged and left out, at the checker and at the desk that makes a certificate"
+        ),
+        tests=(
+            "common/rpc/test_release_certificate.py::test_without_an_authority_that_was_given_nothing_holds",
+            "common/rpc/test_release_certificate.py::test_a_party_states_once",
+            "common/rpc/test_release_certificate.py::test_the_statements_have_one_order",
+            "common/rpc/test_release_certificate.py::test_any_changed_byte_is_noticed",
+            "common/rpc/test_signing.py::test_a_signature_has_one_spelling_and_fits_its_text",
+            "common/rpc/test_signing.py::test_a_statement_is_of_who_signs_it_and_names_itself",
+            "researcher/test_certifying.py::test_a_desk_hands_out_no_certificate_that_does_not_hold",
+            "researcher/test_certifying.py::test_a_desk_checks_every_signature",
+            "curator/audit/test_evidence.py::test_who_must_have_signed",
+            "curator/audit/test_evidence_refusals.py::test_nobody_but_a_curator_signs_evidence",
+            "curator/audit/test_replay.py::test_another_request_than_was_received_is_found",
+        ),
+        limits="an ECDSA signature has two spellings, (r, s) and (r, n - s), which anybody can make of each other",
+    ),
+    Row(
+        number=50,
+        promise="no port of a curator's cluster tells anything to a caller without a certificate of the cluster",
+        fault="a cluster that the lines of docs/operations.md start; every port that its processes listen at is asked",
+        tests=(
+            "common/tasks/test_documented_cluster.py::test_no_port_of_a_cluster_that_was_started_as_the_page_says_answers_without_a_certificate",
+            "common/tasks/test_documented_cluster.py::test_no_command_opens_a_page_to_the_network",
+        ),
+        limits="one machine; the manifest for Kubernetes and the script for Slurm are compared, and not run",
+    ),
+    Row(
+        number=51,
+        promise="a TOML file takes little memory, whatever is in it, before it is read or refused",
+        fault="keys and headers of 40,000 parts, long numbers, deep nesting, keys behind quotes, in 512 MiB of memory",
+        tests=(
+            "common/study/test_toml_text.py::test_no_small_file_takes_much_memory",
+            "common/study/test_toml_text.py::test_no_key_of_more_parts_reaches_the_parser",
+            "common/study/test_toml_text.py::test_nothing_else_parses_what_others_wrote",
+        ),
+    ),
+    Row(
+        number=52,
+        promise="nobody but its user and root decides by a file what a party does",
+        fault="policies, study files, party's files, identities and their folders that others may write or own; links",
+        tests=(
+            "common/storage/test_files.py::test_what_others_may_write_is_refused_with_what_to_run",
+            "common/storage/test_files.py::test_what_another_user_owns_is_refused_unless_that_is_root",
+            "common/storage/test_files.py::test_a_link_is_as_good_as_what_it_leads_to",
+            "curator/test_policy.py::test_a_policy_that_others_may_write_is_refused",
+            "common/command/test_config.py::test_a_file_that_others_may_write_is_refused",
+            "common/study/test_file.py::test_a_study_file_that_others_may_write_is_refused",
+            "common/rpc/test_identity.py::test_an_identity_that_others_may_write_is_refused",
+            "common/tasks/test_cluster_identity.py::test_an_identity_that_others_may_write_is_refused",
+        ),
+        limits="a file and its folder, not the folders farther up; a file system that is mounted read-only is trusted",
+    ),
 )
