@@ -40,7 +40,6 @@ WRONG: dict[str, tuple[Party, dict[str, Any], str]] = {
         "published columns",
     ),
     "without a ledger": (ALICE, {"ledger": None}, "curator alice"),
-    "without a receipt": (ALICE, {"receipt": None}, "receipt of curator alice"),
 }
 
 

@@ -259,11 +259,10 @@ def test_without_an_authority_that_was_given_nothing_holds(study: Study, study_b
         assert (plain["holds"], lines["authority"], lines["privacy"]) == (False, None, True)
 
 
-@pytest.mark.parametrize("forged", [0, 301])
-def test_a_party_states_once(study: Study, forged: int) -> None:
+def test_a_party_states_once(study: Study) -> None:
     """Of two statements of one party a reader may see the first, whatever a program checks."""
     honest = certificate(study)
-    other = resigned(ALICE, receipt=receipt_of(SPEC, "alice", canaries=1200, changed=forged), signed_at=1)
+    other = resigned(ALICE, signed_at=1)
     for place in (0, 1, 3):
         statements = (*honest.statements[:place], other, *honest.statements[place:])
         read = ReleaseCertificate.from_text(replace(honest, statements=statements).to_text())
