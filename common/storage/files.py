@@ -80,7 +80,7 @@ def check_writers(path: Path) -> None:
             raise InvalidInputError(
                 "this belongs to another user, who may change it",
                 where=str(place),
-                remedy=f"Look whether it is right, and have root run: chown {user} {place}",
+                remedy="Look whether it is right, and use a copy of your own.",
             )
         # In a folder with the sticky bit, such as /tmp, nobody replaces what is another's.
         if not (place != path and status.st_mode & stat.S_ISVTX) and _has_other_writers(status):
