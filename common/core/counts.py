@@ -102,8 +102,9 @@ class Binomial(CountLaw):
     def ln_float(self, count: int) -> float:
         """Return ln P(X = count) as a float."""
         rest, p = self.trials - count, float(self.p)
-        logarithm = _ln_choose_float(self.trials, count)
-        return logarithm + (count * log(p) if count else 0.0) + (rest * log1p(-p) if rest else 0.0)
+        logarithm = _ln_choose_float(self.trials, count) + (count * log(p) if count else 0.0)
+        # 1 - p has digits of its own where p is near 1.
+        return logarithm + (rest * (log1p(-p) if p < 0.5 else log(1 - self.p)) if rest else 0.0)
 
     def ratio(self, count: int) -> tuple[int, int]:
         """Return P(X = count - 1) / P(X = count), numerator and denominator."""
@@ -229,7 +230,7 @@ def is_accepted(law: CountLaw, count: int, below: Decimal, above: Decimal) -> bo
     """Return whether a count lies within `accepted`, without computing that where the count itself is likely."""
     if not law.least <= count <= law.most:
         return False
-    if law.ln_float(count) > log(_ROOM * float(max(below, above))):
+    if exp(law.ln_float(count)) > _ROOM * float(max(below, above)):
         return True
     fewest, most = accepted(law, below, above)
     return fewest <= count <= most

@@ -1,0 +1,303 @@
+"""What tests of counts accept, beside exact rational sums, enumerations and slow sums of forty digits."""
+
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate, combinations, groupby
+from math import comb, floor
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veiltab.common.core.counts import (
+    Binomial,
+    CountLaw,
+    Runs,
+    accepted,
+    accepted_sum,
+    at_least,
+    at_most,
+    is_accepted,
+    is_lower_tail_within,
+    is_upper_tail_within,
+)
+
+Law = dict[int, Fraction]
+
+TINY = Fraction(1, 2**64)
+SHARES = [Fraction(0), TINY, Fraction(1, 50), Fraction(1, 2), Fraction(14, 23), Fraction(9, 10), 1 - TINY, Fraction(1)]
+LEVELS = [Decimal("1e-12"), Decimal("2.5e-10"), Decimal("1e-3"), Decimal("0.05"), Decimal("0.49")]
+RIGHT = Fraction(1, 10**18)
+"""A decimal of a probability is right to this factor."""
+
+
+@cache
+def binomial_law(n: int, p: Fraction) -> "Exact":
+    law = {j: comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(n + 1)}
+    return Exact({j: share for j, share in law.items() if share})
+
+
+@cache
+def runs_law(places: int, marks: int) -> "Exact":
+    """By the sets of places one after the other."""
+    found = Counter(
+        sum(1 for marked, _ in groupby(range(places), set(chosen).__contains__) if marked)
+        for chosen in combinations(range(places), marks)
+    )
+    return Exact({runs: Fraction(number, found.total()) for runs, number in found.items()})
+
+
+class Exact:
+    """An exact law, and its sums from either end.
+
+    Args:
+        law: the probability of each count that can be.
+    """
+
+    def __init__(self, law: Law) -> None:
+        self.law, counts = law, sorted(law)
+        self.least, self.most = counts[0], counts[-1]
+        self._below = dict(zip(counts, accumulate(law[j] for j in counts), strict=True))
+        self._above = dict(zip(counts[::-1], accumulate(law[j] for j in counts[::-1]), strict=True))
+
+    def below(self, count: int) -> Fraction:
+        """P(X <= count)."""
+        return Fraction(0) if count < self.least else self._below[min(count, self.most)]
+
+    def above(self, count: int) -> Fraction:
+        """P(X >= count)."""
+        return Fraction(0) if count > self.most else self._above[max(count, self.least)]
+
+    def accepted(self, lower: Decimal, upper: Decimal) -> tuple[int, int]:
+        """The least count whose lower tail exceeds a level, and the greatest whose upper tail does."""
+        return (
+            min(j for j, tail in self._below.items() if tail > Fraction(lower)),
+            max(j for j, tail in self._above.items() if tail > Fraction(upper)),
+        )
+
+
+BINOMIALS = [(Binomial(n, p), binomial_law(n, p)) for n in (0, 1, 2, 30) for p in SHARES]
+RUNS = [(Runs(c, k), runs_law(c, k)) for c in range(13) for k in range(c + 1)]
+ALL = [pytest.param(law, exact, id=str(law)) for law, exact in (*BINOMIALS, *RUNS)]
+
+
+@pytest.mark.parametrize(("law", "exact"), ALL)
+def test_moments_and_ends_are_those_of_the_exact_law(law: CountLaw, exact: Exact) -> None:
+    mean = sum((j * share for j, share in exact.law.items()), Fraction(0))
+    assert (law.least, law.most) == (exact.least, exact.most)
+    assert law.mean == mean
+    assert law.variance == sum(((j - mean) ** 2 * share for j, share in exact.law.items()), Fraction(0))
+    assert sorted(exact.law) == list(range(law.least, law.most + 1))
+
+
+@pytest.mark.parametrize(("law", "exact"), ALL)
+def test_probabilities_and_tails_are_those_of_the_exact_law(law: CountLaw, exact: Exact) -> None:
+    for count in range(-1, exact.most + 3):
+        assert abs(Fraction(at_most(law, count)) - exact.below(count)) <= RIGHT * exact.below(count)
+        assert abs(Fraction(at_least(law, count)) - exact.above(count)) <= RIGHT * exact.above(count)
+    for count, share in exact.law.items():
+        assert abs(Fraction(law.ln(count).exp()) - share) <= RIGHT * share
+        assert law.ln_float(count) == pytest.approx(float(law.ln(count)), abs=1e-9)
+        if count - 1 in exact.law:
+            assert Fraction(*law.ratio(count)) == exact.law[count - 1] / share
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=str)
+@pytest.mark.parametrize(("law", "exact"), ALL)
+def test_a_test_accepts_what_the_exact_law_has_it_accept(law: CountLaw, exact: Exact, level: Decimal) -> None:
+    zero = Decimal(0)
+    for sides in ((level, level), (level, zero), (zero, level), (level, level / 1000), (zero, zero)):
+        fewest, most = exact.accepted(*sides)
+        assert accepted(law, *sides) == (fewest, most)
+        for count in range(-1, exact.most + 3):
+            assert is_accepted(law, count, *sides) == (fewest <= count <= most)
+
+
+@pytest.mark.parametrize("p", [TINY, Fraction(1, 500), Fraction(123, 1000), Fraction(1, 2), Fraction(99, 100)], ids=str)
+@pytest.mark.parametrize("n", [100, 500])
+def test_of_many_trials_it_accepts_what_the_exact_law_has_it_accept(n: int, p: Fraction) -> None:
+    exact = binomial_law(n, p)
+    for level in LEVELS:
+        assert accepted(Binomial(n, p), level, level / 2) == exact.accepted(level, level / 2)
+
+
+def hypergeometric(c: int, k: int) -> Exact:
+    ways = {j: comb(k - 1, j - 1) * comb(c - k + 1, j) for j in range(1, min(k, c - k + 1) + 1)}
+    return Exact({j: Fraction(number, comb(c, k)) for j, number in ways.items()})
+
+
+@pytest.mark.parametrize(("c", "k"), [(1000, 300), (1024, 81), (500, 490)])
+def test_of_many_places_it_accepts_what_the_exact_law_has_it_accept(c: int, k: int) -> None:
+    exact = hypergeometric(c, k)
+    assert exact.below(exact.most) == 1
+    for level in LEVELS:
+        assert accepted(Runs(c, k), level, level / 2) == exact.accepted(level, level / 2)
+
+
+def test_the_law_of_runs_is_that_formula() -> None:
+    for c in range(1, 13):
+        for k in range(1, c + 1):
+            assert runs_law(c, k).law == hypergeometric(c, k).law
+
+
+def slow_lower_tail(law: Binomial, count: int) -> mpmath.mpf:
+    """P(X <= count), from the count downwards until twenty digits no longer change."""
+    n, p = law.trials, mpmath.mpf(law.p.numerator) / law.p.denominator
+    logarithm = mpmath.loggamma(n + 1) - mpmath.loggamma(count + 1) - mpmath.loggamma(n - count + 1)
+    term = mpmath.exp(logarithm + count * mpmath.log(p) + (n - count) * mpmath.log1p(-p))
+    total = term
+    for j in range(count, 0, -1):
+        term *= j * (1 - p) / ((n - j + 1) * p)
+        total += term
+        if term < total * mpmath.mpf(10) ** -25:
+            break
+    return total
+
+
+LARGE = [
+    Binomial(10_021, Fraction(321, 10_000) * Fraction(23, 24)),
+    Binomial(10**7, Fraction(1, 3)),
+    Binomial(50_124_311, Fraction(58, 10**7) * Fraction(15, 16)),
+    pytest.param(Binomial(2**32, Fraction(1, 2)), marks=pytest.mark.long),
+    Binomial(2**32, TINY),
+    Binomial(2**32, 1 - TINY),
+    Binomial(10**9, 1 - Fraction(1, 10**8)),
+]
+
+
+@pytest.mark.parametrize("law", LARGE, ids=str)
+def test_of_very_many_trials_neither_end_is_one_off(law: Binomial) -> None:
+    mirrored = Binomial(law.trials, 1 - law.p)
+    for level in (Decimal("6e-13"), Decimal("1.25e-10")):
+        fewest, most = accepted(law, level, level)
+        assert accepted(mirrored, level, level) == (law.trials - most, law.trials - fewest)
+        with mpmath.workdps(40):
+            for one, end in ((law, fewest), (mirrored, law.trials - most)):
+                assert slow_lower_tail(one, end) > mpmath.mpf(str(level))
+                assert end == 0 or slow_lower_tail(one, end - 1) <= mpmath.mpf(str(level))
+
+
+NEAR = [Decimal(f"1e-{digits}") for digits in (2, 3, 4, 6, 9, 12, 16)]
+SMALLEST = Decimal("1e-40")
+SOME = [
+    Binomial(40, Fraction(1, 3)),
+    Binomial(100, Fraction(1, 50)),
+    Binomial(90, 1 - TINY),
+    Runs(12, 5),
+    Runs(60, 30),
+]
+
+
+def exact_of(law: CountLaw) -> Exact:
+    match law:
+        case Binomial(n, p):
+            return binomial_law(n, p)
+        case Runs(c, k):
+            return hypergeometric(c, k)
+        case _:
+            raise TypeError
+
+
+def near(share: Fraction) -> Iterator[Decimal]:
+    """Levels close to a probability, on either side of it; none smaller than any that is used."""
+    level = Decimal(share.numerator) / share.denominator
+    if level > SMALLEST:
+        yield from (level * (1 + sign * change) for change in NEAR for sign in (-1, 1))
+
+
+@pytest.mark.parametrize("law", SOME, ids=str)
+def test_a_float_decides_nothing_otherwise_however_near_the_level_is(law: CountLaw) -> None:
+    exact = exact_of(law)
+    for count in exact.law:
+        for level in near(exact.below(count)):
+            assert is_lower_tail_within(law, count, level) == (exact.below(count) <= Fraction(level))
+        for level in near(exact.above(count)):
+            assert is_upper_tail_within(law, count, level) == (exact.above(count) <= Fraction(level))
+
+
+@pytest.mark.parametrize("law", SOME, ids=str)
+def test_a_level_near_the_tail_of_a_count_accepts_it_or_not_as_the_exact_law_has_it(law: CountLaw) -> None:
+    exact = exact_of(law)
+    for count in exact.law:
+        for level in (*near(exact.below(count)), *near(exact.above(count)), *near(exact.law[count])):
+            if level <= Decimal("0.5"):
+                fewest, most = exact.accepted(level, level)
+                assert is_accepted(law, count, level, level) == (fewest <= count <= most)
+
+
+LARGE_COUNT = st.tuples(st.integers(10**6, 2**32), st.fractions(0, 1, max_denominator=10**9), st.floats(-7, 0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(LARGE_COUNT, st.sampled_from(NEAR), st.sampled_from([-1, 1]))
+def test_a_float_decides_nothing_otherwise_of_large_counts(
+    case: tuple[int, Fraction, float], change: Decimal, sign: int
+) -> None:
+    n, p, deviations = case
+    law = Binomial(n, p)
+    count = min(max(floor(law.mean + Fraction(deviations) * Fraction(float(law.variance) ** 0.5)), law.least), law.most)
+    tail = at_most(law, count)
+    assert is_lower_tail_within(law, count, tail * (1 + sign * change)) == (sign > 0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(LARGE_COUNT)
+def test_a_float_of_a_large_count_is_right_to_a_ten_thousandth(case: tuple[int, Fraction, float]) -> None:
+    n, p, deviations = case
+    for law in (Binomial(n, p), Runs(n, max(1, int(n * p)))):
+        count = floor(law.mean + Fraction(deviations) * Fraction(float(law.variance) ** 0.5))
+        if law.least <= count <= law.most:
+            assert law.ln_float(count) == pytest.approx(float(law.ln(count)), abs=1e-4)
+
+
+def convolved(laws: list[Binomial]) -> Exact:
+    """The exact law of the sum."""
+    total = {0: Fraction(1)}
+    for law in laws:
+        after: Law = {}
+        for already, share in total.items():
+            for j, more in binomial_law(law.trials, law.p).law.items():
+                after[already + j] = after.get(already + j, Fraction(0)) + share * more
+        total = after
+    return Exact(total)
+
+
+SUMS = [
+    [Binomial(30, Fraction(1, 3))],
+    [Binomial(n, Fraction(1, n)) for n in range(5, 25)],
+    [Binomial(40, Fraction(1, 10)), Binomial(5, Fraction(99, 100)), Binomial(0, Fraction(1, 2))],
+    [Binomial(25, Fraction(14, 23)), Binomial(25, Fraction(21, 23)), Binomial(25, Fraction(1, 2))],
+    [Binomial(1, TINY)],
+    [Binomial(3, Fraction(1)), Binomial(20, Fraction(1, 2)), Binomial(4, Fraction(0))],
+    [Binomial(8, Fraction(1)), Binomial(4, Fraction(0))],
+]
+
+
+@pytest.mark.parametrize("laws", SUMS, ids=lambda laws: f"{len(laws)} of {laws[0]}")
+@pytest.mark.parametrize("level", LEVELS[:-1], ids=str)
+def test_of_a_sum_it_refuses_no_more_than_the_level_and_little_less(laws: list[Binomial], level: Decimal) -> None:
+    exact = convolved(laws)
+    fewest, most = accepted_sum(laws, level, level / 4)
+    assert exact.below(fewest - 1) <= Fraction(level)
+    assert exact.above(most + 1) <= Fraction(level / 4)
+    least, greatest = exact.accepted(level, level / 4)
+    assert fewest <= least
+    assert greatest <= most
+    # A bound by an exponential is a few counts from the exact one, never a standard deviation and a half.
+    spread = 1.5 * float(sum(law.variance for law in laws)) ** 0.5 + 1
+    assert max(fewest, exact.least) >= least - spread
+    assert min(most, exact.most) <= greatest + spread
+
+
+def test_of_a_workload_the_bounds_of_a_sum_lie_little_further_out_than_those_of_one_count() -> None:
+    level = Decimal("1.25e-10")
+    laws = [Binomial(400 + 7 * table, Fraction(10 + table, 200)) for table in range(131)]
+    mean, variance = (sum(each, Fraction(0)) for each in zip(*((law.mean, law.variance) for law in laws), strict=True))
+    # One binomial count of that mean and about that variance.
+    like = Binomial(round(mean * mean / (mean - variance)), (mean - variance) / mean)
+    for end, exact in zip(accepted_sum(laws, level, level), accepted(like, level, level), strict=True):
+        assert 0 <= abs(end - mean) - abs(exact - mean) < 0.5 * float(variance) ** 0.5
