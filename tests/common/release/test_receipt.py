@@ -1,69 +1,162 @@
-"""What receipts accept and how many canaries are planned, beside exact rational sums."""
+"""What receipts hold and say, and which ones no test of a release can have."""
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
-from math import comb
 
 import pytest
 
-from veiltab.common.core.mechanism import UNIT, GammaDiagonal
-from veiltab.common.release.receipt import accepted, planned_canaries, receipt_of, shown_share
-from veiltab.common.release.spec import ReleaseSpec
+from tests.conftest import spec_with
+from tests.made_receipts import made_tests
+from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.errors import FailedReleaseError
+from veiltab.common.release.canary_changes import CanaryChanges
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.noise_tests import Family
+from veiltab.common.release.receipt import Receipt, amount_receipt, is_right, joint_receipt
+from veiltab.common.release.spec import Column
 
-Make = Callable[..., ReleaseSpec]
-LEVEL = Decimal("1e-9") / 3
-
-
-def exactly_at_most(k: int, n: int, p: Fraction) -> Fraction:
-    return sum((comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)), Fraction(0))
-
-
-@pytest.mark.parametrize("p", [Fraction(1, 50), Fraction(1, 2), Fraction(9, 10), Fraction(1, UNIT), Fraction(1)])
-@pytest.mark.parametrize("n", [0, 1, 30, 400])
-def test_the_bounds_are_those_of_the_exact_law(n: int, p: Fraction) -> None:
-    low, high = accepted(n, p, LEVEL)
-    half = Fraction(LEVEL) / 2
-    below = exactly_at_most(low - 1, n, p) if low else Fraction(0)
-    above = 1 - exactly_at_most(high, n, p)
-    assert below <= half * (1 + Fraction(1, 10**12))
-    assert above <= half * (1 + Fraction(1, 10**12))
-    # One more on either side would be too many.
-    assert exactly_at_most(low, n, p) > half * (1 - Fraction(1, 10**12))
-    assert high == 0 or 1 - exactly_at_most(high - 1, n, p) > half * (1 - Fraction(1, 10**12))
+COLUMNS = (
+    Column(attribute="sex", owner="alice", size=2),
+    Column(attribute="salary", owner="bob", size=3),
+    Column(attribute="age", owner="alice", size=300),
+)
+SPEC = spec_with(columns=COLUMNS, server_replacement=2**63, canaries=1000)
+TESTS = made_tests(SPEC)
 
 
-def test_the_planned_canaries_are_the_least_that_show_half_of_the_noise() -> None:
-    server, cells = GammaDiagonal(cells=24, replacement=UNIT // 20), (4, 6)
-    planned = planned_canaries(server, cells, 10**6)
-    p = Fraction(1, 20) * Fraction(3, 4)
-    low, _ = accepted(planned, p, LEVEL)
-    assert exactly_at_most(low - 1, planned, p / 2) >= Fraction(999, 1000)
-    fewer = planned - planned // 100
-    low, _ = accepted(fewer, p, LEVEL)
-    assert exactly_at_most(low - 1, fewer, p / 2) < Fraction(999, 1000)
-    assert 250 < planned * p < 300
+def test_a_receipt_holds_the_counts_of_every_test() -> None:
+    own, together = TESTS.receipts("alice")
+    assert (own.tester, together.tester, own.canaries, together.canaries) == ("alice", "", 1000, 1000)
+    of_each = ["arcs", "seen before", "places", "runs", "repeats"]
+    names = [(one.test.value, one.of) for one in together.counts]
+    assert names[:7] == [
+        ("amount", "all columns"),
+        *(("column", name) for name in ("sex", "salary", "age")),
+        *(("pair", names) for names in ("sex, salary", "sex, age", "salary, age")),
+    ]
+    assert [test for test, _ in names[7:]] == of_each
+    names = [(one.test.value, one.of) for one in own.counts]
+    assert names[:4] == [("amount", "all columns"), ("column", "sex"), ("column", "age"), ("pair", "sex, age")]
+    assert [test for test, _ in names[4:]] == of_each
+    for receipt, changes in ((own, hashlib.sha256(TESTS.lists["alice"]).hexdigest()), (together, None)):
+        assert receipt.passed
+        assert not receipt.failures
+        assert receipt.changed == receipt.counts[0].count
+        assert receipt.changes == changes or changes is None
+        assert is_right(receipt, SPEC)
+        assert read_canonical(Receipt, canonical_text(receipt)) == receipt
 
 
-def test_canaries_that_show_less_say_what_they_show() -> None:
-    server = GammaDiagonal(cells=24, replacement=UNIT // 20)
-    planned = planned_canaries(server, (4, 6), 10**6)
-    assert shown_share(server, (4, 6), planned) >= 0.5
-    assert 0 < shown_share(server, (4, 6), planned // 3) < 0.5
-    assert shown_share(server, (4, 6), 10) == 0
-    assert planned_canaries(GammaDiagonal(cells=24, replacement=1), (4, 6), 100) == 1024
+def test_a_receipt_says_what_was_expected() -> None:
+    spec = spec_with(server_replacement=2**63, canaries=1000)
+    own, together = made_tests(spec).receipts("bob")
+    assert (own.expected, own.sd) == (Decimal("250.000"), Decimal("13.693"))
+    assert (together.expected, together.sd) == (Decimal("375.000"), Decimal("15.309"))
+    assert own.sentence().startswith(f"of 1,000 canaries {own.changed} changed in bob's columns, 250 +- 14 expected;")
+    assert f"{together.changed} changed in all columns together, 375 +- 15 expected;" in together.sentence()
+    assert (own.tested_by, together.tested_by) == ("curator bob", "curators and desk")
 
 
-def test_large_plans_take_no_time_and_are_the_same_everywhere() -> None:
-    assert planned_canaries(GammaDiagonal(cells=24, replacement=UNIT // 10**4), (4, 6), 10**8) == 3568228
+@pytest.mark.parametrize(("share", "is_passed"), [(0.0, False), (0.5, False), (1.0, True), (1.5, False)])
+def test_another_amount_of_noise_fails(share: float, *, is_passed: bool) -> None:
+    spec = spec_with(server_replacement=2**63, canaries=1000)
+    own, together = made_tests(spec, share=share).receipts("bob")
+    for receipt, where in ((own, "bob's columns"), (together, "all columns together")):
+        assert receipt.passed is is_passed
+        assert is_right(receipt, spec)
+        if not is_passed:
+            low, high = receipt.counts[0].low, receipt.counts[0].high
+            assert receipt.failures[0].test is Family.AMOUNT
+            assert receipt.sentence().startswith(
+                f"{where} fail: amount (all columns): {receipt.changed} canaries changed; {low} to {high} are accepted"
+            )
+        assert receipt.facts()["passed"] is is_passed
 
 
-def test_a_receipt_says_what_was_expected(make_spec: Make) -> None:
-    spec = make_spec(server_replacement=2**63, canaries=1000)
-    receipt = receipt_of(spec, "bob", canaries=1000, changed=251)
-    assert (receipt.expected, receipt.sd) == (Decimal("250.000"), Decimal("13.693"))
-    assert receipt.passed
-    assert not receipt_of(spec, "bob", canaries=1000, changed=0).passed
-    assert not receipt_of(spec, "bob", canaries=1000, changed=125).passed
-    assert not receipt_of(spec, "bob", canaries=1000, changed=500).passed
-    assert receipt_of(spec, "", canaries=1000, changed=375).passed
+def test_without_canaries_nothing_was_tested() -> None:
+    for receipt in made_tests(replace(SPEC, canaries=0)).receipts("alice"):
+        assert receipt.passed
+        assert is_right(receipt, replace(SPEC, canaries=0))
+        assert receipt.sentence().endswith("no canaries, so nothing was tested")
+
+
+def test_too_many_changes_are_counted_alone() -> None:
+    receipt = amount_receipt(SPEC, "alice", canaries=1000, changed=1000)
+    assert [one.test for one in receipt.counts] == [Family.AMOUNT]
+    assert not receipt.passed
+    assert is_right(receipt, SPEC)
+    # As many as an honest server changes have a list, and so all tests.
+    assert not is_right(amount_receipt(SPEC, "alice", canaries=1000, changed=500), SPEC)
+
+
+def without(receipt: Receipt, family: Family) -> Receipt:
+    return replace(receipt, counts=tuple(one for one in receipt.counts if one.test is not family))
+
+
+def with_first(receipt: Receipt, **changes: object) -> Receipt:
+    first, *others = receipt.counts
+    return replace(receipt, counts=(replace(first, **changes), *others))  # type: ignore[arg-type]
+
+
+FORGERIES: dict[str, Callable[[Receipt], Receipt]] = {
+    **{f"without {family.value}": lambda receipt, family=family: without(receipt, family) for family in Family},  # type: ignore[misc]
+    "no counts": lambda receipt: replace(receipt, counts=()),
+    "the amount alone": lambda receipt: replace(receipt, counts=receipt.counts[:1]),
+    "without a column": lambda receipt: replace(receipt, counts=(receipt.counts[0], *receipt.counts[2:])),
+    "in another order": lambda receipt: replace(receipt, counts=receipt.counts[::-1]),
+    "columns in another order": lambda receipt: replace(
+        receipt, counts=(receipt.counts[0], receipt.counts[2], receipt.counts[1], *receipt.counts[3:])
+    ),
+    "a test twice": lambda receipt: replace(receipt, counts=(*receipt.counts, receipt.counts[-1])),
+    "a lower bound": lambda receipt: with_first(receipt, low=receipt.counts[0].low - 1),
+    "a higher bound": lambda receipt: with_first(receipt, high=receipt.counts[0].high + 1),
+    "another law": lambda receipt: with_first(receipt, share="1/2"),
+    "a share that is not reduced": lambda receipt: with_first(receipt, share="2/4"),
+    "no fraction": lambda receipt: with_first(receipt, share="1/0"),
+    "a share above 1": lambda receipt: with_first(receipt, share="3/2"),
+    "two laws": lambda receipt: with_first(receipt, marks=3),
+    "no law": lambda receipt: with_first(receipt, share=None),
+    "another number of changes": lambda receipt: replace(receipt, changed=receipt.changed + 1),
+    "more trials than canaries": lambda receipt: with_first(receipt, trials=10**12),
+    "fewer canaries": lambda receipt: replace(receipt, canaries=999),
+    "more canaries": lambda receipt: replace(receipt, canaries=10**15),
+    "less than no canaries": lambda receipt: replace(receipt, canaries=-1),
+    "another mean": lambda receipt: replace(receipt, expected=receipt.expected + 1),
+    "another deviation": lambda receipt: replace(receipt, sd=receipt.sd + 1),
+    "of nobody": lambda receipt: replace(receipt, tester="carol"),
+    "of another": lambda receipt: replace(receipt, tester="bob"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+@pytest.mark.parametrize("place", [0, 1], ids=["own", "together"])
+def test_a_receipt_that_no_test_of_the_release_has_is_not_right(forgery: str, place: int) -> None:
+    assert not is_right(FORGERIES[forgery](TESTS.receipts("alice")[place]), SPEC)
+
+
+def test_a_receipt_of_fewer_canaries_is_right_where_the_server_samples() -> None:
+    spec = replace(SPEC, sampling=Sampling.SERVER, sample=700)
+    for receipt in made_tests(spec, canaries=500).receipts("alice"):
+        assert (receipt.canaries, receipt.passed) == (500, True)
+        assert is_right(receipt, spec)
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"x", b"\xff" * 40, None, "number", "symbol"], ids=["a byte", "bytes", "none", "number", "symbol"]
+)
+def test_whose_list_is_none_is_named(garbage: bytes | str | None) -> None:
+    lists = dict(TESTS.lists)
+    changes = CanaryChanges.from_bytes(lists["bob"], SPEC.columns_of("bob"), 1000)
+    match garbage:
+        case None:
+            del lists["bob"]
+        case "number":
+            lists["bob"] = replace(changes, numbers=changes.numbers + 1000).to_bytes()
+        case "symbol":
+            lists["bob"] = replace(changes, sent=(changes.sent[0] + 3,)).to_bytes()
+        case data:
+            lists["bob"] = bytes(data)  # type: ignore[arg-type]
+    with pytest.raises(FailedReleaseError, match="curator bob: its list of changed canaries is none of this release"):
+        joint_receipt(SPEC, lists, TESTS.orders)

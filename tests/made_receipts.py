@@ -1,0 +1,77 @@
+"""What the tests of a server show of canaries that were changed by chance, from a seed."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.release.canary_changes import CanaryChanges
+from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipt import Receipt, joint_receipt, own_receipt
+from veiltab.common.release.spec import ReleaseSpec
+
+KEY = bytes(range(32))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MadeTests:
+    """The lists of changed canaries of a release's owners, and what the tests show of them.
+
+    Args:
+        spec: of the release.
+        orders: of the canaries that were published.
+        lists: owner -> its list.
+    """
+
+    spec: ReleaseSpec
+    orders: CanaryOrders
+    lists: dict[str, bytes]
+
+    def receipts(self, owner: str) -> tuple[Receipt, Receipt]:
+        """Return an owner's receipts: of its own columns, then of all together."""
+        data, count = self.lists[owner], len(self.orders.places)
+        changes = CanaryChanges.from_bytes(data, self.spec.columns_of(owner), count)
+        own = own_receipt(self.spec, owner, changes, self.orders, hashlib.sha256(data).hexdigest())
+        return own, self.together()
+
+    def together(self) -> Receipt:
+        """Return the receipt of all columns together."""
+        return joint_receipt(self.spec, self.lists, self.orders)
+
+    def all_receipts(self) -> tuple[Receipt, ...]:
+        """Return the receipts of each owner's columns, then of all together, as a desk has them."""
+        return (*(self.receipts(owner)[0] for owner in self.lists), self.together())
+
+
+@cache
+def made_tests(spec: ReleaseSpec, *, share: float = 1.0, canaries: int | None = None, seed: int = 1) -> MadeTests:
+    """Return the tests of a server that draws its noise as it should.
+
+    Args:
+        spec: of the release.
+        share: of the noise, that is added.
+        canaries: so many are published, if the server samples; None for all.
+        seed: of the draws.
+    """
+    source = np.random.default_rng(seed)
+    places = CanaryPlaces.of(KEY, rows=spec.uploaded_rows, canaries=spec.canaries).all()
+    if canaries is not None:
+        places = np.sort(source.permutation(places)[:canaries])
+    replaced = source.random(len(places)) < share * float(1 - spec.server_mechanism.retention)
+    columns = spec.columns
+    offsets = {c: source.integers(0, c.size, len(places)) * replaced for c in columns}
+    sent = {c: source.integers(0, c.size, len(places)) for c in columns}
+    lists = {}
+    for owner in dict.fromkeys(c.owner for c in columns):
+        own = spec.columns_of(owner)
+        rows = np.flatnonzero(np.any([offsets[c] != 0 for c in own], axis=0))
+        lists[owner] = CanaryChanges(
+            columns=own,
+            numbers=rows,
+            offsets=tuple(offsets[c][rows] for c in own),
+            sent=tuple(sent[c][rows] for c in own),
+            is_listed=np.ones(len(rows), np.bool_),
+        ).to_bytes()
+    return MadeTests(spec=spec, orders=CanaryOrders(places=places, rows=spec.uploaded_rows), lists=lists)
