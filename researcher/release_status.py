@@ -41,6 +41,11 @@ class TestResult:
         """Who tested, in words."""
         return f"curator {self.curator}" if self.curator else "curators and desk"
 
+    @property
+    def expectation(self) -> str:
+        """How many change on average, with the standard deviation, for people."""
+        return f"{float(self.expected):,.0f} ± {float(self.sd):,.0f}"
+
     def facts(self) -> dict[str, object]:
         """Return the result for JSON; "curator" is empty where all columns were tested together."""
         if self.receipt is not None:

@@ -127,7 +127,7 @@ def _results(results: Sequence[TestResult]) -> str:
         (
             result.tested_by,
             f"{result.canaries:,}",
-            f"{float(result.expected):,.0f} ± {float(result.sd):,.0f}",
+            result.expectation,
             "passed" if result.passed else "failed",
         )
         for result in results

@@ -3,9 +3,10 @@
 from typing import Any
 
 from tests.conftest import STUDY
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import study_from_bytes
-from veiltab.researcher.release_status import Status
+from veiltab.researcher.release_status import Status, TestResult
 
 
 def made_status(**changes: Any) -> Status:  # noqa: ANN401 - any field
@@ -26,3 +27,15 @@ def made_status(**changes: Any) -> Status:  # noqa: ANN401 - any field
         "bytes": {},
     }
     return Status(**(fields | changes))
+
+
+def result_of(receipt: Receipt, *, with_counts: bool = True) -> TestResult:
+    """Return a receipt as a desk tells it, to an analyst without counts."""
+    return TestResult(
+        curator=receipt.tester,
+        canaries=receipt.canaries,
+        expected=str(receipt.expected),
+        sd=str(receipt.sd),
+        passed=receipt.passed,
+        receipt=receipt if with_counts else None,
+    )

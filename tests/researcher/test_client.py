@@ -7,17 +7,17 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tests.researcher.made_status import made_status
+from tests.conftest import spec_with
+from tests.made_receipts import made_tests
+from tests.researcher.made_status import made_status, result_of
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_to_proto
+from veiltab.common.release.wire import receipt_to_proto, spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Client, Release
 from veiltab.researcher.release_status import Status, release_status_from_proto
-from veiltab.researcher.server_check import receipt_to_proto
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import release_pb2, researcher_pb2
 
@@ -27,10 +27,7 @@ NOW = 1_900_000_000
 STATUS = made_status(release_id=ID, state=ReleaseState.UPLOADING, epsilon="0.1")
 
 
-RECEIPTS = tuple(
-    Receipt(tester=tester, canaries=900, changed=95, low=50, high=150, expected=Decimal("90.125"), sd=Decimal("9.5"))
-    for tester in ("alice", "")
-)
+RECEIPTS = made_tests(spec_with(server_replacement=2**62, canaries=900)).all_receipts()
 
 
 class Service:
@@ -63,7 +60,8 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.researcher.client.time.sleep", lambda _: None)
 
 
-def test_a_status_is_read_whole(make_spec: Make) -> None:
+@pytest.mark.parametrize("with_counts", [True, False])
+def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
     answer = researcher_pb2.GetResultResponse(
         summary=researcher_pb2.ReleaseSummary(
             release_id=ID,
@@ -91,7 +89,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
         left_out={"alice": 3, "bob": 0},
-        receipts=[receipt_to_proto(receipt) for receipt in RECEIPTS],
+        receipts=[receipt_to_proto(receipt, with_counts=with_counts) for receipt in RECEIPTS],
     )
     status = release_status_from_proto(answer)
     assert status == replace(
@@ -108,7 +106,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
         left_out={"alice": 3, "bob": 0},
-        receipts=RECEIPTS,
+        receipts=tuple(result_of(receipt, with_counts=with_counts) for receipt in RECEIPTS),
         purpose="wage gap",
         delta="0.000001",
         created=NOW,

@@ -19,7 +19,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import Column
 from veiltab.common.storage.mapped import mapped_rows
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
-from veiltab.researcher.server_check import ChangedCanaries
+from veiltab.researcher.server_check import DecryptedCanaries
 
 KEY = bytes(range(32))
 
@@ -268,7 +268,7 @@ def test_many_canaries_fill_no_memory(tmp_path: Path, *, is_sampled: bool) -> No
         noisy = tmp_path / "noisy"
         noisy.write_bytes(bytes(rows.count))
         start()
-        changed = ChangedCanaries(KEY, [column], canaries, rows.published_canaries)
+        changed = DecryptedCanaries(KEY, [column], canaries, rows.published_canaries, most=1000)
         count_rows([EncryptedColumn(column=column, noisy=noisy, key=KEY)], rows, changed.compare)
         peaks.append(get_traced_memory()[1])
         stop()

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -8,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.common.schemes.made_up import OneRespondent
-from tests.researcher.made_status import made_status
+from tests.made_receipts import made_tests
+from tests.researcher.made_status import made_status, result_of
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.receipt import receipt_of
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimation import Estimate
@@ -101,18 +102,20 @@ def test_without_a_result_there_is_no_report(study: Study, status: Status) -> No
             report_page(study, replace(status, spec=None, failure=failure), estimate)
 
 
-def test_a_report_shows_every_test_of_the_server(study: Study, status: Status) -> None:
+def test_a_report_shows_the_result_of_every_test_of_the_server_and_no_count(study: Study, status: Status) -> None:
     assert "Tests of the server" not in report_page(study, status, estimate_of(study, status, ("sex", "salary")))
     assert status.spec is not None
-    receipts = tuple(
-        receipt_of(status.spec, tester, canaries=10_300, changed=changed)
-        for tester, changed in (("alice", 10_300), ("bob", 0), ("", 7))
-    )
-    tested = replace(status, receipts=receipts)
-    page = report_page(study, tested, estimate_of(study, status, ("sex", "salary")))
-    assert "Tests of the server" in page
-    for receipt in receipts:
-        words = [f"{receipt.canaries:,}", f"{receipt.changed:,}", f"{receipt.expected:,.0f} ± {receipt.sd:,.0f}"]
-        assert all(f">{word}</td>" in page for word in (receipt.tested_by, *words)), receipt
-    assert ("<td>passed</td>" in page) == any(receipt.passed for receipt in receipts)
-    assert "<td>failed</td>" in page
+    spec = replace(status.spec, canaries=10_300)
+    passed, failed = (made_tests(spec, share=share).all_receipts() for share in (1.0, 0.5))
+    receipts = (passed[0], failed[1], failed[2])
+    for with_counts in (True, False):
+        tested = replace(status, receipts=tuple(result_of(one, with_counts=with_counts) for one in receipts))
+        page = report_page(study, tested, estimate_of(study, status, ("sex", "salary")))
+        shown = page[page.index("Tests of the server") :]
+        shown = shown[: shown.index("<h2")]
+        for receipt in receipts:
+            words = (receipt.tested_by, "10,300", f"{receipt.expected:,.0f} ± {receipt.sd:,.0f}")
+            assert all(f">{word}</td>" in shown for word in words), receipt
+            for count in receipt.counts:
+                assert f"{count.count:,}" not in re.findall(r"[\d,]+", shown), count
+        assert (shown.count("<td>passed</td>"), shown.count("<td>failed</td>")) == (1, 2)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.made_receipts import made_tests
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.store import LONGEST_UNSYNCED, ResearcherStore
@@ -126,12 +126,12 @@ def test_an_unknown_label_is_answered_with_the_nearest(store: ResearcherStore, m
 
 
 def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_request: Make, make_spec: Make) -> None:
-    store, spec = ResearcherStore(tmp_path, study), make_spec()
+    store, spec = ResearcherStore(tmp_path, study), make_spec(canaries=50)
     store.start(make_request(), "wages", 100)
     store.set_state(ID, ReleaseState.UPLOADING)
     store.set_spec(ID, spec)
     store.set_granted(ID, ("sex", "salary"))
-    receipts = tuple(receipt_of(spec, tester, canaries=50, changed=49) for tester in ("alice", "bob", ""))
+    receipts = made_tests(spec).all_receipts()
     store.set_receipts(ID, receipts[:2])
     store.set_receipts(ID, receipts)
     store.set_measure(ID, {"a": 1.0, "b": 2.0}, {"x -> y": 1})

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tests.conftest import STUDY, spec_with
-from tests.researcher.made_status import made_status
+from tests.made_receipts import made_tests
+from tests.researcher.made_status import made_status, result_of
 from tests.researcher.made_workload import PAIRS, workload_with
 from veiltab.common.errors import NotFoundError, UnavailableError
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
@@ -62,16 +62,8 @@ def statuses(study: Study) -> tuple[Status, ...]:
             epsilon="0.5",
             delta="0.000001",
             seconds={"total": 12.5},
-            receipts=(
-                Receipt(
-                    tester="alice",
-                    canaries=900,
-                    changed=95,
-                    low=50,
-                    high=150,
-                    expected=Decimal("90.125"),
-                    sd=Decimal("9.5"),
-                ),
+            receipts=tuple(
+                map(result_of, made_tests(spec_with(server_replacement=2**62, canaries=900)).all_receipts())
             ),
             **known,
         ),
