@@ -1,5 +1,6 @@
 """A study of wages in memory, with enough in it to look at: one table, a linked release, and what waits or failed."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -8,13 +9,13 @@ from itertools import combinations
 import numpy as np
 
 from tests.conftest import STUDY, spec_with
+from tests.made_receipts import made_tests
 from tests.researcher.console.made_client import SCRIPT, MadeClient
-from tests.researcher.made_status import made_status
+from tests.researcher.made_status import made_status, result_of
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import TablePlan, WorkloadSpec
@@ -73,18 +74,7 @@ def _releases() -> tuple[Study, tuple[Status, ...], dict[str, tuple[int, ...]]]:
         tables.append(
             TableStatus(number=number, phase=1, release_id=TABLES[number], state=ReleaseState.READY, attributes=pair)
         )
-    receipts = tuple(
-        Receipt(
-            tester=tester,
-            canaries=1900,
-            changed=changed,
-            low=230,
-            high=390,
-            expected=Decimal("308.410"),
-            sd=Decimal("16.1"),
-        )
-        for tester, changed in (("alice", 301), ("bob", 315), ("", 322))
-    )
+    receipts = tuple(map(result_of, made_tests(replace(one, canaries=1900)).all_receipts()))
     ready = {"study_digest": known.digest, "delta": "0.000001", "receipts": receipts, "seconds": {"total": 14.2}}
     return known, (
         made_status(
