@@ -280,7 +280,7 @@ class ServerCheck:
         else:
             listed, key = changes.to_bytes(), self._store.canary_key(spec.release_id)
             orders = canary_orders(spec, key, published.numbers, encryption.folder)
-            receipt = own_receipt(spec, self._name, changes, orders, hashlib.sha256(listed).hexdigest())
+            receipt = own_receipt(spec, self._name, changes, orders)
             self._orders[spec.release_id] = orders
         self._store.set_receipt(spec.release_id, receipt, listed, digests)
 

@@ -42,6 +42,7 @@ from veiltab.researcher.server_check import (
     check_receipts,
     common_canary_key,
     receipts_of,
+    stated_changes,
     tested_together,
 )
 from veiltab.researcher.store import ResearcherStore
@@ -131,10 +132,10 @@ class Receiver:
                 [one.column for one in columns],
                 spec.canaries,
                 rows.published_canaries,
-                most=next(iter(tests.values())).receipts[1].changed,
+                stated_changes(spec, tests, rows.published_canaries),
             )
             counts = count_rows(columns, rows, canaries.compare, progress.advance)
-        canaries.check_lists(spec, tests, len(rows.published_canaries.rows))
+        canaries.check_lists()
         with written_whole(self._store.histogram(spec.release_id)) as file:
             file.write(counts.astype("<i8").data)
 
@@ -283,7 +284,7 @@ class Receiver:
         orders = canary_orders(spec, rows.canaries, published, rows.many)
         together = tested_together(spec, tests, orders)
         symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}
-        check_listed_symbols(spec, tests, published, symbols)
+        check_listed_symbols(stated_changes(spec, tests, published), published, symbols)
         receipts = receipts_of(tests, together)
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(published.rows))

@@ -7,6 +7,8 @@ lists with what it sees, entry by entry: a curator that stated another change is
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,14 +18,16 @@ from veiltab.common.core.pieces import Pieces
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
-from veiltab.common.release.canary_changes import ChangesCollector
+from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.noise_tests import CanaryOrders
-from veiltab.common.release.receipt import Receipt, is_right, joint_receipt, read_lists
+from veiltab.common.release.receipt import Receipt, is_right, joint_receipt, own_receipt, read_lists
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import receipt_from_proto
 from veiltab.v1 import curator_pb2
 
 _DIGEST_BYTES = 32
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,17 +145,19 @@ def tested_together(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], orders
         orders: of the canaries that were published to this desk.
 
     Raises:
-        FailedReleaseError: two curators state different lists, or one a result that its lists do not show.
+        FailedReleaseError: two curators state different lists of some owner, or one a result that the lists do not
+            show.
     """
     (first, test), *others = tests.items()
-    for name, other in others:
-        if other.receipts[1].changes != test.receipts[1].changes:
+    for (name, other), owner in product(others, test.changes):
+        if other.changes[owner] != test.changes[owner]:
             raise FailedReleaseError(
-                f"curators {first} and {name} state different lists of changed canaries", where="canaries"
+                f"curators {first} and {name} state different lists of the changed canaries in {owner}'s columns",
+                where="canaries",
             )
-    receipt = joint_receipt(spec, test.changes, orders)
+    receipt, lists = joint_receipt(spec, test.changes, orders), read_lists(spec, test.changes, len(orders.places))
     for name, one in tests.items():
-        if one.receipts[1] != receipt:
+        if one.receipts != (own_receipt(spec, name, lists[name], orders), receipt):
             raise FailedReleaseError(
                 f"curator {name} states another result of the tests than the lists of changed canaries show here",
                 where="canaries",
@@ -159,22 +165,33 @@ def tested_together(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], orders
     return receipt
 
 
+def stated_changes(
+    spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], published: CanaryRows
+) -> dict[str, CanaryChanges]:
+    """Return owner -> the changes of canaries that it stated, once all curators were seen to have the same lists.
+
+    Args:
+        spec: of the release.
+        tests: curator -> its tests; at least one.
+        published: where the canaries stand in the published columns.
+    """
+    return read_lists(spec, next(iter(tests.values())).changes, len(published.rows))
+
+
 def check_listed_symbols(
-    spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], published: CanaryRows, symbols: Mapping[Column, Symbols]
+    stated: Mapping[str, CanaryChanges], published: CanaryRows, symbols: Mapping[Column, Symbols]
 ) -> None:
     """Refuse a list of changed canaries whose sent symbols and offsets do not give the published symbols.
 
     Args:
-        spec: of the release.
-        tests: curator -> its tests; at least one, all with the same lists.
+        stated: owner -> the changes that it stated.
         published: where the canaries stand in the published columns.
         symbols: the published columns, encrypted.
 
     Raises:
         FailedReleaseError: names the curator whose list it is.
     """
-    lists = read_lists(spec, next(iter(tests.values())).changes, len(published.rows))
-    for owner, changes in lists.items():
+    for owner, changes in stated.items():
         rows = published.rows[changes.numbers]
         for column, offsets, sent in zip(changes.columns, changes.offsets, changes.sent, strict=True):
             if not np.array_equal((sent + offsets) % column.size, symbols[column][rows]):
@@ -220,16 +237,26 @@ class DecryptedCanaries:
         columns: those that the desk decrypts.
         canaries: all canaries of the release, c.
         published: which of them are published.
-        most: if more than so many have changed, no list of them is kept.
+        lists: owner -> the changes that it stated, of the owners of these columns at least.
     """
 
     def __init__(
-        self, canary_key: bytes, columns: Sequence[Column], canaries: int, published: CanaryRows, *, most: int
+        self,
+        canary_key: bytes,
+        columns: Sequence[Column],
+        canaries: int,
+        published: CanaryRows,
+        lists: Mapping[str, CanaryChanges],
     ) -> None:
         self._sampled = published.sampled
         self._uploaded = [Pieces(_uploaded(canary_key, column, canaries)) for column in columns]
         self._columns = tuple(columns)
-        self._collected = ChangesCollector(columns, most=most)
+        self._lists = lists
+        owners = dict.fromkeys(column.owner for column in columns)
+        # Whoever stated fewer changes than there are is known by that; its others need not be kept.
+        self._collected = {
+            owner: ChangesCollector(self._of(owner, columns), most=len(lists[owner])) for owner in owners
+        }
         self._passed = 0
 
     def compare(self, part: slice, decrypted: Sequence[Symbols]) -> None:
@@ -247,30 +274,28 @@ class DecryptedCanaries:
             chosen = self._sampled[part] - self._passed
             length = int(chosen[-1]) + 1
         uploaded = [one.take(length)[chosen] for one in self._uploaded]
-        self._collected.compare(part.start, decrypted, uploaded)
+        for owner, collected in self._collected.items():
+            collected.compare(part.start, self._of(owner, decrypted), self._of(owner, uploaded))
         self._passed += length
 
-    def check_lists(self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], canaries: int) -> None:
+    def check_lists(self) -> None:
         """Refuse other changes of canaries than their owners listed.
-
-        Args:
-            spec: of the release.
-            tests: curator -> its tests, of those whose columns were decrypted at least.
-            canaries: how many were published.
 
         Raises:
             FailedReleaseError: names the first curator whose list differs.
         """
-        seen = self._collected.changes()
-        lists = read_lists(spec, next(iter(tests.values())).changes, canaries)
-        for owner in dict.fromkeys(column.owner for column in self._columns):
-            columns = [column for column in self._columns if column.owner == owner]
-            if seen is None or not lists[owner].of(columns).has_same_offsets(seen.of(columns)):
+        for owner, collected in self._collected.items():
+            seen = collected.changes()
+            if seen is None or not self._lists[owner].of(seen.columns).has_same_offsets(seen):
                 raise FailedReleaseError(
                     f"curator {owner} stated other changes of canaries than this desk decrypts: the curator, or the"
                     " key that it gave, is wrong",
                     where="canaries",
                 )
+
+    def _of(self, owner: str, values: Sequence[Value]) -> list[Value]:
+        """Return the values of an owner's columns."""
+        return [one for one, column in zip(values, self._columns, strict=True) if column.owner == owner]
 
 
 def _uploaded(canary_key: bytes, column: Column, canaries: int) -> Iterator[Symbols]:

@@ -6,6 +6,7 @@ analyst, and no more: in a column of two symbols a count of changes is the parit
 draws its noise to a known sum would turn into the sum of the curators' rows.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -170,7 +171,7 @@ class Receipt:
         )
 
 
-def own_receipt(spec: ReleaseSpec, tester: str, changes: CanaryChanges, orders: CanaryOrders, digest: str) -> Receipt:
+def own_receipt(spec: ReleaseSpec, tester: str, changes: CanaryChanges, orders: CanaryOrders) -> Receipt:
     """Return the receipt of a curator's tests of its own columns.
 
     Args:
@@ -178,8 +179,8 @@ def own_receipt(spec: ReleaseSpec, tester: str, changes: CanaryChanges, orders: 
         tester: the curator.
         changes: in its columns.
         orders: of the canaries that were published.
-        digest: SHA-256 of the list of changes.
     """
+    digest = hashlib.sha256(changes.to_bytes()).hexdigest()
     return _receipt(spec, tester, len(orders.places), noise_tests(changes, orders, _replacement(spec)), digest)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import Places
 from veiltab.common.core.domain import Symbols, symbol_dtype
@@ -16,7 +17,10 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import sample_indices
 from veiltab.common.core.symbols import add
 from veiltab.common.errors import DeniedError
+from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipt import joint_receipt, own_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.noise import CuratorsNoise, curators_noise
@@ -86,7 +90,7 @@ class MadeRelease:
         published = perturb_rows([self.uploaded[c.attribute][self.places] for c in spec.columns], spec)
         self.published = dict(zip(self.uploaded, published, strict=True))
         self.served, self.served_places = dict(self.published), self.places
-        self.tests = {owner: self._tested(owner) for owner in dict.fromkeys(c.owner for c in spec.columns)}
+        self.tests = self.tests_of(self.changes())
         self.asked: list[str] = []
 
     def _padded(self, column: Column, plain: Symbols) -> Symbols:
@@ -101,20 +105,41 @@ class MadeRelease:
         add(plain, pad, column.size, ciphertext)
         return ciphertext
 
-    def _tested(self, owner: str) -> CuratorsTest:
-        """Return what an honest curator's test shows, on ciphertext."""
-        known = np.isin(self.places, self.noise.places.all())
-        changed = np.zeros(int(known.sum()), np.bool_)
-        for column in self.spec.columns_of(owner):
-            sent = self.uploaded[column.attribute][self.places]
-            changed |= (self.published[column.attribute] != sent)[known]
-        return CuratorsTest(
-            canaries=len(changed),
-            changed=int(changed.sum()),
-            canary_key=self.noise.canary_key,
-            digests={name: hashlib.sha256(SALT + column.data).digest() for name, column in self.published.items()},
-            places_digest=self._places_digest(),
-        )
+    @property
+    def is_canary(self) -> NDArray[np.bool_]:
+        """Which of the published rows are canaries."""
+        return np.isin(self.places, self.noise.places.all())
+
+    def changes(self) -> dict[str, CanaryChanges]:
+        """Return owner -> the changes of canaries that it sees, on ciphertext."""
+        found = {}
+        for owner in dict.fromkeys(column.owner for column in self.spec.columns):
+            names = [column.attribute for column in self.spec.columns_of(owner)]
+            collected = ChangesCollector(self.spec.columns_of(owner), most=self.spec.canaries)
+            collected.compare(
+                0,
+                [self.published[name][self.is_canary] for name in names],
+                [self.uploaded[name][self.places][self.is_canary] for name in names],
+            )
+            found[owner] = cast("CanaryChanges", collected.changes())
+        return found
+
+    def tests_of(self, lists: Mapping[str, CanaryChanges]) -> dict[str, CuratorsTest]:
+        """Return what curators say of their tests who have exchanged some lists."""
+        orders = CanaryOrders(places=self.places[self.is_canary], rows=self.spec.uploaded_rows)
+        sent = {owner: changes.to_bytes() for owner, changes in lists.items()}
+        together = joint_receipt(self.spec, sent, orders)
+        digests = {name: hashlib.sha256(SALT + column.data).digest() for name, column in self.published.items()}
+        return {
+            owner: CuratorsTest(
+                receipts=(own_receipt(self.spec, owner, changes, orders), together),
+                changes=sent,
+                canary_key=self.noise.canary_key,
+                digests=digests,
+                places_digest=self._places_digest(),
+            )
+            for owner, changes in lists.items()
+        }
 
     def _places_digest(self) -> bytes:
         if not self.spec.sampling.is_by_server:
@@ -153,7 +178,7 @@ class MadeRelease:
 
     def _key(self, attribute: str, digests: ColumnDigests) -> bytes:
         published = self.published[attribute]
-        canaries = published[np.isin(self.places, self.noise.places.all())]
+        canaries = published[self.is_canary]
         assert digests.published == hashlib.sha256(SALT + published.data).digest()
         assert digests.canaries == hashlib.sha256(canaries.data).digest()
         self.asked.append(attribute)

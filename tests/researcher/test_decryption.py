@@ -16,6 +16,7 @@ from veiltab.common.core.pads import encrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.release.canary_changes import ChangesCollector
 from veiltab.common.release.spec import Column
 from veiltab.common.storage.mapped import mapped_rows
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
@@ -257,6 +258,8 @@ def test_what_is_decrypted_is_written_nowhere_and_fills_no_memory(tmp_path: Path
 def test_many_canaries_fill_no_memory(tmp_path: Path, *, is_sampled: bool) -> None:
     """A release of everybody with a delta has about as many as rows."""
     peaks, column = [], column_of(2)
+    some = ChangesCollector([column], most=0).changes()
+    assert some is not None
     for chunks in (2, 5):
         uploaded, canaries = chunks * CHUNK, chunks * CHUNK // 2
         rows = PublishedRows(
@@ -268,7 +271,7 @@ def test_many_canaries_fill_no_memory(tmp_path: Path, *, is_sampled: bool) -> No
         noisy = tmp_path / "noisy"
         noisy.write_bytes(bytes(rows.count))
         start()
-        changed = DecryptedCanaries(KEY, [column], canaries, rows.published_canaries, most=1000)
+        changed = DecryptedCanaries(KEY, [column], canaries, rows.published_canaries, {"alice": some})
         count_rows([EncryptedColumn(column=column, noisy=noisy, key=KEY)], rows, changed.compare)
         peaks.append(get_traced_memory()[1])
         stop()
