@@ -456,7 +456,7 @@ class CuratorDriver:
     async def run(self, table: Table) -> None:
         """Align the table and drive releases until cancelled."""
         peers = Peers(self._identity, self.study)
-        server = ServerLink(self._identity, self.study)
+        server = ServerLink(self._identity, self.study, self.store.noise_digest)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))
@@ -769,9 +769,11 @@ class CuratorDriver:
         if own is not None:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):
-                await server.announce(own)
+                announced = await server.announce(own)
         with step("charge", release_id=planned.release_id), transaction(self.store.connection):
             self.ledger.charge(planned.release_id)
+            if own is not None:
+                self.store.record_noise_digest(own.release_id, announced.noise_digest)
             if isinstance(planned, ReleaseSpec):
                 self.coins.commit(planned.release_id)
 
@@ -842,6 +844,8 @@ class CuratorDriver:
             for c in spec.columns_of(self.name)
         }
         if columns:
+            if not self.store.noise_digest(spec.release_id):  # a table that was not announced with the charge
+                self.store.record_noise_digest(spec.release_id, (await server.announce(spec)).noise_digest)
             size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
             with step("upload", release_id=spec.release_id, size=size):
                 published = await server.upload(spec, columns, stage=stage)

@@ -182,6 +182,9 @@ _MIGRATIONS = (
     ALTER TABLE private_session ADD COLUMN suspects TEXT NOT NULL DEFAULT '';
     CREATE TABLE private_part (curator TEXT PRIMARY KEY, part BLOB NOT NULL, sessions INTEGER NOT NULL DEFAULT 0)
     """,
+    """
+    CREATE TABLE server_noise (release_id TEXT PRIMARY KEY, digest BLOB NOT NULL)
+    """,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
@@ -834,6 +837,15 @@ class CuratorStore:
         if row is None:
             raise NotFoundError("the key of the canaries is not here", where=f"release {release_id}")
         return bytes(row["key"])
+
+    def record_noise_digest(self, release_id: str, digest: bytes) -> None:
+        """Record what the server stated of its noise of a release, before a column is sent; the first one counts."""
+        self.connection.execute("INSERT INTO server_noise VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, digest])
+
+    def noise_digest(self, release_id: str) -> bytes:
+        """Return what the server stated of its noise of a release first; empty before."""
+        row = self.connection.execute("SELECT digest FROM server_noise WHERE release_id = ?", [release_id]).fetchone()
+        return b"" if row is None else bytes(row["digest"])
 
     # The test of the server
 

@@ -1,7 +1,7 @@
 """A curator's calls to the server: sends encrypted columns from where an earlier attempt stopped, asks for the rest."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
+    NotFoundError,
     NotReadyError,
     TransferError,
 )
@@ -32,6 +33,8 @@ from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
 TOGETHER = CHUNK
 """Most bytes of columns that are sent in one message."""
 
+_DIGEST_BYTES = 32
+
 
 class ServerLink:
     """A curator's connection to the server.
@@ -39,10 +42,12 @@ class ServerLink:
     Args:
         identity: the curator's own.
         study: names the server and its endpoint.
+        noise_digest: returns what the server stated of the noise of a release when it was charged here; empty before.
     """
 
-    def __init__(self, identity: Identity, study: Study) -> None:
+    def __init__(self, identity: Identity, study: Study, noise_digest: Callable[[str], bytes]) -> None:
         self._name = identity.party.name
+        self._noise_digest = noise_digest
         self._room = asyncio.Semaphore(MOST_BESIDE)
         party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         self._server = Peer.at(study.server.endpoint, party, identity, ingest_pb2_grpc.IngestServiceStub)
@@ -61,12 +66,27 @@ class ServerLink:
 
         Raises:
             FailedReleaseError: the release ended at the server.
+            IntegrityError: the server states another noise than before.
+            InvalidInputError: it states none.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
         request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
         answer = await self._server.ask(self._server.stub.OpenRelease, request, once=True)
         self._state_of(answer)
+        if len(answer.noise_digest) != _DIGEST_BYTES:
+            raise InvalidInputError("does not state the digest of its noise", where=self.name)
+        if self._noise_digest(spec.release_id):
+            self._check_same_noise(spec, answer.noise_digest)
         return answer
+
+    def _check_same_noise(self, spec: ReleaseSpec, stated: bytes) -> None:
+        """Refuse a server that would perturb the same rows a second time: two noises show more than one."""
+        if stated != self._noise_digest(spec.release_id):
+            raise IntegrityError(
+                "states another noise for this release than before; no data is sent, and no key leaves",
+                where=self.name,
+                remedy="Its state was perhaps restored from an old backup (docs/operations.md); ask for a new release.",
+            )
 
     async def upload(
         self,
@@ -78,7 +98,7 @@ class ServerLink:
         """Send this curator's columns, to their end.
 
         Args:
-            spec: of the release; announced, if it was not.
+            spec: of the release, which is announced and whose noise is recorded.
             columns: file and SHA-256 of each column's ciphertext.
             stage: says how far it is, if anybody asks.
 
@@ -105,12 +125,18 @@ class ServerLink:
             for name, (path, digest) in columns.items()
         ]
         request = ingest_pb2.UploadColumnsRequest(
-            spec=spec_to_proto(spec), columns=whole, wait_milliseconds=int(1000 * LONGEST_WAIT)
+            spec=spec_to_proto(spec),
+            columns=whole,
+            wait_milliseconds=int(1000 * LONGEST_WAIT),
+            noise_digest=self._noise_digest(spec.release_id),
         )
         try:
             answer = await self._server.stub.UploadColumns(request, timeout=STREAM_SECONDS)
         except grpc.aio.AioRpcError as error:
-            raise self._server.error_of(error) from None
+            refusal = self._server.error_of(error)
+            if isinstance(refusal, NotFoundError):
+                await self.announce(spec)  # which refuses a server that has forgotten the release
+            raise refusal from None
         return self._published(answer.publication, spec) if answer.HasField("publication") else None
 
     async def _upload_one_by_one(
@@ -139,6 +165,7 @@ class ServerLink:
         Raises:
             NotReadyError: the release is not published yet.
             FailedReleaseError: it ended at the server.
+            IntegrityError: it is of another noise than the server stated before.
             InvalidInputError: as `publication_from_proto`.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
@@ -156,6 +183,7 @@ class ServerLink:
         """Return the digests of what is published, unless it is not yet, or the release ended at the server."""
         if self._state_of(answer) is not ReleaseState.READY:
             return None
+        self._check_same_noise(spec, answer.noise_digest)
         return publication_from_proto(answer, spec, self.name)
 
     def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
@@ -180,7 +208,11 @@ class ServerLink:
         self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int, progress: Progress
     ) -> None:
         header = ingest_pb2.UploadHeader(
-            release_id=spec.release_id, attribute=attribute, spec_digest=spec.digest(), column_digest=digest
+            release_id=spec.release_id,
+            attribute=attribute,
+            spec_digest=spec.digest(),
+            column_digest=digest,
+            noise_digest=self._noise_digest(spec.release_id),
         )
         try:
             answer = await self._server.stub.UploadColumn(

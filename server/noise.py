@@ -1,9 +1,10 @@
 """One noise for one release: a repeated perturbation, from any copy of the state, draws the same coins.
 
 A release's noise secret is made when the release is opened, lies in the database until the release is published or
-over, and is deleted then. A copy of the state that still has to perturb holds the secret too, so it publishes the same
-symbols; other ciphertext under the same release id gets coins that are independent of these. After the publication
-nobody can determine which rows were replaced.
+over, and is deleted then. Its digest is stated and stays, so that curators notice a release that was opened a second
+time, and has another secret. A copy of the state that still has to perturb holds the secret too, so it publishes the
+same symbols; other ciphertext under the same release id gets coins that are independent of these. After the
+publication nobody can determine which rows were replaced.
 """
 
 import hashlib
@@ -13,6 +14,11 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.randomness import check_key
 
 SECRET_LENGTH = 32
+
+
+def noise_digest(stored: bytes) -> bytes:
+    """Return what the server states of a release's noise secret: a SHA-256 that tells nothing of 32 uniform bytes."""
+    return hashlib.sha256(b"veiltab noise secret" + check_key(stored)).digest()
 
 
 def noise_secret(stored: bytes, spec_digest: bytes, columns: Mapping[str, bytes]) -> bytes:

@@ -33,6 +33,7 @@ class Announced:
         attribute: one of the curator's columns.
         spec_digest: of the release's description.
         column_digest: SHA-256 of the whole column.
+        noise_digest: of the noise that the release has, as the curator knows it.
     """
 
     curator: str
@@ -40,6 +41,7 @@ class Announced:
     attribute: str
     spec_digest: bytes
     column_digest: bytes
+    noise_digest: bytes
 
 
 class Receiver:
@@ -161,6 +163,7 @@ class Receiver:
         session = await self._store.look_up(self._store.session, announced.release_id)
         if session.spec.digest() != announced.spec_digest:
             raise InvalidInputError("the column belongs to another spec", where=f"release {announced.release_id}")
+        session.check_same_noise(announced.noise_digest)
         return session, session.column_of(announced.attribute, announced.curator)
 
     async def _check_again(self, session: Session, column: Column, announced: Announced) -> tuple[int, bool]:

@@ -147,27 +147,23 @@ class Releases:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
         return await self._receiver.take(announced, chunks)
 
-    async def upload_whole(self, spec: ReleaseSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]]) -> None:
-        """Take whole columns of a release of a curator's, which is recorded if it was not.
+    async def upload_whole(
+        self, spec: ReleaseSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]], noise_digest: bytes
+    ) -> None:
+        """Take whole columns of a release of a curator's, which was announced.
 
         Args:
             spec: of the release.
             curator: the sender.
             columns: attribute -> the column and its SHA-256.
+            noise_digest: of the noise that the release has, as the curator knows it.
         """
-        session = await self._opened(spec, curator)
+        session = await self._store.look_up(self._store.session, spec.release_id)
+        session.check_same(spec)
+        session.check_same_noise(noise_digest)
         if session.state.unsuccessful:
             session.check_open()
         await self._receiver.take_whole(session, curator, columns)
-
-    async def _opened(self, spec: ReleaseSpec, curator: str) -> Session:
-        """Return a release that was announced, or is now."""
-        try:
-            session = await self._store.look_up(self._store.session, spec.release_id)
-        except NotFoundError:
-            session, _ = await self._store.look_up(self.open_release, spec, curator)
-        session.check_same(spec)
-        return session
 
     def _completed(self, session: Session) -> None:
         if session.state is ReleaseState.PERTURBING:

@@ -41,7 +41,10 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             self._releases.open_release, spec_from_proto(request.spec), caller(context).name
         )
         return ingest_pb2.OpenReleaseResponse(
-            state=state_to_proto(session.state), received=received, failure=session.failure
+            state=state_to_proto(session.state),
+            received=received,
+            failure=session.failure,
+            noise_digest=session.noise_digest,
         )
 
     async def UploadColumns(
@@ -51,7 +54,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         if len(columns) != len(request.columns):
             raise InvalidInputError("an attribute is named twice", where="UploadColumns")
         spec = spec_from_proto(request.spec)
-        await self._releases.upload_whole(spec, caller(context).name, columns)
+        await self._releases.upload_whole(spec, caller(context).name, columns, request.noise_digest)
         if not request.wait_milliseconds:
             return ingest_pb2.UploadColumnsResponse()
         publication = await self._publication(spec.release_id, caller(context), request.wait_milliseconds)
@@ -70,6 +73,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             attribute=header.attribute,
             spec_digest=header.spec_digest,
             column_digest=header.column_digest,
+            noise_digest=header.noise_digest,
         )
         received, complete = await self._releases.upload(announced, _pieces(request_iterator))
         return ingest_pb2.UploadColumnResponse(received=received, complete=complete)
@@ -92,6 +96,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             digests=digests,
             failure=session.failure,
             places_digest=await to_thread(releases.places_digest_of, session) if is_by_server else b"",
+            noise_digest=session.noise_digest,
         )
 
     async def FetchCanaries(

@@ -26,6 +26,7 @@ class Session:
         complete: attributes whose column is here whole.
         failure: why it failed; empty otherwise.
         publication: fence under which it was published; 0 before, and where one process has the state to itself.
+        noise_digest: of the secret of its noise.
     """
 
     spec: ReleaseSpec
@@ -33,6 +34,7 @@ class Session:
     complete: frozenset[str] = field(default=frozenset())
     failure: str = ""
     publication: int = 0
+    noise_digest: bytes = b""
 
     def check_same(self, spec: ReleaseSpec) -> None:
         """Refuse another spec under the same release id."""
@@ -41,6 +43,15 @@ class Session:
                 "another spec is announced under this release id",
                 where=f"release {self.spec.release_id}",
                 remedy="The curators do not agree; the release cannot go on.",
+            )
+
+    def check_same_noise(self, stated: bytes) -> None:
+        """Refuse columns that are for another noise than this release has here."""
+        if stated != self.noise_digest:
+            raise ConflictError(
+                "the columns are for another noise than the release has here",
+                where=f"release {self.spec.release_id}",
+                remedy="The server's state was perhaps restored from an old backup; ask for a new release.",
             )
 
     def column_of(self, attribute: str, curator: str) -> Column:

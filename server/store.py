@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
-from veiltab.common.release.rows import latest_rows, state_counts
+from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
@@ -21,7 +21,7 @@ from veiltab.common.storage.files import file_digest
 from veiltab.server.databases import open_state
 from veiltab.server.folders import ReleaseFolder
 from veiltab.server.leases import Lease, leases_of
-from veiltab.server.noise import SECRET_LENGTH, noise_secret
+from veiltab.server.noise import SECRET_LENGTH, noise_digest, noise_secret
 from veiltab.server.quota import Quota
 from veiltab.server.session import Session
 
@@ -55,6 +55,7 @@ _MIGRATIONS = (
     ALTER TABLE session ADD COLUMN places_key_from TEXT NOT NULL DEFAULT ''
     """,
     "ALTER TABLE session ADD COLUMN room INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE session ADD COLUMN noise_digest BLOB",
 )
 
 
@@ -76,15 +77,15 @@ class ServerStore:
 
     def _give_noise_secrets(self) -> None:
         """Give a secret to releases that an older version opened."""
-        unfinished = [state.value for state in ReleaseState if not state.finished]
         rows = self.connection.execute(
-            f"SELECT id FROM session WHERE noise IS NULL AND state IN ({', '.join('?' * len(unfinished))})",  # noqa: S608
-            unfinished,
+            f"SELECT id, noise FROM session WHERE noise_digest IS NULL AND NOT {IS_FINISHED}",  # noqa: S608
+            FINISHED,
         ).fetchall()
         for row in rows:
+            secret = bytes(row["noise"] or secrets.token_bytes(SECRET_LENGTH))
             self.connection.execute(
-                "UPDATE session SET noise = ? WHERE id = ? AND noise IS NULL",
-                [secrets.token_bytes(SECRET_LENGTH), row["id"]],
+                "UPDATE session SET noise = ?, noise_digest = ? WHERE id = ? AND noise_digest IS NULL",
+                [secret, noise_digest(secret), row["id"]],
             )
 
     def _give_published_digests(self) -> None:
@@ -155,7 +156,7 @@ class ServerStore:
     def open_session(self, spec: ReleaseSpec, announced_by: str = "", quota: Quota | None = None) -> Session:
         """Record a release, or return the recorded one; refuse another spec under the same id.
 
-        It waits for no disk: a release is durable with its first column, and is announced again before that.
+        It waits for the disk: curators send columns for the one noise whose digest they heard.
 
         Args:
             spec: of the release.
@@ -166,14 +167,14 @@ class ServerStore:
             ConflictError: it is another spec.
             UnavailableError: with this release the curator would exceed its quota, or the disk would be full.
         """
-        now = int(time.time())
-        with transaction(self.connection, is_synced=False) as db:
+        now, secret = int(time.time()), secrets.token_bytes(SECRET_LENGTH)
+        with transaction(self.connection) as db:
             added = db.execute(
-                "INSERT INTO session (id, spec, state, failure, created, since, noise, announced_by, size, room)"
-                " VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                "INSERT INTO session (id, spec, state, failure, created, since, noise, noise_digest, announced_by,"
+                " size, room) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 [
                     *(spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now),
-                    secrets.token_bytes(SECRET_LENGTH),
+                    *(secret, noise_digest(secret)),
                     announced_by,
                     sum(column.byte_length(spec.uploaded_rows) for column in spec.columns),
                     room_of(spec),
@@ -402,4 +403,5 @@ def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a
         complete=complete,
         failure=row["failure"],
         publication=row["publication"],
+        noise_digest=bytes(row["noise_digest"] or b""),
     )

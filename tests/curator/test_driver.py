@@ -52,6 +52,7 @@ from veiltab.curator.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.upload import ServerLink
+from veiltab.v1 import ingest_pb2
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -270,10 +271,11 @@ class World:
     async def indices(self, *_: str) -> AsyncIterator[bytes]:
         yield self.drawn
 
-    async def announce(self, spec: ReleaseSpec) -> None:
+    async def announce(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
         if self.refusal is not None:
             raise self.refusal
         self.announced.append(spec.digest())
+        return ingest_pb2.OpenReleaseResponse(noise_digest=b"n" * 32)
 
     async def upload(
         self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
@@ -281,6 +283,7 @@ class World:
         assert not str(stage)
         if self.refusal is not None:
             raise self.refusal
+        assert self.driver.store.noise_digest(spec.release_id) == b"n" * 32
         if self.has_columns:
             return None
         assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())

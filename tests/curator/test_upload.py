@@ -11,9 +11,11 @@ from veiltab.common.errors import (
     FailedReleaseError,
     IntegrityError,
     InvalidInputError,
+    NotFoundError,
     TransferError,
     UnavailableError,
 )
+from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, state_to_proto
@@ -25,6 +27,7 @@ from veiltab.v1 import ingest_pb2, release_pb2
 Make = Callable[..., Any]
 DIGESTS = {"sex": b"a" * 32, "salary": b"b" * 32}
 PLACES = b"p" * 32
+NOISE = b"n" * 32
 
 
 @pytest.mark.parametrize("sampling", Sampling)
@@ -71,12 +74,14 @@ def upload(make_spec: Make, tmp_path: Path) -> Upload:
 
     async def uploaded(answer: Answer) -> PublicationDigests | None:
         async def ask(*_: object, **__: object) -> ingest_pb2.OpenReleaseResponse:
-            return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, received={"sex": 0})
+            return ingest_pb2.OpenReleaseResponse(
+                state=release_pb2.RELEASE_STATE_UPLOADING, received={"sex": 0}, noise_digest=NOISE
+            )
 
         stub = SimpleNamespace(OpenRelease=None, UploadColumn=lambda *_, **__: answer())
         link = object.__new__(ServerLink)
         link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask))
-        link._room = asyncio.Semaphore(1)
+        link._room, link._noise_digest = asyncio.Semaphore(1), lambda _: NOISE
         return await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")})
 
     return uploaded
@@ -120,7 +125,7 @@ def test_short_columns_whose_files_are_there_are_sent_together(  # noqa: PLR0913
         sent.append(request)
         if state is None:
             return ingest_pb2.UploadColumnsResponse()
-        publication = ingest_pb2.GetPublicationResponse(state=state_to_proto(state), digests=stated)
+        publication = ingest_pb2.GetPublicationResponse(state=state_to_proto(state), digests=stated, noise_digest=NOISE)
         return ingest_pb2.UploadColumnsResponse(publication=publication)
 
     async def one_by_one(*_: object) -> None:
@@ -129,6 +134,7 @@ def test_short_columns_whose_files_are_there_are_sent_together(  # noqa: PLR0913
     link = object.__new__(ServerLink)
     stub = SimpleNamespace(UploadColumns=upload_columns)
     link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub))
+    link._noise_digest = lambda _: NOISE
     monkeypatch.setattr(link, "_upload_one_by_one", one_by_one)
     uploading = link.upload(spec, {"sex": (path, b"digest")})
     if is_together and state is ReleaseState.FAILED:
@@ -139,7 +145,7 @@ def test_short_columns_whose_files_are_there_are_sent_together(  # noqa: PLR0913
         assert asyncio.run(uploading) == (PublicationDigests(columns=stated) if is_published else None)
     assert len(sent) == is_together
     for request in sent:
-        assert request.wait_milliseconds == 2000
+        assert (request.wait_milliseconds, request.noise_digest) == (2000, NOISE)
         assert spec_from_proto(request.spec) == spec
         assert [(one.attribute, one.data, one.digest) for one in request.columns] == [("sex", bytes(400), b"digest")]
 
@@ -187,3 +193,59 @@ def test_an_upload_that_the_curator_itself_cancels_says_nothing_of_its_ciphertex
             await task
 
     asyncio.run(scenario())
+
+
+OTHER = b"o" * 32
+
+
+@pytest.mark.parametrize("path", ["announced", "one by one", "published", "forgotten"])
+def test_a_server_that_states_another_noise_gets_no_column_and_no_key_leaves(
+    make_spec: Make, tmp_path: Path, path: str
+) -> None:
+    spec, file, sent = make_spec(), tmp_path / "sex", list[object]()
+    file.write_bytes(bytes(400))
+    recorded = NOISE
+
+    async def ask(*_: object, **__: object) -> Any:  # noqa: ANN401 - either answer
+        if path == "published":
+            stated = {column.attribute: bytes(32) for column in spec.columns}
+            return ingest_pb2.GetPublicationResponse(
+                state=state_to_proto(ReleaseState.READY), digests=stated, noise_digest=OTHER
+            )
+        return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, noise_digest=OTHER)
+
+    async def upload_columns(request: ingest_pb2.UploadColumnsRequest, **_: object) -> Any:  # noqa: ANN401 - as above
+        assert request.noise_digest == recorded  # so that the server refuses it
+        sent.append(request)
+        raise grpc.aio.AioRpcError(grpc.StatusCode.NOT_FOUND, grpc.aio.Metadata(), grpc.aio.Metadata(), "no such")
+
+    def refuse(_: grpc.aio.AioRpcError) -> NotFoundError:
+        return NotFoundError("no such release here")
+
+    link = object.__new__(ServerLink)
+    stub = SimpleNamespace(UploadColumns=upload_columns, OpenRelease=None, GetPublication=None)
+    link._name, link._noise_digest = "alice", lambda _: recorded
+    link._server = cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask, error_of=refuse))
+    work = {
+        "announced": link.announce(spec),
+        "one by one": link._upload_one_by_one(spec, {"sex": (file, b"digest")}, 400, Stage()),
+        "published": link.publication(spec),
+        "forgotten": link.upload(spec, {"sex": (file, b"digest")}),
+    }
+    with pytest.raises(IntegrityError, match="server cloud: states another noise for this release than before"):
+        asyncio.run(work.pop(path))
+    for other in work.values():
+        other.close()
+    assert len(sent) == (path == "forgotten")
+
+
+@pytest.mark.parametrize("stated", [b"", NOISE[:31], NOISE + b"n"])
+def test_a_server_that_states_no_noise_is_refused(make_spec: Make, stated: bytes) -> None:
+    async def ask(*_: object, **__: object) -> ingest_pb2.OpenReleaseResponse:
+        return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, noise_digest=stated)
+
+    link = object.__new__(ServerLink)
+    link._noise_digest = lambda _: b""
+    link._server = cast("Any", SimpleNamespace(party=CLOUD, stub=SimpleNamespace(OpenRelease=None), ask=ask))
+    with pytest.raises(InvalidInputError, match="server cloud: does not state the digest of its noise"):
+        asyncio.run(link.announce(make_spec()))

@@ -1,4 +1,4 @@
-"""A copy of the server's state, made while a release was perturbed and put back after it was published."""
+"""A copy of the server's state, made before a release or while it is perturbed, and put back once it is published."""
 
 import asyncio
 import shutil
@@ -64,4 +64,35 @@ def test_a_restored_copy_publishes_the_same_symbols(tmp_path: Path, moment: str,
         again = fetched(world, release_id)
     assert all(len(column) > 50 for column in first.values())
     assert again == first
+    assert world.charges("alice").count(release_id) == world.charges("bob").count(release_id) == 1
+
+
+@pytest.mark.long
+def test_a_copy_from_before_a_release_publishes_it_no_second_time(tmp_path: Path) -> None:
+    """No curator knows that its columns arrived: each would send them again, to a server that has another noise."""
+    world = made_world(tmp_path / "study")
+    world.local.launcher = launcher(PACE)
+    state, copy = world.local.state_folder(*CLOUD), tmp_path / "copy"
+    unsure = launcher(PACE, "veiltab.curator.store:CuratorStore.set_bytes_uploaded:1")
+    with world.local:
+        world.start(CLOUD, ROSA)
+        world.local.kill(*CLOUD, signal.SIGTERM)
+        shutil.copytree(state, copy)
+        world.start(CLOUD)
+        world.start(ALICE, BOB, how=unsure)
+        release_id = str(world.ask(NAMES, epsilon="1").data["release"]["id"])
+        world.wait_for_kill(ALICE)
+        world.wait_for_kill(BOB)
+        assert all(len(column) > 50 for column in fetched(world, release_id).values())
+        world.local.kill(*CLOUD, signal.SIGKILL)
+        shutil.rmtree(state)
+        shutil.copytree(copy, state)
+        world.start(CLOUD, ALICE, BOB)
+        for curator in ("alice", "bob"):
+            world.wait_for_state(curator, release_id, "failed")
+        with world.store("alice") as alice:
+            failure = alice.release(release_id).failure
+        assert "server cloud: states another noise for this release than before" in failure
+        with world.server_store() as server:
+            assert not any(one.complete for one in server.sessions()), "no column came a second time"
     assert world.charges("alice").count(release_id) == world.charges("bob").count(release_id) == 1

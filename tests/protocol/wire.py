@@ -86,12 +86,13 @@ class Ingest:
     async def upload(
         self, spec: ReleaseSpec, attribute: str, column: bytes, *, pieces: Sequence[Chunk] | None = None
     ) -> ingest_pb2.UploadColumnResponse:
-        """Send a column, or other chunks under its digest."""
+        """Announce a release and send a column, or other chunks under its digest."""
         header = ingest_pb2.UploadHeader(
             release_id=spec.release_id,
             attribute=attribute,
             spec_digest=spec.digest(),
             column_digest=sha256(column).digest(),
+            noise_digest=(await self.open(spec)).noise_digest,
         )
         sent = list(chunk_messages(column)) if pieces is None else pieces
         return await self.send([ingest_pb2.UploadColumnRequest(header=header), *map(_message, sent)])

@@ -23,6 +23,7 @@ from veiltab.server.perturbation import perturb_release
 from veiltab.server.receiving import Announced, Receiver
 from veiltab.server.releases import Releases
 from veiltab.server.retention import sweep
+from veiltab.server.session import Session
 from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
@@ -364,35 +365,35 @@ async def pieces(
         yield start, data[start : start + 100]
 
 
-def announced(spec: ReleaseSpec, attribute: str, data: bytes | None = None) -> Announced:
+def announced(session: Session, attribute: str, data: bytes | None = None) -> Announced:
     return Announced(
         curator=OWNERS[attribute],
         release_id=ID,
         attribute=attribute,
-        spec_digest=spec.digest(),
+        spec_digest=session.spec.digest(),
         column_digest=hashlib.sha256(DATA[attribute] if data is None else data).digest(),
+        noise_digest=session.noise_digest,
     )
 
 
 def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two, make_spec: Make) -> None:
     first, second = two
-    spec, column = make_spec(), DATA["sex"]
-    first.open_session(spec)
+    session, column = first.open_session(make_spec()), DATA["sex"]
     one, other = (Receiver(store, lambda _: None) for store in two)
     bad = column[:200] + bytes(200)
 
     async def work() -> None:
         async def overtake() -> None:
             with pytest.raises(BusyError):
-                await other.take(announced(spec, "sex"), pieces(column))
+                await other.take(announced(session, "sex"), pieces(column))
             run_out(second, f"{ID}/sex")
             held = second.folder(ID).received("sex")
             assert held == 200
-            assert await other.take(announced(spec, "sex"), pieces(column, held)) == (400, True)
+            assert await other.take(announced(session, "sex"), pieces(column, held)) == (400, True)
 
         # The paused process goes on, with other bytes: a whole column in its eyes.
         with pytest.raises(LostLeaseError):
-            await one.take(announced(spec, "sex", bad), pieces(bad, event=overtake))
+            await one.take(announced(session, "sex", bad), pieces(bad, event=overtake))
 
     asyncio.run(work())
     (path,) = first.complete_files(ID).values()
@@ -405,13 +406,12 @@ def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
     two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch, paused_at: str
 ) -> None:
     first, second = two
-    spec, column = make_spec(), DATA["sex"]
-    first.open_session(spec)
+    session, column = first.open_session(make_spec()), DATA["sex"]
     one, other = (Receiver(store, lambda _: None) for store in two)
 
     def overtaken() -> None:
         run_out(second, f"{ID}/sex")
-        assert asyncio.run(other.take(announced(spec, "sex"), pieces(column))) == (400, True)
+        assert asyncio.run(other.take(announced(session, "sex"), pieces(column))) == (400, True)
 
     take, begin_column = first.leases.take, ReleaseFolder.begin_column
 
@@ -426,18 +426,17 @@ def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
 
     if paused_at == "before it has the lease":
         monkeypatch.setattr(first.leases, "take", late_take)
-        assert asyncio.run(one.take(announced(spec, "sex"), pieces(column))) == (400, True)
+        assert asyncio.run(one.take(announced(session, "sex"), pieces(column))) == (400, True)
     else:
         monkeypatch.setattr(ReleaseFolder, "begin_column", late_begin)
         with pytest.raises(LostLeaseError):
-            asyncio.run(one.take(announced(spec, "sex"), pieces(column)))
+            asyncio.run(one.take(announced(session, "sex"), pieces(column)))
     (path,) = first.complete_files(ID).values()
     assert (path.read_bytes(), list(path.parent.iterdir())) == (column, [path])
 
 
 def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
-    spec, column = make_spec(), DATA["sex"]
-    two[0].open_session(spec)
+    session, column = two[0].open_session(make_spec()), DATA["sex"]
     receivers = [Receiver(store, lambda _: None) for store in two]
 
     async def work() -> None:
@@ -446,23 +445,22 @@ def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
             held = store.folder(ID).received("sex")
             assert held == 100 * number
             part = column[: held + 100]
-            answer = await receiver.take(announced(spec, "sex"), pieces(part, held))
+            answer = await receiver.take(announced(session, "sex"), pieces(part, held))
             assert answer == (held + 100, number == 3)
             assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
-        assert await receivers[0].take(announced(spec, "sex"), pieces(column)) == (400, True)
+        assert await receivers[0].take(announced(session, "sex"), pieces(column)) == (400, True)
         # What one said is held may be more than another holds: begin again.
         with pytest.raises(UnavailableError, match="the server holds less of the column than it said before"):
-            await receivers[1].take(announced(spec, "salary"), pieces(DATA["salary"], 100, None))
+            await receivers[1].take(announced(session, "salary"), pieces(DATA["salary"], 100, None))
 
-    two[0].open_session(spec)
     asyncio.run(work())
 
 
 async def uploaded(processes: tuple[Releases, Releases], spec: ReleaseSpec) -> None:
     """Send each column to another process."""
     for releases, attribute in zip(processes, DATA, strict=True):
-        releases.open_release(spec, OWNERS[attribute])
-        await releases.upload(announced(spec, attribute), pieces(DATA[attribute]))
+        session, _ = releases.open_release(spec, OWNERS[attribute])
+        await releases.upload(announced(session, attribute), pieces(DATA[attribute]))
 
 
 async def settled(store: ServerStore, seconds: float = 10) -> None:

@@ -3,7 +3,7 @@ import hashlib
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from veiltab.server.perturbation import perturb_release
 from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
 from veiltab.server.service import IngestServicer
+from veiltab.server.session import Session
 from veiltab.server.store import ServerStore
 from veiltab.v1 import ingest_pb2
 
@@ -69,18 +70,27 @@ async def send(
 ) -> tuple[int, bool]:
     """Announce a release and send one column, or its beginning, as its owner does."""
     whole = DATA[attribute] if data is None else data
-    _, received = releases.open_release(spec, OWNERS[attribute])
-    return await releases.upload(announced(spec, attribute, whole), pieces(whole[:stop], received[attribute]))
+    session, received = releases.open_release(spec, OWNERS[attribute])
+    return await releases.upload(announced(session, attribute, whole), pieces(whole[:stop], received[attribute]))
 
 
-def announced(spec: ReleaseSpec, attribute: str, data: bytes) -> Announced:
+def announced(session: Session, attribute: str, data: bytes) -> Announced:
     return Announced(
         curator=OWNERS[attribute],
-        release_id=spec.release_id,
+        release_id=session.spec.release_id,
         attribute=attribute,
-        spec_digest=spec.digest(),
+        spec_digest=session.spec.digest(),
         column_digest=hashlib.sha256(data).digest(),
+        noise_digest=session.noise_digest,
     )
+
+
+async def send_whole(
+    releases: Releases, spec: ReleaseSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]]
+) -> None:
+    """Announce a release and send whole columns together."""
+    session, _ = releases.open_release(spec, curator)
+    await releases.upload_whole(spec, curator, columns, session.noise_digest)
 
 
 async def settled(releases: Releases) -> None:
@@ -145,19 +155,19 @@ def whole(attribute: str, data: bytes | None = None) -> dict[str, tuple[bytes, b
     return {attribute: (column, hashlib.sha256(column).digest())}
 
 
-def test_whole_columns_are_taken_of_a_release_that_was_announced_or_not(releases: Releases, make_spec: Make) -> None:
+def test_whole_columns_are_taken_of_a_release_that_was_announced(releases: Releases, make_spec: Make) -> None:
     async def work() -> None:
         spec = make_spec()
         for attribute, curator in OWNERS.items():
             for _ in range(2):  # the same again changes nothing
-                await releases.upload_whole(spec, curator, whole(attribute))
+                await send_whole(releases, spec, curator, whole(attribute))
         await settled(releases)
         assert set(releases.publication_of(ID, "alice")[1]) == set(DATA)
-        await releases.upload_whole(spec, "bob", whole("salary"))
+        await send_whole(releases, spec, "bob", whole("salary"))
         with pytest.raises(ConflictError, match="other bytes were taken"):
-            await releases.upload_whole(spec, "bob", whole("salary", bytes(400)))
+            await send_whole(releases, spec, "bob", whole("salary", bytes(400)))
         with pytest.raises(ConflictError, match="another spec is announced"):
-            await releases.upload_whole(make_spec(sample=399), "bob", whole("salary"))
+            await send_whole(releases, make_spec(sample=399), "bob", whole("salary"))
 
     run(work())
 
@@ -181,19 +191,19 @@ def test_a_whole_column_is_refused_that_is_none(
 ) -> None:
     spec = make_spec()
     with pytest.raises(type(refusal), match=re.escape(refusal.problem)):
-        run(releases.upload_whole(spec, "alice", column))
+        run(send_whole(releases, spec, "alice", column))
     assert not store.session(ID).complete
     ends = not isinstance(refusal, InvalidInputError | DeniedError | TransferError)
     assert store.session(ID).state is (ReleaseState.FAILED if ends else ReleaseState.UPLOADING)
     if ends:
         with pytest.raises(FailedReleaseError):
-            run(releases.upload_whole(spec, "alice", whole("sex")))
+            run(send_whole(releases, spec, "alice", whole("sex")))
 
 
 def test_a_column_of_which_a_part_is_here_is_completed_by_the_whole(releases: Releases, make_spec: Make) -> None:
     async def work() -> None:
         assert await send(releases, make_spec(), "sex", stop=100) == (100, False)
-        await releases.upload_whole(make_spec(), "alice", whole("sex"))
+        await send_whole(releases, make_spec(), "alice", whole("sex"))
         assert releases.open_release(make_spec(), "alice")[0].complete == {"sex"}
 
     run(work())
@@ -208,8 +218,8 @@ def test_a_part_that_a_failing_power_damaged_is_sent_again_with_the_whole(
         (part,) = store.ciphertext_folder(ID).iterdir()
         part.write_bytes(bytes(1 - symbol for symbol in DATA["sex"][:100]))
         with pytest.raises(TransferError, match="does not have its digest"):
-            await releases.upload_whole(spec, "alice", whole("sex"))
-        await releases.upload_whole(spec, "alice", whole("sex"))
+            await send_whole(releases, spec, "alice", whole("sex"))
+        await send_whole(releases, spec, "alice", whole("sex"))
         assert store.session(ID).complete == {"sex"}
 
     run(work())
@@ -220,9 +230,10 @@ def outlives(folder: Path, study: Study, spec: ReleaseSpec, at: int, seed: int) 
 
     A curator deletes what the server has said to hold whole, and the digests that it has stated are stated again.
     """
-    held, stated = set[str](), dict[str, bytes]()
+    held, stated, noises = set[str](), dict[str, bytes](), set[bytes]()
 
     async def work(releases: Releases) -> None:
+        noises.add(releases.open_release(spec, "alice")[0].noise_digest)
         for attribute in set(DATA) - held:
             await send(releases, spec, attribute, stop=100)
             if (await send(releases, spec, attribute))[1]:
@@ -242,7 +253,8 @@ def outlives(folder: Path, study: Study, spec: ReleaseSpec, at: int, seed: int) 
     before = dict(stated)
     with closing(ServerStore(folder / "later")) as store:
         again = Releases(study, store, retention_days=1)
-        again.open_release(spec, "alice")
+        noises.add(again.open_release(spec, "alice")[0].noise_digest)
+        assert len(noises) == 1, "curators send columns for the noise that was stated first"
         run(resumed(again, work))
         session, digests = again.publication_of(ID, "alice")
         assert before in ({}, digests)
@@ -306,14 +318,18 @@ def test_an_upload_may_stop_and_go_on(releases: Releases, make_spec: Make) -> No
 def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases, make_spec: Make) -> None:
     async def work() -> None:
         spec = make_spec()
-        releases.open_release(spec, "alice")
-        good = announced(spec, "sex", DATA["sex"])
+        good = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
         with pytest.raises(InvalidInputError, match="another spec"):
             await releases.upload(replace(good, spec_digest=bytes(32)), pieces(DATA["sex"]))
         with pytest.raises(DeniedError, match="another curator's"):
             await releases.upload(replace(good, curator="bob"), pieces(DATA["sex"]))
         with pytest.raises(InvalidInputError, match="not in this release"):
             await releases.upload(replace(good, attribute="age"), pieces(DATA["sex"]))
+        with pytest.raises(ConflictError, match="for another noise than the release has here"):
+            await releases.upload(replace(good, noise_digest=bytes(32)), pieces(DATA["sex"]))
+        with pytest.raises(ConflictError, match="for another noise than the release has here"):
+            await releases.upload_whole(spec, "alice", whole("sex"), bytes(32))
+        assert not releases._store.ciphertext_folder(ID).exists()
 
     run(work())
 
@@ -339,8 +355,7 @@ def test_a_symbol_outside_its_alphabet_fails_the_release(
 def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerStore, make_spec: Make) -> None:
     async def work() -> None:
         spec = make_spec()
-        releases.open_release(spec, "alice")
-        header = announced(spec, "sex", DATA["sex"])
+        header = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
         with pytest.raises(IntegrityError, match="does not have its digest"):
             await releases.upload(header, pieces(bytes([1] * 400)))
         assert store.session(ID).state is ReleaseState.UPLOADING

@@ -15,7 +15,7 @@ class OpenReleaseRequest(_message.Message):
     def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ...) -> None: ...
 
 class OpenReleaseResponse(_message.Message):
-    __slots__ = ("state", "received", "failure")
+    __slots__ = ("state", "received", "failure", "noise_digest")
     class ReceivedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -26,10 +26,12 @@ class OpenReleaseResponse(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     RECEIVED_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     received: _containers.ScalarMap[str, int]
     failure: str
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., received: _Optional[_Mapping[str, int]] = ..., failure: _Optional[str] = ...) -> None: ...
+    noise_digest: bytes
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., received: _Optional[_Mapping[str, int]] = ..., failure: _Optional[str] = ..., noise_digest: _Optional[bytes] = ...) -> None: ...
 
 class WholeColumn(_message.Message):
     __slots__ = ("attribute", "data", "digest")
@@ -42,14 +44,16 @@ class WholeColumn(_message.Message):
     def __init__(self, attribute: _Optional[str] = ..., data: _Optional[bytes] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class UploadColumnsRequest(_message.Message):
-    __slots__ = ("spec", "columns", "wait_milliseconds")
+    __slots__ = ("spec", "columns", "wait_milliseconds", "noise_digest")
     SPEC_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
+    NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     spec: _release_pb2.ReleaseSpec
     columns: _containers.RepeatedCompositeFieldContainer[WholeColumn]
     wait_milliseconds: int
-    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
+    noise_digest: bytes
+    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ..., wait_milliseconds: _Optional[int] = ..., noise_digest: _Optional[bytes] = ...) -> None: ...
 
 class UploadColumnsResponse(_message.Message):
     __slots__ = ("publication",)
@@ -58,16 +62,18 @@ class UploadColumnsResponse(_message.Message):
     def __init__(self, publication: _Optional[_Union[GetPublicationResponse, _Mapping]] = ...) -> None: ...
 
 class UploadHeader(_message.Message):
-    __slots__ = ("release_id", "attribute", "spec_digest", "column_digest")
+    __slots__ = ("release_id", "attribute", "spec_digest", "column_digest", "noise_digest")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
     SPEC_DIGEST_FIELD_NUMBER: _ClassVar[int]
     COLUMN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     attribute: str
     spec_digest: bytes
     column_digest: bytes
-    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., spec_digest: _Optional[bytes] = ..., column_digest: _Optional[bytes] = ...) -> None: ...
+    noise_digest: bytes
+    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., spec_digest: _Optional[bytes] = ..., column_digest: _Optional[bytes] = ..., noise_digest: _Optional[bytes] = ...) -> None: ...
 
 class UploadColumnRequest(_message.Message):
     __slots__ = ("header", "chunk")
@@ -94,7 +100,7 @@ class GetPublicationRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class GetPublicationResponse(_message.Message):
-    __slots__ = ("state", "digests", "failure", "places_digest")
+    __slots__ = ("state", "digests", "failure", "places_digest", "noise_digest")
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -106,11 +112,13 @@ class GetPublicationResponse(_message.Message):
     DIGESTS_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     PLACES_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     digests: _containers.ScalarMap[str, bytes]
     failure: str
     places_digest: bytes
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., failure: _Optional[str] = ..., places_digest: _Optional[bytes] = ...) -> None: ...
+    noise_digest: bytes
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., failure: _Optional[str] = ..., places_digest: _Optional[bytes] = ..., noise_digest: _Optional[bytes] = ...) -> None: ...
 
 class FetchCanariesRequest(_message.Message):
     __slots__ = ("release_id", "places_key", "offset")

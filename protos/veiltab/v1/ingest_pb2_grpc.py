@@ -75,8 +75,8 @@ class IngestServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UploadColumns(self, request, context):
-        """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
-        not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+        """Takes columns of the caller's that fit one message together, of a release that was announced. The columns may also
+        come by UploadColumn. The same bytes again change nothing; others are refused.
         Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -38,8 +38,8 @@ class IngestServiceStub:
     idempotency key; another spec under the same id is refused. Callers: curators.
     """
     UploadColumns: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.UploadColumnsRequest, _ingest_pb2.UploadColumnsResponse]
-    """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
-    not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+    """Takes columns of the caller's that fit one message together, of a release that was announced. The columns may also
+    come by UploadColumn. The same bytes again change nothing; others are refused.
     Callers: curators.
     """
     UploadColumn: _grpc.StreamUnaryMultiCallable[_ingest_pb2.UploadColumnRequest, _ingest_pb2.UploadColumnResponse]
@@ -64,8 +64,8 @@ class IngestServiceAsyncStub(IngestServiceStub):
     idempotency key; another spec under the same id is refused. Callers: curators.
     """
     UploadColumns: _aio.UnaryUnaryMultiCallable[_ingest_pb2.UploadColumnsRequest, _ingest_pb2.UploadColumnsResponse]  # type: ignore[assignment]
-    """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
-    not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+    """Takes columns of the caller's that fit one message together, of a release that was announced. The columns may also
+    come by UploadColumn. The same bytes again change nothing; others are refused.
     Callers: curators.
     """
     UploadColumn: _aio.StreamUnaryMultiCallable[_ingest_pb2.UploadColumnRequest, _ingest_pb2.UploadColumnResponse]  # type: ignore[assignment]
@@ -99,8 +99,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_pb2.UploadColumnsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_pb2.UploadColumnsResponse, _abc.Awaitable[_ingest_pb2.UploadColumnsResponse]]:
-        """Takes columns of the caller's that fit one message together. It announces the release as OpenRelease does, if it was
-        not; the columns may also come by UploadColumn. The same bytes again change nothing; others are refused.
+        """Takes columns of the caller's that fit one message together, of a release that was announced. The columns may also
+        come by UploadColumn. The same bytes again change nothing; others are refused.
         Callers: curators.
         """
 
