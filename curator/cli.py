@@ -21,7 +21,7 @@ from veiltab.curator.audit.evidence_cli import evidence
 from veiltab.curator.audit.log_cli import audit
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.console.cli import console, console_link
-from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spent_text
+from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spent_text, witness_text
 from veiltab.curator.notify.cli import notify
 from veiltab.curator.options import (
     held_option,
@@ -256,6 +256,26 @@ def allow_alignment(standing: Standing, peer: str, person: str | None, as_json: 
     name = person_name(named_person(person))
     began = standing.store.private.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
     emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which began {began} private alignments")
+
+
+@curator.command(epilog="Example: veiltab curator witness study.toml --name alice --state state --clear bob")
+@with_standing
+@click.option("--clear", "cleared", metavar="PARTY", help="Go on although this party has seen what the ledger lacks.")
+@person_option
+@json_option
+def witness(standing: Standing, cleared: str | None, person: str | None, as_json: bool) -> None:
+    """Show which ledgers this curator remembers, and who has seen entries that its own ledger lacks.
+
+    Either the ledger was rolled back, or somebody showed an invented one under this curator's name. Clear a party only
+    if it was invented: what a restored backup forgot is spent.
+    """
+    doubts = standing.ledger.doubts
+    if cleared is not None:
+        doubts.set_aside(cleared, person=person_name(named_person(person)))
+    own, others = standing.ledger.head[0], [each.name for each in standing.study.curators if each.name != standing.name]
+    remembered = {name: standing.store.witness(name)[0] for name in others}
+    plain = {"entries": own, "remembered": remembered, "lacking": [one.as_dict() for one in doubts.all()]}
+    emit(as_json, plain, witness_text(own, remembered, doubts.all()))
 
 
 @curator.group()

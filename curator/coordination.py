@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import grpc
 
-from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
+from veiltab.common.core.message_fields import text_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.release.wire import MAX_COLUMNS, state_from_proto
+from veiltab.common.release.witness import NONE_SEEN, check_head
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
@@ -81,8 +82,10 @@ class Peers:
             )
             hello = await peer.ask(peer.stub.Hello, request)
             check_study_digest(self._study, hello.study_digest, f"curator {name}")
-            witnessed = whole_from_proto(hello.witnessed_length, f"curator {name}")
-            ledger.verify_against((witnessed, hello.witnessed_head), name)
+            witnessed = (hello.witnessed_length, hello.witnessed_head)
+            if witnessed != NONE_SEEN:
+                check_head(witnessed, f"curator {name}")
+            ledger.verify_against(witnessed, f"curator {name}")
             if not hello.table_version:
                 raise NotReadyError("has no table loaded yet", where=f"curator {name}")
             versions[name] = text_from_proto(hello.table_version, f"curator {name}")

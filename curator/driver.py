@@ -31,6 +31,7 @@ from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import PLACE_BYTES, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.witness import NONE_SEEN, Witnessed
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity, Party
@@ -76,6 +77,7 @@ from veiltab.curator.release import (
     check_asked_under,
     check_open_requests,
     check_request,
+    check_shown_ledger,
     check_tosses,
     joint_decision,
     plan_question,
@@ -224,18 +226,32 @@ class CuratorDriver:
 
         Returns:
             The longest ledger (entries, head) that the peer ever showed before.
+
+        Raises:
+            InvalidInputError: it has another study file, or shows a ledger that it cannot have.
         """
         check_study_digest(self.study, study_digest, f"curator {peer}")
+        check_shown_ledger(witness, peer, self.store.planned())
         longest = self.store.witness(peer)
         self.store.set_witness(peer, *witness)
         return longest
 
-    def propose(self, request: ReleaseRequest, study_digest: str) -> CuratorRelease:
-        """Record a request; a recorded one is answered even after its deadline."""
+    def propose(self, request: ReleaseRequest, study_digest: str, witnessed: Witnessed = NONE_SEEN) -> CuratorRelease:
+        """Record a request; a recorded one is answered even after its deadline.
+
+        Args:
+            request: what is asked for.
+            study_digest: of the researcher's study file.
+            witnessed: the longest ledger of this curator's that its service has seen.
+
+        Raises:
+            IntegrityError: the ledger lacks entries of that.
+        """
         check_study_digest(self.study, study_digest, f"researcher {request.researcher}")
         now = int(time.time())
         if not self.store.knows(request.release_id):
             check_request(request, self.study, now)
+            self.ledger.verify_against(witnessed, f"researcher {request.researcher}")
             check_open_requests(request.researcher, self.store.open_requests())
             # The others hear of it with what is decided about it.
             self._unsaid.add(request.release_id)
@@ -456,7 +472,7 @@ class CuratorDriver:
     async def run(self, table: Table) -> None:
         """Align the table and drive releases until cancelled."""
         peers = Peers(self._identity, self.study)
-        server = ServerLink(self._identity, self.study, self.store.noise_digest)
+        server = ServerLink(self._identity, self.study, self.ledger, self.store.noise_digest)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))

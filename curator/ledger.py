@@ -27,11 +27,13 @@ from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidIn
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.price import Price, price_of_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.witness import Witnessed
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.allowance import Allowance, Charge, Sums
 from veiltab.curator.audit.log import AuditHead, AuditLog, Event
 from veiltab.curator.bounded_set import BoundedSet
+from veiltab.curator.doubts import Doubts
 
 _ENTRIES = "SELECT * FROM ledger LEFT JOIN price USING (release_id) WHERE number > ? ORDER BY number"
 _RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"
@@ -98,6 +100,7 @@ class Ledger:
     def __init__(self, connection: Database, budget: Decimal, delta: Decimal | None = None) -> None:
         self._connection = connection
         self._audit = AuditLog(connection)
+        self.doubts = Doubts(connection)
         self.allowance = Allowance(epsilon=budget, delta=delta)
         self.verify()
         if delta is not None:
@@ -143,21 +146,26 @@ class Ledger:
             yield line
             head = digest
 
-    def verify_against(self, witness: tuple[int, bytes], curator: str) -> None:
-        """Check that this ledger still contains what a peer remembers of it.
+    def verify_against(self, witnessed: Witnessed, who: str) -> None:
+        """Check that this ledger still contains what another party remembers of it.
+
+        Args:
+            witnessed: what it remembers.
+            who: the party, as messages name it.
 
         Raises:
-            IntegrityError: entries are missing or differ: the ledger was rolled back.
+            IntegrityError: entries are missing or differ, and no person has set that aside.
         """
-        length, head = witness
-        if length == 0:
-            return
+        length, head = witnessed
         row = self._connection.execute("SELECT digest FROM ledger WHERE number = ?", [length]).fetchone()
-        if row is None or bytes(row["digest"]) != head:
+        if length == 0 or (row is not None and bytes(row["digest"]) == head):
+            return
+        if not self.doubts.is_set_aside(who, length, head):
             raise IntegrityError(
-                f"the ledger lacks entries that curator {curator} has seen",
+                f"the ledger lacks entries that {who} has seen",
                 where="ledger",
-                remedy="It was rolled back, perhaps by restoring an old backup; see docs/operations.md.",
+                remedy="It was rolled back, perhaps by restoring an old backup, or somebody showed another one under"
+                " this curator's name; see docs/operations.md and `veiltab curator witness`.",
             )
 
     @property

@@ -1,9 +1,11 @@
 """A curator's charges for people: in lines, and as plain data."""
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from veiltab.common.core.rounding import upward
+from veiltab.curator.doubts import Doubt
 from veiltab.curator.ledger import Entry, Ledger, percent
 from veiltab.curator.store import CuratorStore
 
@@ -82,3 +84,21 @@ def time_of(entry: Entry) -> int | None:
     """Return when a charge was reserved, Unix seconds, if it was recorded."""
     seconds = entry.facts.get("time")
     return seconds if isinstance(seconds, int) else None
+
+
+def witness_text(own: int, remembered: Mapping[str, int], doubts: Iterable[Doubt]) -> str:
+    """Return for people how long the ledgers are that a curator remembers, and who has seen more of its own.
+
+    Args:
+        own: entries of its own ledger.
+        remembered: entries of the longest ledger that each other curator showed.
+        doubts: what others say that they saw of its own, and it lacks.
+    """
+    lines = [f"This ledger has {own} entries."]
+    lines += [f"Curator {name} showed a ledger of {length} entries." for name, length in remembered.items()]
+    lines += [
+        f"{one.who.capitalize()} has seen a ledger of {one.length} entries here, head {one.head.hex()[:12]}...;"
+        f" this one lacks some of them{', which a person set aside' if one.is_set_aside else ''}."
+        for one in doubts
+    ]
+    return "\n".join(lines)

@@ -20,6 +20,7 @@ from veiltab.common.release.canary_plan import LEAST_CAP, planned_canaries
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
+from veiltab.common.release.witness import Witnessed, check_head
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress import CuratorRelease, Progress
@@ -123,6 +124,30 @@ def check_open_requests(researcher: str, opened: Counter[str]) -> None:
             f"{opened.total()} requests are open here, and no more are taken",
             where="request",
             remedy="Ask again later, or ask the curators to decide about those that wait for a person.",
+        )
+
+
+def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
+    """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here before.
+
+    Else whoever has another curator's certificate could have an invented ledger remembered, to which that curator would
+    be held.
+
+    Args:
+        shown: entries and head.
+        peer: who shows it.
+        planned: how many releases were ever planned here.
+
+    Raises:
+        InvalidInputError: it has no head of 32 bytes, or more entries than releases were planned here.
+    """
+    check_head(shown, f"curator {peer}")
+    if shown[0] > planned:
+        raise InvalidInputError(
+            f"shows a ledger of {shown[0]} entries, and {planned} releases were ever planned here",
+            where=f"curator {peer}",
+            remedy="Perhaps the state of one of the two was restored from an old backup (docs/operations.md), or"
+            " somebody else has the certificate.",
         )
 
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
-from veiltab.common.core.message_fields import whole_from_proto
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.request import RELEASE_ID
@@ -16,6 +15,7 @@ from veiltab.common.release.wire import (
     state_to_proto,
     workload_to_proto,
 )
+from veiltab.common.release.witness import ledger_from_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import Followed, offered_seconds
 from veiltab.common.rpc.chunks import file_chunks, streamed
@@ -38,7 +38,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self._driver = driver
 
     async def Hello(self, request: curator_peer_pb2.HelloRequest, context: Context) -> curator_peer_pb2.HelloResponse:
-        shown = (whole_from_proto(request.ledger_length, "ledger_length"), request.ledger_head)
+        shown = (request.ledger_length, request.ledger_head)
         length, head = self._driver.greet(caller(context).name, request.study_digest, shown)
         return curator_peer_pb2.HelloResponse(
             study_digest=self._driver.study.digest,
@@ -160,7 +160,11 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def ProposeRelease(
         self, request: curator_pb2.ProposeReleaseRequest, context: Context
     ) -> curator_pb2.ProposeReleaseResponse:
-        stored = self._driver.propose(request_from_proto(request.request, caller(context).name), request.study_digest)
+        stored = self._driver.propose(
+            request_from_proto(request.request, caller(context).name),
+            request.study_digest,
+            ledger_from_proto(request.witnessed, "witnessed"),
+        )
         state, milliseconds = state_to_proto(stored.state), request.wait_milliseconds
         if not milliseconds:
             return curator_pb2.ProposeReleaseResponse(state=state)

@@ -21,11 +21,13 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.witness import longest_ledger, remember_ledger
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment.private_sessions import PrivateSessions
 from veiltab.curator.audit.log import AuditLog, Event
+from veiltab.curator.doubts import DOUBT_TABLE
 from veiltab.curator.progress import (
     HELD,
     Approval,
@@ -185,6 +187,7 @@ _MIGRATIONS = (
     """
     CREATE TABLE server_noise (release_id TEXT PRIMARY KEY, digest BLOB NOT NULL)
     """,
+    DOUBT_TABLE,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
@@ -368,6 +371,13 @@ class CuratorStore:
             FINISHED,
         )
         return Counter({row["researcher"]: row["number"] for row in rows})
+
+    def planned(self) -> int:
+        """Return how many of the releases that were asked for were ever planned here; every charge was before."""
+        (number,) = self.connection.execute(
+            "SELECT COUNT(*) FROM asked WHERE spec IS NOT NULL OR workload IS NOT NULL"
+        ).fetchone()
+        return int(number)
 
     # Releases of several tables
 
@@ -1027,16 +1037,11 @@ class CuratorStore:
 
     def witness(self, curator: str) -> tuple[int, bytes]:
         """Return the longest ledger (entries, head) that a peer ever showed."""
-        row = self.connection.execute("SELECT length, head FROM witness WHERE curator = ?", [curator]).fetchone()
-        return (0, b"") if row is None else (row["length"], bytes(row["head"]))
+        return longest_ledger(self.connection, curator)
 
     def set_witness(self, curator: str, length: int, head: bytes) -> None:
         """Record a peer's ledger if it is longer than the recorded one."""
-        self.connection.execute(
-            "INSERT INTO witness VALUES (?, ?, ?) ON CONFLICT (curator) DO UPDATE SET"
-            " length = excluded.length, head = excluded.head WHERE excluded.length > witness.length",
-            [curator, length, head],
-        )
+        remember_ledger(self.connection, curator, (length, head))
 
 
 def _release_of(row: sqlite3.Row) -> CuratorRelease:

@@ -19,6 +19,7 @@ from veiltab.common.observe.progress import Progress, Stage
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
+from veiltab.common.release.witness import ledger_from_proto, ledger_to_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.chunks import CHUNK, file_chunks
 from veiltab.common.rpc.identity import Identity, Party, Role
@@ -26,6 +27,7 @@ from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.study.file import Study
+from veiltab.curator.ledger import Ledger
 from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.server_check import canary_width
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
@@ -42,11 +44,13 @@ class ServerLink:
     Args:
         identity: the curator's own.
         study: names the server and its endpoint.
+        ledger: of the curator, which the server remembers.
         noise_digest: returns what the server stated of the noise of a release when it was charged here; empty before.
     """
 
-    def __init__(self, identity: Identity, study: Study, noise_digest: Callable[[str], bytes]) -> None:
+    def __init__(self, identity: Identity, study: Study, ledger: Ledger, noise_digest: Callable[[str], bytes]) -> None:
         self._name = identity.party.name
+        self._ledger = ledger
         self._noise_digest = noise_digest
         self._room = asyncio.Semaphore(MOST_BESIDE)
         party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
@@ -66,17 +70,18 @@ class ServerLink:
 
         Raises:
             FailedReleaseError: the release ended at the server.
-            IntegrityError: the server states another noise than before.
+            IntegrityError: the server states another noise than before, or has seen a longer ledger of this curator's.
             InvalidInputError: it states none.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
-        request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
+        request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec), ledger=ledger_to_proto(self._ledger.head))
         answer = await self._server.ask(self._server.stub.OpenRelease, request, once=True)
         self._state_of(answer)
         if len(answer.noise_digest) != _DIGEST_BYTES:
             raise InvalidInputError("does not state the digest of its noise", where=self.name)
         if self._noise_digest(spec.release_id):
             self._check_same_noise(spec, answer.noise_digest)
+        self._ledger.verify_against(ledger_from_proto(answer.witnessed, self.name), self.name)
         return answer
 
     def _check_same_noise(self, spec: ReleaseSpec, stated: bytes) -> None:
@@ -129,6 +134,7 @@ class ServerLink:
             columns=whole,
             wait_milliseconds=int(1000 * LONGEST_WAIT),
             noise_digest=self._noise_digest(spec.release_id),
+            ledger=ledger_to_proto(self._ledger.head),
         )
         try:
             answer = await self._server.stub.UploadColumns(request, timeout=STREAM_SECONDS)

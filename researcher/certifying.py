@@ -5,14 +5,19 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.statement import LedgerHead
 from veiltab.common.rpc.identity import Party
-from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers, verified
+from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers, statement_of, verified
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.study.file import Study
 
 
 async def certify(
-    spec: ReleaseSpec, study: Study, authority: bytes, ask: Callable[[Party, str], Awaitable[SignedText]]
+    spec: ReleaseSpec,
+    study: Study,
+    authority: bytes,
+    ask: Callable[[Party, str], Awaitable[SignedText]],
+    witness: Callable[[str, LedgerHead, int], None],
 ) -> ReleaseCertificate:
     """Return the certificate of a published release, once every line of it holds.
 
@@ -21,6 +26,7 @@ async def certify(
         study: the study file under which it was asked for.
         authority: certificate of the study's authority, PEM.
         ask: asks a party for its statement about a release.
+        witness: remembers the ledger that a curator states at a time, and refuses one that was longer before.
 
     Raises:
         IntegrityError: a statement is not what it should be; names the party.
@@ -30,7 +36,12 @@ async def certify(
     answers = await asyncio.gather(*(ask(party, spec.release_id) for party in parties))
     statements = dict(zip((party.uri for party in parties), answers, strict=True))
     # Its epsilon card takes up to seconds, and that of each of many tables may be asked for.
-    return await asyncio.to_thread(_checked, spec, study, authority, statements)
+    certificate = await asyncio.to_thread(_checked, spec, study, authority, statements)
+    for party in parties:
+        stated = statement_of(statements[party.uri])
+        if stated.ledger is not None:
+            witness(party.name, stated.ledger, stated.signed_at)
+    return certificate
 
 
 def _checked(

@@ -135,7 +135,7 @@ class ResearcherDriver:
     async def run(self) -> None:
         """Drive every unfinished release until cancelled; delete what is left of the others."""
         self.store.delete_leftovers()
-        parties = self._parties = PartyLinks(self._identity, self.study)
+        parties = self._parties = PartyLinks(self._identity, self.study, self.store.witnessed)
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
@@ -182,7 +182,7 @@ class ResearcherDriver:
             return stated.get(party.uri) or await parties.ask_statement(party, release_id)
 
         with step("certify", release_id=spec.release_id):
-            whole = await certify(spec, study, self._identity.authority, ask)
+            whole = await certify(spec, study, self._identity.authority, ask, self.store.witness)
             with written_whole(path) as file:
                 file.write(whole.to_text().encode())
 

@@ -8,6 +8,7 @@ from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import request_to_proto
+from veiltab.common.release.witness import Witnessed, ledger_to_proto
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.signing import SignedText, signed_from_proto
@@ -32,10 +33,17 @@ class ColumnDigests:
 
 
 class PartyLinks:
-    """The curators and the server, as the researcher reaches them."""
+    """The curators and the server, as the researcher reaches them.
 
-    def __init__(self, identity: Identity, study: Study) -> None:
+    Args:
+        identity: the researcher's.
+        study: the study file.
+        witnessed: returns the longest ledger that a curator has stated.
+    """
+
+    def __init__(self, identity: Identity, study: Study, witnessed: Callable[[str], Witnessed]) -> None:
         self._study = study
+        self._witnessed = witnessed
         server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         self._server = Peer.at(study.server.endpoint, server, identity, server_release_pb2_grpc.ReleaseServiceStub)
         self.curators = {}
@@ -91,6 +99,7 @@ class PartyLinks:
             request=request_to_proto(stored.request),
             wait_milliseconds=int(1000 * seconds),
             with_statement=stored.is_certified,
+            witnessed=ledger_to_proto(self._witnessed(name)),
         )
         answer = await curator.ask(curator.stub.ProposeRelease, proposal, within=ASK_SECONDS + seconds, once=True)
         return answer.proposal

@@ -11,13 +11,15 @@ from pathlib import Path
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.id_prefix import whole_id
 from veiltab.common.core.nearest import nearest
-from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.statement import LedgerHead
+from veiltab.common.release.witness import Witnessed, longest_ledger
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Connection, open_database, transaction
 from veiltab.common.storage.files import written_whole
@@ -66,6 +68,10 @@ _MIGRATIONS = (
     """,
     """
     ALTER TABLE release ADD COLUMN left_out TEXT NOT NULL DEFAULT '{}'
+    """,
+    """
+    CREATE TABLE witness (
+        curator TEXT PRIMARY KEY, length INTEGER NOT NULL, head BLOB NOT NULL, stated INTEGER NOT NULL)
     """,
 )
 
@@ -186,6 +192,33 @@ class ResearcherStore:
                 f"a release of this {named} {what}", where=f"{named} {name}", remedy=f"Use another {named}."
             )
         return self.release(row["id"]), True
+
+    def witnessed(self, curator: str) -> Witnessed:
+        """Return the longest ledger that a curator has stated."""
+        return longest_ledger(self.connection, curator)
+
+    def witness(self, curator: str, ledger: LedgerHead, stated: int) -> None:
+        """Remember a ledger that a curator stated at a time (Unix seconds), if it is the longest.
+
+        Raises:
+            IntegrityError: the curator stated a longer one before, or another one of the same length.
+        """
+        with transaction(self.connection) as db:
+            row = db.execute("SELECT * FROM witness WHERE curator = ?", [curator]).fetchone()
+            before = (0, "", stated) if row is None else (row["length"], bytes(row["head"]).hex(), row["stated"])
+            is_other = ledger.length == before[0] and ledger.digest != before[1] and row is not None
+            # Statements may be read in another order than that in which they were made.
+            if stated > before[2] and (ledger.length < before[0] or is_other):
+                raise IntegrityError(
+                    f"states a ledger of {ledger.length} entries, and stated another one of {before[0]} before",
+                    where=f"curator {curator}",
+                    remedy="Its ledger was rolled back, perhaps by restoring an old backup; tell its operator.",
+                )
+            if row is None or ledger.length > before[0]:
+                db.execute(
+                    "INSERT OR REPLACE INTO witness VALUES (?, ?, ?, ?)",
+                    [curator, ledger.length, bytes.fromhex(ledger.digest), stated],
+                )
 
     def study_file(self, digest: str) -> Path:
         """Return where the study file of a digest lies, with which this service runs or ran; "" is that of now.

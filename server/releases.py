@@ -24,6 +24,7 @@ from veiltab.common.process.cores import cores
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import Statement, published_columns
+from veiltab.common.release.witness import Witnessed
 from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.chunks import CHUNK
 from veiltab.common.rpc.identity import Party
@@ -104,6 +105,10 @@ class Releases:
     async def look_up(self, question: Callable[..., Answer], *arguments: object) -> Answer:
         """Return what one of the short questions below is answered with; see `ServerStore.look_up`."""
         return await self._store.look_up(question, *arguments)
+
+    def witness(self, curator: str, ledger: Witnessed) -> Witnessed:
+        """Remember a curator's ledger; return the longest one that it showed before."""
+        return self._store.witness(curator, ledger)
 
     def open_release(self, spec: ReleaseSpec, curator: str) -> tuple[Session, dict[str, int]]:
         """Record or find a release; return it with the bytes held of the caller's columns."""

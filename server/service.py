@@ -12,6 +12,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.release.witness import ledger_from_proto, ledger_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import CHUNK, ShortChunks, data_of, file_chunks, streamed
@@ -37,14 +38,17 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def OpenRelease(
         self, request: ingest_pb2.OpenReleaseRequest, context: Context
     ) -> ingest_pb2.OpenReleaseResponse:
+        curator, ledger = caller(context).name, ledger_from_proto(request.ledger, "ledger")
         session, received = await self._releases.look_up(
-            self._releases.open_release, spec_from_proto(request.spec), caller(context).name
+            self._releases.open_release, spec_from_proto(request.spec), curator
         )
+        witnessed = await self._releases.look_up(self._releases.witness, curator, ledger)
         return ingest_pb2.OpenReleaseResponse(
             state=state_to_proto(session.state),
             received=received,
             failure=session.failure,
             noise_digest=session.noise_digest,
+            witnessed=ledger_to_proto(witnessed),
         )
 
     async def UploadColumns(
@@ -53,8 +57,10 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         columns = {column.attribute: (column.data, column.digest) for column in request.columns}
         if len(columns) != len(request.columns):
             raise InvalidInputError("an attribute is named twice", where="UploadColumns")
-        spec = spec_from_proto(request.spec)
-        await self._releases.upload_whole(spec, caller(context).name, columns, request.noise_digest)
+        spec, curator = spec_from_proto(request.spec), caller(context).name
+        ledger = ledger_from_proto(request.ledger, "ledger")
+        await self._releases.upload_whole(spec, curator, columns, request.noise_digest)
+        await self._releases.look_up(self._releases.witness, curator, ledger)
         if not request.wait_milliseconds:
             return ingest_pb2.UploadColumnsResponse()
         publication = await self._publication(spec.release_id, caller(context), request.wait_milliseconds)

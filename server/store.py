@@ -15,6 +15,7 @@ from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.witness import WITNESS_TABLE, Witnessed, longest_ledger, remember_ledger
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest
@@ -56,6 +57,7 @@ _MIGRATIONS = (
     """,
     "ALTER TABLE session ADD COLUMN room INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE session ADD COLUMN noise_digest BLOB",
+    WITNESS_TABLE,
 )
 
 
@@ -207,6 +209,18 @@ class ServerStore:
             # What the others have written is no longer free.
             to_come = sum(max(row["room"] - self.folder(row["id"]).size, 0) for row in rows)
             self._room.check(size, promised=to_come)
+
+    def witness(self, curator: str, ledger: Witnessed) -> Witnessed:
+        """Remember a curator's ledger; return the longest one that it showed before.
+
+        One of more entries than releases were ever opened here is not remembered: whoever shows it may have another's
+        certificate.
+        """
+        longest = longest_ledger(self.connection, curator)
+        (known,) = self.connection.execute("SELECT COUNT(*) FROM session").fetchone()
+        if longest[0] < ledger[0] <= known:
+            remember_ledger(self.connection, curator, ledger)
+        return longest
 
     def complete_columns(self, release_id: str, columns: Mapping[str, tuple[bytes, Lease]]) -> Session:
         """Record that columns are whole; the session is perturbing once all are.

@@ -39,6 +39,7 @@ class Event(Enum):
     KEY = "key given"
     TOSSES_CLEARED = "tosses cleared"
     ALIGNMENT_ALLOWED = "alignment allowed"
+    WITNESS_CLEARED = "witness set aside"
     EVIDENCE = "evidence exported"
     SESSION_BEGUN = "session begun"
     SESSION_ENDED = "session ended"

@@ -36,6 +36,7 @@ OFFICER_COMMANDS = (
     ("audit",),
     ("clear-tosses", "--peer", "bob", "--person", "Ana Diaz"),
     ("allow-alignment", "--peer", "bob", "--person", "Ana Diaz"),
+    ("witness",),
     ("console", "--person", "Ana Diaz"),
     ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
 )
@@ -448,6 +449,28 @@ def test_private_alignments_of_a_curator_are_allowed_again(terminal: Terminal) -
     assert (own.name, own.scalar, own.seed) == ("", b"", b"")
     store.close()
     assert terminal.run("allow-alignment", "--peer", "zoe")[0] == 2
+
+
+def test_a_ledger_that_another_party_has_seen_longer_is_listed_and_set_aside(terminal: Terminal) -> None:
+    store = terminal.store()
+    ledger, seen = Ledger(store.connection, Decimal(1)), (7, b"h" * 32)
+    for _ in range(2):
+        with pytest.raises(IntegrityError, match="the ledger lacks entries that curator bob has seen"):
+            ledger.verify_against(seen, "curator bob")
+    lacking = {"who": "curator bob", "entries": 7, "head": "68" * 32, "set_aside": False}
+    assert terminal.json("witness") == {"entries": 0, "remembered": {"bob": 0}, "lacking": [lacking]}
+    assert "Curator bob has seen a ledger of 7 entries here" in terminal.run("witness")[1]
+    assert terminal.run("witness", "--clear", "carol", "--person", "Ana Diaz")[0] == 2
+    said = terminal.json("witness", "--clear", "bob", "--person", "Ana Diaz")
+    assert said["lacking"] == [lacking | {"set_aside": True}]
+    ledger.verify_against(seen, "curator bob")
+    *_, last = store.audit.entries()
+    assert (last.event, last.person, last.facts["witness"]) == ("witness set aside", "Ana Diaz", "curator bob")
+    with pytest.raises(IntegrityError, match="has seen"):  # another one counts anew, and so does another party
+        ledger.verify_against((8, b"h" * 32), "curator bob")
+    with pytest.raises(IntegrityError, match="server cloud has seen"):
+        ledger.verify_against(seen, "server cloud")
+    store.close()
 
 
 def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_request: Make, make_spec: Make) -> None:

@@ -402,17 +402,33 @@ def test_a_greeting_finds_another_study_file(village: Village, study: Study) -> 
         check_study_digest(study, "", "curator bob")
 
 
-def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Make) -> None:
+def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Make, make_request: Make) -> None:
     for name, driver in village.drivers.items():
         driver.alignment.table_version = f"version of {name}"
     alice = village.drivers["alice"]
     reserve(alice.ledger, make_spec())
     alice.ledger.charge(ID)
+    with pytest.raises(InvalidInputError, match="shows a ledger of 1 entries, and 0 releases were ever planned here"):
+        hello(village, "alice")
+    for name in ("bob", "carol"):
+        store = village.drivers[name].store
+        store.add(make_request(), 1)
+        store.set_spec(ID, make_spec())
     hello(village, "alice")
     alice.store.connection.execute("DELETE FROM ledger")
     for _ in range(3):
         with pytest.raises(IntegrityError, match="the ledger lacks entries that curator bob has seen"):
             hello(village, "alice")
+
+
+@pytest.mark.parametrize(
+    "shown", [(2**63 - 1, b"h" * 32), (2**63, b"h" * 32), (1, b"h" * 32), (0, b"h" * 1_000_000), (0, b"h" * 31)]
+)
+def test_an_invented_ledger_is_refused_and_not_remembered(village: Village, shown: tuple[int, bytes]) -> None:
+    bob = village.drivers["bob"]
+    with pytest.raises(InvalidInputError, match="curator alice"):
+        bob.greet("alice", village.study.digest, shown)
+    assert bob.store.witness("alice") == (0, b"")
 
 
 class Following:

@@ -315,7 +315,7 @@ def test_a_peer_notices_entries_cut_off_the_end(store: CuratorStore, make_spec: 
     store.connection.execute("DELETE FROM ledger WHERE number = 3")
     shorter = Ledger(store.connection, BUDGET)  # a chain cannot miss its own end
     with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
-        shorter.verify_against(witness, "bob")
+        shorter.verify_against(witness, "curator bob")
 
 
 def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tmp_path: Path, make_spec: Make) -> None:
@@ -334,7 +334,7 @@ def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tm
     restored = Ledger(store.connection, BUDGET)
     for number in (4, 5):
         with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
-            restored.verify_against(witness, "bob")
+            restored.verify_against(witness, "curator bob")
         reserve(restored, make_spec(release_id=name(number)))
         restored.charge(name(number))
     store.close()
@@ -351,7 +351,7 @@ def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore, make
     rewritten = Ledger(store.connection, BUDGET)
     assert rewritten.spent < Decimal("0.3")
     with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
-        rewritten.verify_against(witness, "bob")
+        rewritten.verify_against(witness, "curator bob")
 
 
 def test_a_peer_that_has_seen_less_is_content(store: CuratorStore, make_spec: Make) -> None:
@@ -360,9 +360,9 @@ def test_a_peer_that_has_seen_less_is_content(store: CuratorStore, make_spec: Ma
     reserve(ledger, make_spec(release_id=name(2)))
     ledger.charge(name(2))
     for witness in ((0, b""), seen, ledger.head):
-        ledger.verify_against(witness, "bob")
+        ledger.verify_against(witness, "curator bob")
     with pytest.raises(IntegrityError):
-        ledger.verify_against((1, ledger.head[1]), "bob")
+        ledger.verify_against((1, ledger.head[1]), "curator bob")
 
 
 def test_a_witness_never_forgets_the_longest_ledger(store: CuratorStore) -> None:

@@ -28,6 +28,7 @@ Make = Callable[..., Any]
 DIGESTS = {"sex": b"a" * 32, "salary": b"b" * 32}
 PLACES = b"p" * 32
 NOISE = b"n" * 32
+NO_LEDGER = cast("Any", SimpleNamespace(head=(0, b"h" * 32), verify_against=lambda *_: None))
 
 
 @pytest.mark.parametrize("sampling", Sampling)
@@ -81,7 +82,7 @@ def upload(make_spec: Make, tmp_path: Path) -> Upload:
         stub = SimpleNamespace(OpenRelease=None, UploadColumn=lambda *_, **__: answer())
         link = object.__new__(ServerLink)
         link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask))
-        link._room, link._noise_digest = asyncio.Semaphore(1), lambda _: NOISE
+        link._room, link._noise_digest, link._ledger = asyncio.Semaphore(1), lambda _: NOISE, NO_LEDGER
         return await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")})
 
     return uploaded
@@ -134,7 +135,7 @@ def test_short_columns_whose_files_are_there_are_sent_together(  # noqa: PLR0913
     link = object.__new__(ServerLink)
     stub = SimpleNamespace(UploadColumns=upload_columns)
     link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub))
-    link._noise_digest = lambda _: NOISE
+    link._noise_digest, link._ledger = lambda _: NOISE, NO_LEDGER
     monkeypatch.setattr(link, "_upload_one_by_one", one_by_one)
     uploading = link.upload(spec, {"sex": (path, b"digest")})
     if is_together and state is ReleaseState.FAILED:
@@ -224,7 +225,7 @@ def test_a_server_that_states_another_noise_gets_no_column_and_no_key_leaves(
 
     link = object.__new__(ServerLink)
     stub = SimpleNamespace(UploadColumns=upload_columns, OpenRelease=None, GetPublication=None)
-    link._name, link._noise_digest = "alice", lambda _: recorded
+    link._name, link._noise_digest, link._ledger = "alice", lambda _: recorded, NO_LEDGER
     link._server = cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask, error_of=refuse))
     work = {
         "announced": link.announce(spec),
@@ -245,7 +246,7 @@ def test_a_server_that_states_no_noise_is_refused(make_spec: Make, stated: bytes
         return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, noise_digest=stated)
 
     link = object.__new__(ServerLink)
-    link._noise_digest = lambda _: b""
+    link._noise_digest, link._ledger = lambda _: b"", NO_LEDGER
     link._server = cast("Any", SimpleNamespace(party=CLOUD, stub=SimpleNamespace(OpenRelease=None), ask=ask))
     with pytest.raises(InvalidInputError, match="server cloud: does not state the digest of its noise"):
         asyncio.run(link.announce(make_spec()))

@@ -137,7 +137,7 @@ def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_d
 
     async def certify(*arguments: Any) -> None:  # noqa: ANN401 - as certify
         for party in (alice, bob):
-            asked.append((party.name, await arguments[-1](party, ID)))
+            asked.append((party.name, await arguments[3](party, ID)))
         raise IntegrityError("does not fit")
 
     monkeypatch.setattr(driver_module, "certify", certify)

@@ -39,6 +39,7 @@ class Curator:
     async def ask(self, method: str, request: Any, *, within: float, once: bool) -> Any:  # noqa: ANN401
         assert (within, once) == (ASK_SECONDS + 0.5, True)
         self.asked.append((method, request.wait_milliseconds))
+        assert (request.witnessed.length, request.witnessed.head) == (2, b"h" * 32)
         proposal = curator_pb2.GetProposalResponse(waiting_for="a person decides")
         return curator_pb2.ProposeReleaseResponse(proposal=proposal if self.says_how else None)
 
@@ -49,6 +50,7 @@ def test_a_request_is_proposed_and_asked_about_in_one_question(
 ) -> None:
     links, curator = object.__new__(PartyLinks), Curator(says_how=says_how)
     links._study, links.curators = study, {"alice": cast("Any", curator)}
+    links._witnessed = {"alice": (2, b"h" * 32)}.__getitem__
     with closing(ResearcherStore(tmp_path, study)) as store:
         stored, _ = store.start(make_request(), "", 100)
     answer = asyncio.run(links.ask_curator("alice", stored, 0.5, is_first=True))

@@ -9,16 +9,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ProposeReleaseRequest(_message.Message):
-    __slots__ = ("study_digest", "request", "wait_milliseconds", "with_statement")
+    __slots__ = ("study_digest", "request", "wait_milliseconds", "with_statement", "witnessed")
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     WITH_STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    WITNESSED_FIELD_NUMBER: _ClassVar[int]
     study_digest: str
     request: _release_pb2.ReleaseRequest
     wait_milliseconds: int
     with_statement: bool
-    def __init__(self, study_digest: _Optional[str] = ..., request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., wait_milliseconds: _Optional[int] = ..., with_statement: bool = ...) -> None: ...
+    witnessed: _release_pb2.LedgerHead
+    def __init__(self, study_digest: _Optional[str] = ..., request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., wait_milliseconds: _Optional[int] = ..., with_statement: bool = ..., witnessed: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
 
 class ProposeReleaseResponse(_message.Message):
     __slots__ = ("state", "proposal")

@@ -9,13 +9,15 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenReleaseRequest(_message.Message):
-    __slots__ = ("spec",)
+    __slots__ = ("spec", "ledger")
     SPEC_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
     spec: _release_pb2.ReleaseSpec
-    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ...) -> None: ...
+    ledger: _release_pb2.LedgerHead
+    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., ledger: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
 
 class OpenReleaseResponse(_message.Message):
-    __slots__ = ("state", "received", "failure", "noise_digest")
+    __slots__ = ("state", "received", "failure", "noise_digest", "witnessed")
     class ReceivedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -27,11 +29,13 @@ class OpenReleaseResponse(_message.Message):
     RECEIVED_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    WITNESSED_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     received: _containers.ScalarMap[str, int]
     failure: str
     noise_digest: bytes
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., received: _Optional[_Mapping[str, int]] = ..., failure: _Optional[str] = ..., noise_digest: _Optional[bytes] = ...) -> None: ...
+    witnessed: _release_pb2.LedgerHead
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., received: _Optional[_Mapping[str, int]] = ..., failure: _Optional[str] = ..., noise_digest: _Optional[bytes] = ..., witnessed: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
 
 class WholeColumn(_message.Message):
     __slots__ = ("attribute", "data", "digest")
@@ -44,16 +48,18 @@ class WholeColumn(_message.Message):
     def __init__(self, attribute: _Optional[str] = ..., data: _Optional[bytes] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class UploadColumnsRequest(_message.Message):
-    __slots__ = ("spec", "columns", "wait_milliseconds", "noise_digest")
+    __slots__ = ("spec", "columns", "wait_milliseconds", "noise_digest", "ledger")
     SPEC_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
     spec: _release_pb2.ReleaseSpec
     columns: _containers.RepeatedCompositeFieldContainer[WholeColumn]
     wait_milliseconds: int
     noise_digest: bytes
-    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ..., wait_milliseconds: _Optional[int] = ..., noise_digest: _Optional[bytes] = ...) -> None: ...
+    ledger: _release_pb2.LedgerHead
+    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ..., wait_milliseconds: _Optional[int] = ..., noise_digest: _Optional[bytes] = ..., ledger: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
 
 class UploadColumnsResponse(_message.Message):
     __slots__ = ("publication",)

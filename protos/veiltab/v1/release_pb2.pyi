@@ -239,6 +239,14 @@ class SignedStatement(_message.Message):
     certificate: bytes
     def __init__(self, text: _Optional[str] = ..., signature: _Optional[bytes] = ..., certificate: _Optional[bytes] = ...) -> None: ...
 
+class LedgerHead(_message.Message):
+    __slots__ = ("length", "head")
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    length: int
+    head: bytes
+    def __init__(self, length: _Optional[int] = ..., head: _Optional[bytes] = ...) -> None: ...
+
 class Chunk(_message.Message):
     __slots__ = ("offset", "data", "digest")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
