@@ -237,10 +237,10 @@ curator.add_command(notify)
 @person_option
 @json_option
 def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
-    """Take part in releases again with a curator that withheld its part of a coin too often."""
+    """Take part in releases again with a curator by which too many ended that were charged."""
     name = person_name(named_person(person))
-    cleared = standing.store.clear_aborted_tosses(standing.study.curator(peer).name, person=name)
-    emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} tosses of curator {peer}")
+    cleared = standing.store.clear_aborted(standing.study.curator(peer).name, person=name)
+    emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that ended by curator {peer}")
 
 
 @curator.command(

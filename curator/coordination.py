@@ -294,7 +294,8 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress)
     # It is kept as long as the release is under way, so no more of it is taken than a curator has to say.
     if len(answer.granted) + len(answer.denied) > MAX_COLUMNS:
         raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where=f"curator {curator}")
-    if max(map(len, (answer.spec_digest, answer.sample_check, answer.commitment, answer.publication))) > _DIGEST_BYTES:
+    digests = (answer.spec_digest, answer.sample_check, answer.commitment, answer.publication, answer.request_digest)
+    if max(map(len, digests)) > _DIGEST_BYTES:
         raise InvalidInputError(f"a digest has {_DIGEST_BYTES} bytes", where=f"curator {curator}")
     return Progress(
         curator=curator,
@@ -310,4 +311,5 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress)
         failure=words_from_proto(answer.failure),
         commitment=answer.commitment,
         publication=answer.publication,
+        request_digest=answer.request_digest,
     )

@@ -70,15 +70,16 @@ from veiltab.curator.progress import (
     check_same_column,
     decides_alone,
     next_step,
+    other_request,
     outcome_of,
 )
 from veiltab.curator.release import (
     agreed_columns,
+    check_aborted,
     check_asked_under,
     check_open_requests,
     check_request,
     check_shown_ledger,
-    check_tosses,
     joint_decision,
     plan_question,
 )
@@ -439,6 +440,7 @@ class CuratorDriver:
             failure=stored.failure,
             commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
             publication=self._publication(stored),
+            request_digest=stored.request_digest,
         )
 
     def _publication(self, stored: CuratorRelease) -> bytes:
@@ -526,7 +528,14 @@ class CuratorDriver:
             self._held -= self.decisions.refused_of(self._held)
             held = tuple(self._held)
             said = await asyncio.gather(*map(self.looks.progress, held))
-            self._held -= {release_id for release_id, others in zip(held, said, strict=True) if _is_over(others)}
+            self._held -= {name for name, others in zip(held, said, strict=True) if self._cannot_go_on(name, others)}
+
+    def _cannot_go_on(self, release_id: str, others: Others) -> bool:
+        """Whether a release is over at any other curator, or another curator received another request."""
+        return not isinstance(others, VeiltabError) and (
+            any(peer.state.unsuccessful for peer in others)
+            or other_request(self.store.release(release_id), others) is not None
+        )
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
@@ -610,8 +619,8 @@ class CuratorDriver:
                     if before is ReleaseState.REQUESTED:
                         self.changes.notify(_for_researcher(release_id))  # it hears that a person decides
                     return stored
-                case End(state, reason):
-                    self._end(stored, state, reason, _left(stored, entered))
+                case End() as ended:
+                    self._end(stored, ended, _left(stored, entered))
                     return self._changed(release_id)
                 case Step(leads_to=state) as taken:
                     if state is not before:  # else there is more to do in this state
@@ -673,15 +682,16 @@ class CuratorDriver:
         tables = self.store.tables(stored.request.release_id)
         return next_step_of_tables(stored, own, others, tables, time.time())
 
-    def _end(self, stored: CuratorRelease, state: ReleaseState, failure: str, seconds: float) -> None:
+    def _end(self, stored: CuratorRelease, ended: End, seconds: float) -> None:
         if stored.state.finished:
             return  # it keeps what it has
         release_id = stored.request.release_id
-        _log.warning("release ended", extra={"release": release_id, "state": state.value})
-        for curator in sorted(self.coins.withheld(release_coin(release_id))):
-            _log.warning("a toss was aborted", extra={"release": release_id, "curator": curator})
-            self.store.add_aborted_toss(stored.part_of or release_id, curator)
-        self.store.end(release_id, state, failure, seconds=seconds)
+        _log.warning("release ended", extra={"release": release_id, "state": ended.state.value})
+        others = {curator.name for curator in self.study.curators} - {self.name}
+        for curator in sorted(others & (self.coins.withheld(release_coin(release_id)) | set(ended.by))):
+            _log.warning("a charged release ended by a curator", extra={"release": release_id, "curator": curator})
+            self.store.add_aborted(stored.part_of or release_id, curator)
+        self.store.end(release_id, ended.state, ended.reason, seconds=seconds)
         self._forget(release_id)
 
     def _forget(self, release_id: str) -> None:
@@ -764,7 +774,7 @@ class CuratorDriver:
         self._room.keep(planned.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec | WorkloadSpec) -> None:
-        check_tosses(self.store.aborted_tosses())
+        check_aborted(self.store.aborted())
         with step("reserve", release_id=spec.release_id):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)
@@ -921,8 +931,3 @@ def _needs_no_seed(others: Others) -> bool:
     return not isinstance(others, VeiltabError) and all(
         peer.state in {ReleaseState.UPLOADING, ReleaseState.PERTURBING} or peer.state.finished for peer in others
     )
-
-
-def _is_over(others: Others) -> bool:
-    """Whether a release is over at any other curator."""
-    return not isinstance(others, VeiltabError) and any(peer.state.unsuccessful for peer in others)

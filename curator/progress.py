@@ -21,8 +21,9 @@ however old that progress is by then. Every step may be repeated after a crash.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import assert_never
 
@@ -45,6 +46,9 @@ from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.workload import WorkloadSpec
 
 APPROVED, HELD, DENIED = "approved", "held", "denied"
+_CURATOR = re.compile(r"curator ([^\s:,]+)")
+_CLOCKS_DIFFER = 300
+"""Seconds before the deadline from which a release may be over at a curator whose clock is ahead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +162,7 @@ class Progress:
 
     `tested` says that the server has passed its test, or that it has no columns to test. `commitment` is the one to its
     share of the release's coin, empty where it shows none. `publication` is the digest of what the server stated to it,
-    empty where nothing is recorded.
+    empty where nothing is recorded. `request_digest` is that of the request that it received.
     """
 
     curator: str
@@ -174,6 +178,7 @@ class Progress:
     failure: str
     commitment: bytes = b""
     publication: bytes = b""
+    request_digest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,17 +282,19 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """No step is possible now; the reason names the party or event to wait for."""
+    """No step is possible now; the reason names the party or event to wait for, `curator` a curator that is behind."""
 
     reason: str
+    curator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The release is over here."""
+    """The release is over here; `by` names the curators who ended it, differ or are behind, if it was charged."""
 
     state: ReleaseState
     reason: str
+    by: tuple[str, ...] = ()
 
 
 def next_step(
@@ -307,11 +314,19 @@ def next_step(
     if stored.state.finished:
         return End(stored.state, stored.failure)
     if now > stored.request.deadline:
-        return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}")
+        by = _behind(stored, own, peers) if own.is_charged else ()
+        return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}", by=by)
     if isinstance(peers, VeiltabError):
         return outcome_of(peers, is_charged=own.is_charged)
-    ended = next((peer for peer in peers if peer.state.unsuccessful), None)
-    return _step_of(stored, own, peers) if ended is None else _end_with(ended)
+    ended = tuple(peer for peer in peers if peer.state.unsuccessful)
+    outcome = _end_with(ended, stored, own, now) if ended else _step_of(stored, own, peers)
+    return outcome if own.is_charged or not isinstance(outcome, End) else replace(outcome, by=())
+
+
+def _behind(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError) -> tuple[str, ...]:
+    """Return the curator that a release waits for, if all can be asked: one that is away is behind in nothing."""
+    outcome = None if isinstance(peers, VeiltabError) else _step_of(stored, own, peers)
+    return (outcome.curator,) if isinstance(outcome, Wait) and outcome.curator else ()
 
 
 def awaited(stored: CuratorRelease) -> frozenset[str] | None:
@@ -326,7 +341,7 @@ def awaited(stored: CuratorRelease) -> frozenset[str] | None:
 
 def decides_alone(stored: CuratorRelease, own: Review) -> bool:
     """Whether the next step is this curator's decision about its own attributes, whatever the others say."""
-    return stored.state is ReleaseState.REQUESTED and (bool(own.undecided) or not own.held)
+    return stored.state is ReleaseState.REQUESTED and bool(own.undecided)
 
 
 def outcome_of(  # noqa: PLR0911 - one for each outcome
@@ -351,7 +366,8 @@ def outcome_of(  # noqa: PLR0911 - one for each outcome
         case ExpiredReleaseError():
             return End(ReleaseState.EXPIRED, str(error))
         case IntegrityError() | ConflictError() | FailedReleaseError():
-            return End(ReleaseState.FAILED, str(error))
+            named = _CURATOR.match(error.where) if is_charged else None
+            return End(ReleaseState.FAILED, str(error), by=() if named is None else (named[1],))
         case VeiltabError() if is_charged:
             return Wait(str(error))
         case DeniedError() | BudgetExceededError():
@@ -431,13 +447,13 @@ def _step_of(  # noqa: PLR0911 - one for each state
 ) -> Step | Wait | End:
     match stored.state:
         case ReleaseState.REQUESTED:
-            return _when_requested(stored, own)
+            return _when_requested(stored, own, peers)
         case ReleaseState.APPROVED:
             return _lacking(peers, lambda peer: peer.decided, "has not decided about the request yet") or Step.PLAN
         case ReleaseState.PLANNED:
             return _when_planned(stored, own, peers)
         case ReleaseState.CHARGED:
-            return _when_charged(stored, peers)
+            return _when_charged(stored, own, peers)
         case ReleaseState.UPLOADING:
             return Step.UPLOAD
         case ReleaseState.PERTURBING:
@@ -448,11 +464,23 @@ def _step_of(  # noqa: PLR0911 - one for each state
             assert_never(stored.state)
 
 
-def _when_requested(stored: CuratorRelease, own: Review) -> Step | Wait | End:
+def other_request(stored: CuratorRelease, peers: Iterable[Progress]) -> str | None:
+    """Return the curator that received another request under this id, if one did."""
+    digests = ((peer.curator, peer.request_digest) for peer in peers)
+    return next((name for name, digest in digests if digest and digest != stored.request_digest), None)
+
+
+def _when_requested(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
+    if (other := other_request(stored, peers)) is not None:
+        return End(
+            ReleaseState.FAILED,
+            f"researcher {stored.request.researcher}: asked {_both(own, other)} for different things under one id, or"
+            " gave different purposes. Nothing was charged. Ask again.",
+        )
     if own.undecided:
         return Step.DECIDE
     if not own.held:
-        return Step.APPROVE
+        return _lacking(peers, lambda peer: bool(peer.request_digest), "has not shown its request yet") or Step.APPROVE
     if own.refusal:
         return End(ReleaseState.DENIED, own.refusal)
     return Wait(
@@ -467,8 +495,8 @@ def _when_planned(stored: CuratorRelease, own: Review, peers: tuple[Progress, ..
         if peer.spec_digest and peer.spec_digest != digest:
             return End(
                 ReleaseState.FAILED,
-                f"curator {peer.curator}: planned another release from the same request. Compare study files, table"
-                " versions and veiltab versions. Nothing was charged.",
+                f"{_both(own, peer.curator)} planned different releases from the same request. Compare study files,"
+                " table versions and veiltab versions. Nothing was charged.",
             )
     if not (own.is_reserved or own.is_charged):
         first = tuple(peer for peer in peers if peer.curator < own.curator)
@@ -484,7 +512,7 @@ def _lacking_reservation(peers: tuple[Progress, ...]) -> Wait | None:
     return _lacking(peers, lambda peer: peer.reserved or peer.charged, "has not reserved the budget yet")
 
 
-def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step | Wait | End:
+def _when_charged(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
     wait = lacking_charge(peers)
     if wait:
         return wait
@@ -492,7 +520,8 @@ def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step |
         return Step.DRAW
     for peer in peers:
         if peer.sample_check and peer.sample_check != stored.sample_check:
-            return End(ReleaseState.FAILED, f"curator {peer.curator}: drew another sample. No data was sent.")
+            reason = f"{_both(own, peer.curator)} drew different samples. No data was sent."
+            return End(ReleaseState.FAILED, reason, by=(peer.curator,))
     drawing = _awaited_among(stored, peers)
     return _lacking(drawing, lambda peer: bool(peer.sample_check), "has not drawn the sample yet") or Step.ENCRYPT
 
@@ -511,8 +540,8 @@ def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait | 
     for peer in peers:
         # One key gives all curators' places: told by one of them, the server could leave out its noise at the others'.
         if peer.publication and own.publication and peer.publication != own.publication:
-            reason = f"the server stated another publication to curator {peer.curator} than here; no key leaves."
-            return End(ReleaseState.FAILED, reason)
+            reason = f"{_both(own, peer.curator)} heard of different publications from the server; no key leaves."
+            return End(ReleaseState.FAILED, reason, by=(peer.curator,))
     return Step.FINISH
 
 
@@ -529,10 +558,29 @@ def _has_uploaded(peer: Progress) -> bool:
     return peer.state in {ReleaseState.PERTURBING, ReleaseState.READY}
 
 
-def _end_with(peer: Progress) -> End:
-    return End(peer.state, f"curator {peer.curator}: {peer.failure or f'the release is {peer.state.value}'}")
+def _both(own: Review, other: str) -> str:
+    """Name two curators that differ, as each of them does: nobody knows which of them is right."""
+    return f"curators {' and '.join(sorted((own.curator, other)))}"
+
+
+def _end_with(ended: tuple[Progress, ...], stored: CuratorRelease, own: Review, now: float) -> End:
+    """End a release that has ended at others: by those who do not say that another one of them began."""
+    first = ended[0]
+    tested = f"; the test of curator {own.curator} passed" if own.is_tested else ""
+    reason = f"curator {first.curator}: {first.failure or f'the release is {first.state.value}'}{tested}"
+    names = {peer.curator for peer in ended}
+    began = [peer for peer in ended if not _names_one_of(names - {peer.curator}, peer.failure)] or ended
+    is_early = now < stored.request.deadline - _CLOCKS_DIFFER
+    by = tuple(peer.curator for peer in began if is_early or peer.state is not ReleaseState.EXPIRED)
+    return End(first.state, reason, by=by)
+
+
+def _names_one_of(curators: Iterable[str], failure: str) -> bool:
+    named = _CURATOR.match(failure)
+    return named is not None and named[1] in curators
 
 
 def _lacking(peers: tuple[Progress, ...], has: Callable[[Progress], bool], what: str) -> Wait | None:
     """Wait for the first curator that has not reached a step."""
-    return next((Wait(f"curator {peer.curator}: {what}") for peer in peers if not has(peer)), None)
+    waits = (Wait(f"curator {peer.curator}: {what}", peer.curator) for peer in peers if not has(peer))
+    return next(waits, None)

@@ -35,7 +35,7 @@ MOST_OPEN = 256
 """Most requests that are open at a curator."""
 
 MOST_ABORTED = 3
-"""Tosses that a curator may abort before no more are paid for, until a person clears it."""
+"""Charged releases that may end by a curator before no more are paid for with it, until a person clears it."""
 
 _LONGEST_SECONDS = 366 * 86_400
 
@@ -151,11 +151,11 @@ def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
         )
 
 
-def check_tosses(aborted: Counter[str]) -> None:
-    """Refuse to pay for a toss with a curator that aborted too many of them.
+def check_aborted(aborted: Counter[str]) -> None:
+    """Refuse to pay for a release with a curator by which too many ended that were charged.
 
     Args:
-        aborted: releases that were charged in vain, by the curator that withheld its part of the coin.
+        aborted: how many, by the curator.
 
     Raises:
         DeniedError: names the curator.
@@ -163,7 +163,8 @@ def check_tosses(aborted: Counter[str]) -> None:
     for name, number in sorted(aborted.items()):
         if number >= MOST_ABORTED:
             raise DeniedError(
-                f"it withheld its part of the coin of {number} releases, each of them charged",
+                f"{number} releases that were charged ended without a result, as it withheld its part of the coin,"
+                " ended them or differed",
                 where=f"curator {name}",
                 remedy=f"Find out why; then `veiltab curator clear-tosses --peer {name}` takes part with it again.",
             )

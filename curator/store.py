@@ -729,17 +729,17 @@ class CuratorStore:
         if not erase_traces(self.connection):
             self.has_traces = True
 
-    def add_aborted_toss(self, release_id: str, curator: str) -> None:
-        """Record that a release was charged in vain, as a curator withheld its share of the coin."""
+    def add_aborted(self, release_id: str, curator: str) -> None:
+        """Record that a release was charged in vain, as a curator withheld its share, ended it or differed."""
         self.connection.execute("INSERT INTO aborted_toss VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, curator])
 
-    def aborted_tosses(self) -> Counter[str]:
-        """Return how many tosses each curator aborted."""
+    def aborted(self) -> Counter[str]:
+        """Return how many releases were charged in vain by each curator."""
         rows = self.connection.execute("SELECT curator, COUNT(*) AS number FROM aborted_toss GROUP BY curator")
         return Counter({row["curator"]: row["number"] for row in rows})
 
-    def clear_aborted_tosses(self, curator: str, *, person: str) -> int:
-        """Forget the tosses that a curator aborted, as a person decided; return how many they were."""
+    def clear_aborted(self, curator: str, *, person: str) -> int:
+        """Forget the releases that were charged in vain by a curator, as a person decided; return their number."""
         with transaction(self.connection) as db:
             cleared = db.execute("DELETE FROM aborted_toss WHERE curator = ?", [curator]).rowcount
             self.audit.record(Event.TOSSES_CLEARED, person=person, curator=curator, tosses=cleared)

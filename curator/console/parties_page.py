@@ -66,5 +66,5 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
         is_asked=is_asked,
         soon=SOON_DAYS,
         charges=standing.ledger.head[0],
-        aborted=standing.store.aborted_tosses(),
+        aborted=standing.store.aborted(),
     )

@@ -427,10 +427,10 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
 def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_request: Make) -> None:
     store = terminal.store()
     store.add(make_request(), 1)
-    store.add_aborted_toss(ID, "bob")
+    store.add_aborted(ID, "bob")
     assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 1}
     assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 0}
-    assert not store.aborted_tosses()
+    assert not store.aborted()
     store.close()
     assert terminal.run("clear-tosses", "--peer", "zoe")[0] == 2
 

@@ -46,7 +46,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Others
 from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress, PublicationDigests
+from veiltab.curator.progress import APPROVED, DENIED, HELD, End, GrantDecision, Progress, PublicationDigests
 from veiltab.curator.release import plan_question, planned_spec
 from veiltab.curator.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.store import CuratorStore
@@ -244,10 +244,11 @@ class World:
 
     wakes = 0
 
-    async def progress(self, _: str, awaited: Collection[str] | None = None) -> Others:
+    async def progress(self, release_id: str, awaited: Collection[str] | None = None) -> Others:
         self.looks += 1
         if self.is_bob_there:
-            return (self.bob,)
+            digest = self.bob.request_digest or self.driver.store.release(release_id).request_digest
+            return (replace(self.bob, request_digest=digest),)
         return AWAY if awaited is None or "bob" in awaited else ()
 
     async def close(self) -> None:
@@ -1170,7 +1171,10 @@ def test_no_key_leaves_where_the_server_told_another_curator_otherwise(world: Wo
     world.bob = replace(world.bob, publication=told.digest())
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert "another publication to curator bob" in world.driver.store.release(ID).failure
+    assert (
+        "curators alice and bob heard of different publications from the server"
+        in world.driver.store.release(ID).failure
+    )
     with pytest.raises(FailedReleaseError):
         world.driver.receipt(ID, "rosa")
 
@@ -1202,9 +1206,13 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
 def test_one_s_own_decision_waits_for_no_other_curator(world: World, make_request: Make) -> None:
     driver = world.driver
     driver.store.add(make_request(sample=400), 1)
+    world.is_bob_there = False
+    assert not world.step()
+    assert driver.progress(ID).decided
+    assert world.state() is ReleaseState.REQUESTED, "nothing is approved before all have shown the same request"
+    world.is_bob_there = True
     assert world.step()
     assert world.state() is ReleaseState.APPROVED
-    assert not world.looks
 
 
 def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(
@@ -1233,7 +1241,7 @@ def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: Worl
     stored = world.driver.store.release(ID)
     assert (stored.state, stored.failure) == (
         ReleaseState.FAILED,
-        "curator bob: server cloud: it did not add the noise",
+        "curator bob: server cloud: it did not add the noise; the test of curator alice passed",
     )
     assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
@@ -1440,11 +1448,11 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
         assert not world.step()
     (hangs,) = caplog.records
     assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
-    assert not world.driver.store.aborted_tosses()
+    assert not world.driver.store.aborted()
     monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.driver.store.aborted_tosses() == {"bob": 1}
+    assert world.driver.store.aborted() == {"bob": 1}
     assert world.driver.ledger.spent == Decimal("0.1")
 
 
@@ -1476,9 +1484,7 @@ def test_a_toss_that_comes_to_its_end_is_not_counted(
         assert not world.step()
     world.driver.store.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
-    world.bob = replace(world.bob, state=ReleaseState.FAILED)
-    assert world.step()
-    assert not world.driver.store.aborted_tosses()
+    assert not world.driver.coins.withheld(f"release/{ID}")
 
 
 def test_a_curator_that_is_away_until_the_deadline_aborted_nothing(
@@ -1491,7 +1497,7 @@ def test_a_curator_that_is_away_until_the_deadline_aborted_nothing(
     monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert not world.driver.store.aborted_tosses()
+    assert not world.driver.store.aborted()
 
 
 def test_another_process_counts_the_toss_that_a_curator_aborted(
@@ -1505,8 +1511,21 @@ def test_another_process_counts_the_toss_that_a_curator_aborted(
     folder = driver._folder.parent
     place = workplace(folder)
     again = CuratorDriver(driver._identity, driver.study, folder, driver.store, driver.ledger, APPROVE, place)
-    again._end(driver.store.release(ID), ReleaseState.EXPIRED, "the deadline passed", 0.0)
-    assert driver.store.aborted_tosses() == {"bob": 1}
+    again._end(driver.store.release(ID), End(ReleaseState.EXPIRED, "the deadline passed"), 0.0)
+    assert driver.store.aborted() == {"bob": 1}
+
+
+@pytest.mark.parametrize("ended", [{"sample_check": b"another"}, {"state": ReleaseState.FAILED, "failure": "why"}])
+def test_a_curator_by_which_a_charged_release_ends_is_counted(
+    world: World, make_request: Make, ended: dict[str, Any]
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    assert not world.step()
+    world.bob = replace(world.bob, **ended)
+    assert world.step()
+    assert world.state() is ReleaseState.FAILED
+    assert world.driver.store.aborted() == {"bob": 1}
 
 
 def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(
@@ -1515,18 +1534,18 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
     for number in range(2, 5):
         release_id = f"{number:032x}"
         world.driver.store.add(make_request(release_id=release_id), 1)
-        world.driver.store.add_aborted_toss(release_id, "bob")
+        world.driver.store.add_aborted(release_id, "bob")
     world.driver.store.add(make_request(sample=400), 1)
     for _ in range(3):
         world.step()
     stored = world.driver.store.release(ID)
     assert stored.state is ReleaseState.DENIED
     assert stored.failure.startswith(
-        "curator bob: it withheld its part of the coin of 3 releases, each of them charged"
+        "curator bob: 3 releases that were charged ended without a result, as it withheld its part of the coin"
     )
     assert "`veiltab curator clear-tosses --peer bob`" in stored.failure
     assert world.driver.ledger.remaining == 1
-    assert world.driver.store.clear_aborted_tosses("bob", person="Ana Diaz") == 3
+    assert world.driver.store.clear_aborted("bob", person="Ana Diaz") == 3
     another = make_request(release_id="f" * 32, sample=400)
     world.driver.store.add(another, 1)
     spec = planned_spec(

@@ -70,7 +70,14 @@ def release(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
 
 
 def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
-    return shown(**({"granted": frozenset({"salary"})} | changes))
+    return shown(**({"granted": frozenset({"salary"}), "request_digest": release().request_digest} | changes))
+
+
+DIFFERENT = "curators alice and carol heard of different publications from the server; no key leaves."
+
+
+def behind(curator: str, what: str) -> Wait:
+    return Wait(f"curator {curator}: {what}", curator)
 
 
 # One look
@@ -136,8 +143,8 @@ def test_what_is_held_waits_for_a_person_as_long_as_the_budget_holds_it() -> Non
 
 def test_nobody_plans_before_all_have_decided() -> None:
     stored = release(state=ReleaseState.APPROVED)
-    assert next_step(stored, REVIEWED, (progress(), progress(curator="carol", decided=False)), 1) == Wait(
-        "curator carol: has not decided about the request yet"
+    assert next_step(stored, REVIEWED, (progress(), progress(curator="carol", decided=False)), 1) == behind(
+        "carol", "has not decided about the request yet"
     )
 
 
@@ -150,15 +157,57 @@ def test_nobody_charges_before_all_have_reserved_the_same() -> None:
 
     same = progress(spec_digest=SPECS[0].digest(), reserved=True)
     assert after(same, replace(same, reserved=False, charged=True)) is Step.CHARGE
-    assert after(same, progress(curator="carol")) == Wait("curator carol: has not planned the release yet")
-    assert after(replace(same, reserved=False)) == Wait("curator bob: has not reserved the budget yet")
+    assert after(same, progress(curator="carol")) == behind("carol", "has not planned the release yet")
+    assert after(replace(same, reserved=False)) == behind("bob", "has not reserved the budget yet")
     other = progress(spec_digest=SPECS[1].digest(), reserved=True)
     for peers in ((same, other), (progress(curator="carol"), other), (replace(other, reserved=False),)):
         assert after(*peers) == End(
             ReleaseState.FAILED,
-            "curator bob: planned another release from the same request. Compare study files, table versions and"
-            " veiltab versions. Nothing was charged.",
+            "curators alice and bob planned different releases from the same request. Compare study files, table"
+            " versions and veiltab versions. Nothing was charged.",
         )
+
+
+def test_nobody_approves_before_all_have_shown_the_same_request() -> None:
+    stored, other = release(), release(request=replace(REQUEST, purpose="another purpose"))
+    same, unlike = (progress(request_digest=one.request_digest) for one in (stored, other))
+    carol = replace(same, curator="carol")
+    assert next_step(stored, REVIEWED, (same, carol), 1) is Step.APPROVE
+    assert next_step(stored, REVIEWED, (same, progress(curator="carol", request_digest=b"")), 1) == behind(
+        "carol", "has not shown its request yet"
+    )
+    held = Review(curator="alice", held=("age",))
+    for own in (REVIEWED, held, replace(held, refusal="too much")):
+        assert next_step(stored, own, (unlike, carol), 1) == End(
+            ReleaseState.FAILED,
+            "researcher rosa: asked curators alice and bob for different things under one id, or gave different"
+            " purposes. Nothing was charged. Ask again.",
+        )
+
+
+def test_who_ends_a_charged_release_is_counted_and_who_follows_is_not() -> None:
+    stored = release(state=ReleaseState.CHARGED, spec=SPECS[0], sample_check=CHECKS[0])
+    own = replace(REVIEWED, is_charged=True)
+    drawn = progress(charged=True, sample_check=CHECKS[0])
+    bob = replace(drawn, state=ReleaseState.FAILED, failure="my table changed")
+    carol = replace(bob, curator="carol", failure="curator bob: my table changed")
+
+    def by(*peers: Progress, now: float = -1000, review: Review = own) -> tuple[str, ...]:
+        outcome = next_step(stored, review, peers, now)
+        assert isinstance(outcome, End)
+        return outcome.by
+
+    assert by(bob, carol) == ("bob",)
+    assert by(bob, carol, review=REVIEWED) == (), "nothing was charged"
+    assert by(carol) == ("carol",), "who names another that has not ended it hides behind nobody"
+    assert by(replace(bob, failure="curator carol: no, she"), carol) == ("bob", "carol")
+    assert by(replace(bob, failure="curator alice: she"), drawn) == ("bob",)
+    late = replace(bob, state=ReleaseState.EXPIRED)
+    assert (by(late), by(late, now=DEADLINE - 1)) == (("bob",), ()), "clocks may differ a little"
+    assert by(replace(drawn, sample_check=CHECKS[1])) == ("bob",)
+    waits = replace(drawn, sample_check=b"")
+    assert by(waits, now=DEADLINE + 1) == ("bob",)
+    assert by(drawn, now=DEADLINE + 1) == ()
 
 
 def test_the_curators_reserve_in_order_of_their_names() -> None:
@@ -166,7 +215,7 @@ def test_the_curators_reserve_in_order_of_their_names() -> None:
     own = Review(curator="bob")
     alice = progress(curator="alice", spec_digest=SPECS[0].digest())
     carol = replace(alice, curator="carol")
-    waits = Wait("curator alice: has not reserved the budget yet")
+    waits = behind("alice", "has not reserved the budget yet")
     assert next_step(stored, own, (alice, replace(carol, reserved=True)), 1) == waits
     assert next_step(stored, own, (replace(alice, reserved=True), progress(curator="carol")), 1) is Step.RESERVE
     assert next_step(stored, own, (replace(alice, charged=True), carol), 1) is Step.RESERVE
@@ -178,8 +227,8 @@ def test_the_curators_reserve_in_order_of_their_names() -> None:
 def test_nobody_draws_before_all_have_charged() -> None:
     stored, charged = release(state=ReleaseState.CHARGED, spec=SPECS[0]), progress(charged=True)
     assert next_step(stored, REVIEWED, (charged, charged), 1) is Step.DRAW
-    assert next_step(stored, REVIEWED, (charged, progress(curator="carol")), 1) == Wait(
-        "curator carol: has not charged the release yet"
+    assert next_step(stored, REVIEWED, (charged, progress(curator="carol")), 1) == behind(
+        "carol", "has not charged the release yet"
     )
 
 
@@ -191,9 +240,9 @@ def test_nobody_encrypts_before_all_have_drawn_the_same() -> None:
         return next_step(stored, REVIEWED, peers, 1)
 
     assert after(drawn, drawn) is Step.ENCRYPT
-    assert after(drawn, progress(curator="carol", charged=True)) == Wait("curator carol: has not drawn the sample yet")
+    assert after(drawn, progress(curator="carol", charged=True)) == behind("carol", "has not drawn the sample yet")
     assert after(replace(drawn, sample_check=CHECKS[1])) == End(
-        ReleaseState.FAILED, "curator bob: drew another sample. No data was sent."
+        ReleaseState.FAILED, "curators alice and bob drew different samples. No data was sent."
     )
 
 
@@ -207,7 +256,7 @@ def test_nobody_tests_the_server_before_all_have_sent_their_columns() -> None:
         elif state.unsuccessful:
             assert isinstance(outcome, End)
         else:
-            assert outcome == Wait("curator carol: has not sent its columns yet")
+            assert outcome == behind("carol", "has not sent its columns yet")
 
 
 def test_nobody_lets_a_key_leave_before_all_have_tested_the_server() -> None:
@@ -220,9 +269,10 @@ def test_nobody_lets_a_key_leave_before_all_have_tested_the_server() -> None:
         return next_step(stored, own, peers, 1)
 
     assert after(tested, ready) is Step.FINISH
-    assert after(tested, replace(sent, curator="carol")) == Wait("curator carol: has not tested the server yet")
+    assert after(tested, replace(sent, curator="carol")) == behind("carol", "has not tested the server yet")
     failed = progress(curator="carol", state=ReleaseState.FAILED, tested=False, failure="no noise")
-    assert after(tested, failed) == End(ReleaseState.FAILED, "curator carol: no noise")
+    both = "curator carol: no noise; the test of curator alice passed"
+    assert after(tested, failed) == End(ReleaseState.FAILED, both)
 
 
 def test_no_key_leaves_where_the_server_stated_another_publication_to_another_curator() -> None:
@@ -237,7 +287,8 @@ def test_no_key_leaves_where_the_server_stated_another_publication_to_another_cu
         assert next_step(stored, own, (bob, carol), 1) is Step.FINISH
         assert next_step(stored, own, (bob, replace(carol, publication=b"")), 1) is Step.FINISH
         assert next_step(stored, own, (bob, replace(carol, publication=second)), 1) == End(
-            ReleaseState.FAILED, "the server stated another publication to curator carol than here; no key leaves."
+            ReleaseState.FAILED,
+            "curators alice and carol heard of different publications from the server; no key leaves.",
         )
 
 
@@ -248,24 +299,25 @@ def test_who_has_no_columns_is_awaited_until_the_sample_is_drawn_here() -> None:
         assert awaited(release(state=state, spec=spec, sample_check=CHECKS[0])) == frozenset({"alice", "bob"})
     drawn = release(state=ReleaseState.CHARGED, spec=spec, sample_check=CHECKS[0])
     bob, carol = progress(charged=True, sample_check=CHECKS[0]), progress(curator="carol", charged=True)
-    assert next_step(replace(drawn, sample_check=b""), REVIEWED, (bob, replace(carol, charged=False)), 1) == Wait(
-        "curator carol: has not charged the release yet"
+    assert next_step(replace(drawn, sample_check=b""), REVIEWED, (bob, replace(carol, charged=False)), 1) == behind(
+        "carol", "has not charged the release yet"
     )
     sent, tested = replace(drawn, state=ReleaseState.PERTURBING), replace(bob, state=ReleaseState.PERTURBING)
     for others in ((), (carol,), (replace(carol, state=ReleaseState.UPLOADING, sample_check=CHECKS[0]),)):
         assert next_step(drawn, REVIEWED, (bob, *others), 1) is Step.ENCRYPT
-        assert next_step(drawn, REVIEWED, (replace(bob, sample_check=b""), *others), 1) == Wait(
-            "curator bob: has not drawn the sample yet"
+        assert next_step(drawn, REVIEWED, (replace(bob, sample_check=b""), *others), 1) == behind(
+            "bob", "has not drawn the sample yet"
         )
         assert next_step(sent, REVIEWED, (tested, *others), 1) is Step.TEST
         assert next_step(sent, own, (replace(tested, tested=True), *others), 1) is Step.FINISH
     # What she says counts as ever.
     other = replace(carol, sample_check=CHECKS[1])
     assert next_step(drawn, REVIEWED, (bob, other), 1) == End(
-        ReleaseState.FAILED, "curator carol: drew another sample. No data was sent."
+        ReleaseState.FAILED, "curators alice and carol drew different samples. No data was sent."
     )
     ended = replace(carol, state=ReleaseState.FAILED, failure="why")
-    assert next_step(sent, own, (tested, ended), 1) == End(ReleaseState.FAILED, "curator carol: why")
+    both = "curator carol: why; the test of curator alice passed"
+    assert next_step(sent, own, (tested, ended), 1) == End(ReleaseState.FAILED, both)
 
 
 def test_a_deadline_ends_a_release_even_when_the_others_are_silent() -> None:
@@ -452,6 +504,7 @@ class Curators(RuleBasedStateMachine):
         row = self.rows[name]
         return Progress(
             curator=name,
+            request_digest=self.rows[name].request_digest,
             state=row.state,
             decided=self.verdicts[name] in {APPROVED, DENIED},
             granted=frozenset({name} if self.verdicts[name] == APPROVED else ()),
@@ -654,6 +707,7 @@ class TwoRequests(RuleBasedStateMachine):
         row = self.rows[name, which]
         return progress(
             curator=name,
+            request_digest=self.rows[name, which].request_digest,
             state=row.state,
             decided=row.state is not ReleaseState.REQUESTED,
             spec_digest=b"" if row.spec is None else row.spec.digest(),

@@ -325,10 +325,12 @@ def at(state: ReleaseState, failure: str = "") -> TableState:
 def test_the_tables_open_once_everyone_has_charged(workload: WorkloadSpec) -> None:
     stored = release(workload, state=ReleaseState.CHARGED)
     assert next_step_of_tables(stored, OWN, (progress(),), {}, 1) is Step.OPEN_TABLES
-    waits = Wait("curator bob: has not charged the release yet")
+    waits = Wait("curator bob: has not charged the release yet", "bob")
     assert next_step_of_tables(stored, OWN, (progress(charged=False),), {}, 1) == waits
     failed = progress(state=ReleaseState.FAILED, failure="why")
-    assert next_step_of_tables(stored, OWN, (failed,), {}, 1) == End(ReleaseState.FAILED, "curator bob: why")
+    assert next_step_of_tables(stored, OWN, (failed,), {}, 1) == End(
+        ReleaseState.FAILED, "curator bob: why", by=("bob",)
+    )
 
 
 def test_before_the_charge_the_steps_are_those_of_any_release(workload: WorkloadSpec) -> None:
@@ -338,7 +340,7 @@ def test_before_the_charge_the_steps_are_those_of_any_release(workload: Workload
     other = progress(spec_digest=b"x" * 32)
     outcome = next_step_of_tables(stored, mine, (other,), {}, 1)
     assert isinstance(outcome, End)
-    assert "planned another release" in outcome.reason
+    assert "planned different releases" in outcome.reason
     same = progress(spec_digest=workload.digest())
     assert next_step_of_tables(stored, replace(mine, is_reserved=True), (same,), {}, 1) is Step.CHARGE
 

@@ -1,6 +1,7 @@
 """A researcher that asks for what takes for ever, or asks without end, over the wire: the others are served."""
 
 import asyncio
+import secrets
 import signal
 import time
 from collections.abc import Iterator
@@ -151,3 +152,29 @@ def test_a_party_ends_while_it_plans(world: World) -> None:
         assert world.ended(curator, 30)
     world.start(ALICE, BOB)
     served(world)
+
+
+@pytest.mark.parametrize(
+    "change", [{"purpose": "another study"}, {"epsilon": "0.5"}, {"attributes": ["region", "income"]}]
+)
+def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved(
+    world: World, change: dict[str, Any]
+) -> None:
+    """Each curator's officer reads a purpose of its own, and would approve it."""
+    release_id = f"{secrets.randbits(128):032x}"
+
+    async def propose() -> None:
+        asked: dict[str, Any] = {"attributes": ["region", "health"], "purpose": "a study", "release_id": release_id}
+        for curator, one in ((ALICE, asked), (BOB, asked | change)):
+            async with connection(world.local, RITA, curator) as channel:
+                await call(channel, PROPOSE)(proposal(world, 1, **one), timeout=20)
+
+    before = world.charges("alice"), world.charges("bob")
+    asyncio.run(propose())
+    for curator in ("alice", "bob"):
+        world.wait_for_state(curator, release_id, "failed")
+        with world.store(curator) as store:
+            assert "researcher rita: asked curators alice and bob for different things" in (
+                store.release(release_id).failure
+            )
+    assert (world.charges("alice"), world.charges("bob")) == before

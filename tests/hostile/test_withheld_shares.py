@@ -35,11 +35,11 @@ def test_a_curator_that_aborts_tosses_is_counted_and_paid_for_no_more_until_a_pe
                 world.wait_until(lambda: store.release(release_id).state is ReleaseState.EXPIRED, seconds=90)  # noqa: B023 - called here
         for curator, aborted in (("alice", {"bob": MOST_ABORTED}), ("bob", {})):
             with world.store(curator) as store:
-                assert store.aborted_tosses() == aborted
-        assert world.log(ALICE).count("a toss was aborted") == MOST_ABORTED
+                assert store.aborted() == aborted
+        assert world.log(ALICE).count("a charged release ended by a curator") == MOST_ABORTED
         world.restart(BOB)
         refused = world.ask(FREE, "--label", "refused", "--wait", epsilon="0.5")
-        assert "curator bob: it withheld its part of the coin of 3 releases" in refused.errors
+        assert "curator bob: 3 releases that were charged ended without a result" in refused.errors
         assert len(world.charges("alice")) == MOST_ABORTED
         assert world.curator_command("clear-tosses", "alice", "--peer", "bob").data["cleared"] == MOST_ABORTED
         assert world.ask(FREE, "--label", "granted", "--wait", epsilon="0.5").code == 0

@@ -77,7 +77,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
     store.record_key_given(ID, "sex", "rosa")
     store.end(ID, ReleaseState.FAILED, "why")
     store.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
-    store.clear_aborted_tosses("bob", person="Ben")
+    store.clear_aborted("bob", person="Ben")
     store.private.allow("bob", bytes(16), person="Ben")
     entries = list(store.audit.entries())
     found = [(one.event, one.person, one.release, one.facts) for one in entries]
@@ -146,7 +146,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
         lambda store, _ledger: store.record_key_given(ID, "sex", "rosa"),
         lambda store, _ledger: store.set_served_policy(None, 3, None),
         lambda store, _ledger: store.set_served_table(None, 3, "ab"),
-        lambda store, _ledger: store.clear_aborted_tosses("bob", person="Ben"),
+        lambda store, _ledger: store.clear_aborted("bob", person="Ben"),
         lambda store, _ledger: store.private.allow("bob", bytes(16), person="Ben"),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_cannot_be_recorded_does_not_happen(
 ) -> None:
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
-    store.add_aborted_toss(ID, "bob")
+    store.add_aborted(ID, "bob")
     store.private.begin("a" * 32, "version", bytes(16))
     store.private.fail("a" * 32, ["bob"])
     before = list(store.connection.iterdump())
