@@ -7,6 +7,7 @@ answer is stored.
 """
 
 import asyncio
+import os
 import signal
 import sys
 from collections import defaultdict
@@ -378,8 +379,12 @@ def serve_questions() -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds_for(int(tables)))
         answer = ANSWERS[kind](text)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.stdout.write(answer + "\n")
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(answer + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:  # who asked was killed; nothing is left to flush at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
 
 
 if __name__ == "__main__":

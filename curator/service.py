@@ -31,6 +31,10 @@ _FOLLOWED_SECONDS = 20.0
 """Longest time of a call that follows releases: the next one hears of all of them, whatever woke nobody meanwhile."""
 
 
+_NAMED_AGAIN_SECONDS = 1.0
+"""How long a call is read no further once it names releases again: each is said anew at most so often."""
+
+
 class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     """Answers the other curators."""
 
@@ -146,7 +150,12 @@ async def _follow(requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest
                 )
             if not all(map(RELEASE_ID.fullmatch, request.release_ids)):  # else they are kept, however long they are
                 raise InvalidInputError("a release id is 32 hexadecimal digits", where="FollowProgress")
+            if len(set(request.release_ids)) < len(request.release_ids):
+                raise InvalidInputError("a release is named twice in one message", where="FollowProgress")
+            is_again = any(name in followed for name in request.release_ids)
             followed.add(request.release_ids)
+            if is_again:
+                await asyncio.sleep(_NAMED_AGAIN_SECONDS)
     finally:
         followed.end()
 

@@ -18,6 +18,9 @@ from veiltab.common.rpc.identity import Party
 LONGEST_WAIT = 2.0
 """Most seconds that an answer waits."""
 
+MOST_FOLLOWING = 4
+"""Calls of one party that follow names at a time: it needs one, and another while the last one ends."""
+
 MOST_WAITING = 32
 """Calls of one party that wait at a time; the next one is answered at once, so that places are left for other calls."""
 
@@ -88,9 +91,10 @@ class Changes:
         Raises:
             UnavailableError: the caller has enough calls that wait.
         """
-        if self._callers[caller] >= MOST_WAITING:
+        following = sum(one.caller == caller for one in self._followed)
+        if self._callers[caller] >= MOST_WAITING or following >= MOST_FOLLOWING:
             raise UnavailableError("the caller has enough calls that wait for changes", remedy="Ask again later.")
-        followed = Followed(self)
+        followed = Followed(self, caller)
         self._callers[caller] += 1
         self._followed.add(followed)
         if not self._is_open:
@@ -136,7 +140,8 @@ class Changes:
 class Followed:
     """Names whose changes one call hears of, until it is over."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, caller: Party) -> None:
+        self.caller = caller
         self._changes = changes
         # The version of each name that the call has heard; empty if it is to hear of it anyhow.
         self._heard: dict[str, bytes] = {}
@@ -146,6 +151,10 @@ class Followed:
     def __len__(self) -> int:
         """Number of names."""
         return len(self._heard)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the call hears of a name."""
+        return name in self._heard
 
     def add(self, names: Collection[str]) -> None:
         """Let the call hear of some names, at once and whenever they change."""

@@ -28,6 +28,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
@@ -39,7 +40,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Said
 from veiltab.curator.policy import Policy
 from veiltab.curator.progress import Progress, PublicationDigests
-from veiltab.curator.service import CuratorPeerServicer
+from veiltab.curator.service import CuratorPeerServicer, _follow
 from veiltab.curator.store import CuratorStore
 from veiltab.v1 import curator_peer_pb2
 
@@ -632,6 +633,33 @@ def test_what_is_no_id_is_not_followed(village: Village, name: str) -> None:
 
     with pytest.raises(InvalidInputError, match="a release id is 32 hexadecimal digits"):
         asyncio.run(first())
+
+
+def test_a_release_that_is_named_twice_is_not_said_twice(village: Village) -> None:
+    async def first() -> object:
+        async with aclosing(followed(village, (ID, ID))) as answers:
+            return await anext(answers)
+
+    with pytest.raises(InvalidInputError, match="a release is named twice in one message"):
+        asyncio.run(first())
+
+
+def test_a_call_that_names_releases_again_is_read_no_further_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses, read = list[float](), list[int]()
+
+    async def slept(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def requests() -> AsyncIterator[curator_peer_pb2.FollowProgressRequest]:
+        for number, name in enumerate((ID, "f" * 32, ID, ID)):
+            read.append(len(pauses))
+            yield curator_peer_pb2.FollowProgressRequest(release_ids=[name])
+            assert len(pauses) == max(0, number - 1)
+
+    monkeypatch.setattr("veiltab.curator.service.asyncio.sleep", slept)
+    with Changes().followed(Party(study="survey", role=Role.CURATOR, name="bob")) as one:
+        asyncio.run(_follow(requests(), one))
+    assert (pauses, read) == ([1.0, 1.0], [0, 0, 0, 1])
 
 
 def test_a_curator_that_ends_lets_nobody_follow_it_any_more(village: Village) -> None:

@@ -1,6 +1,8 @@
 """Plans, charges and cards that a process of its own makes, once each."""
 
 import asyncio
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -256,3 +258,22 @@ def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_
         await end(planner, task, workers)
 
     asyncio.run(scenario())
+
+
+def test_a_process_whose_asker_is_gone_ends_without_a_word(make_request: Make, study: Study) -> None:
+    request = make_request()
+    columns = requested_columns(request, study)
+    question = plan_question(request, columns, study, population=1000, alignment="ab" * 16)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-P", "-m", "veiltab.curator.planning"]
+    with open(writing, "wb") as nobody:  # noqa: PTH123 - a descriptor
+        ended = subprocess.run(
+            command,
+            input=f"plan 0 {question.text}\n".encode(),
+            stdout=nobody,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (0, b"")

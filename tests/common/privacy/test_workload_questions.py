@@ -27,6 +27,12 @@ def test_the_error_of_a_typical_pair_leaves_larger_tables_out() -> None:
     assert found.errors[3] > found.pair_error
 
 
+@pytest.mark.parametrize(("part", "feasible"), [(0.9999, False), (1, True), (1.0001, True)])
+def test_where_nothing_is_open_it_is_said_whether_the_error_is_reached(part: float, feasible: bool) -> None:  # noqa: FBT001 - a parameter
+    found = answer_workload(replace(PAIRS, pair_error=part * typical(PAIRS)))
+    assert found.feasible is feasible
+
+
 @pytest.mark.parametrize("repeats", [0, 2])
 @pytest.mark.parametrize(
     ("asked", "before"), [("epsilon", Decimal("0.999")), ("population", 39_900), ("delta", Decimal("9.9e-7"))]

@@ -8,7 +8,7 @@ import pytest
 
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc import changes as module
-from veiltab.common.rpc.changes import MOST_WAITING, Changes, offered_seconds
+from veiltab.common.rpc.changes import MOST_FOLLOWING, MOST_WAITING, Changes, offered_seconds
 from veiltab.common.rpc.identity import Party, Role
 
 ALICE, BOB = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob"))
@@ -146,7 +146,7 @@ def test_a_call_hears_of_nothing_if_nothing_has_changed_for_a_while(monkeypatch:
 def test_so_many_calls_of_one_caller_follow_anything() -> None:
     changes = Changes()
     with ExitStack() as calls:
-        for _ in range(MOST_WAITING):
+        for _ in range(MOST_FOLLOWING):
             calls.enter_context(changes.followed(ALICE))
         with pytest.raises(UnavailableError, match="enough calls"), changes.followed(ALICE):
             pass
