@@ -119,6 +119,13 @@ class Decisions:
         self._store.decide(request.release_id, decisions)
         self._decided.add(request.release_id)
 
+    def check_others_share(self, release_id: str, charge: Charge) -> None:
+        """Refuse a release without own attributes that would take too much of the budget; see `Ledger`."""
+        try:
+            self._ledger.check_others_share(release_id, charge, self.own_attributes, self.policy.others_share)
+        except (NotReadyError, BudgetExceededError) as error:
+            raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
+
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether only a person can move a request on; one that cannot be fulfilled anyhow is found here."""
         if stored.state is not ReleaseState.REQUESTED or (own := self.review(stored)).undecided or not own.held:

@@ -778,6 +778,8 @@ class CuratorDriver:
         with step("reserve", release_id=spec.release_id):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)
+            if self.name not in {column.owner for column in spec.columns}:
+                self.decisions.check_others_share(spec.release_id, charge)
             try:
                 self.ledger.reserve(spec, charge)
             except BudgetExceededError:

@@ -16,14 +16,14 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from functools import reduce
 from typing import Any
 
 from veiltab.common.core.rounding import upward
-from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidInputError
+from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.price import Price, price_of_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
@@ -239,6 +239,42 @@ class Ledger:
         """
         if not self.holds(charge):
             raise self._refusal(charge, delta, self._sums_beside())
+
+    def check_others_share(self, release_id: str, charge: Charge, own: Collection[str], most: Decimal) -> None:
+        """Refuse a release without own attributes if all of them together would take too much of the budget.
+
+        Args:
+            release_id: of the release.
+            charge: what it takes.
+            own: the curator's attributes.
+            most: part of the budget that they may take together.
+
+        Raises:
+            NotReadyError: those that are charged leave it enough, but not those that are reserved.
+            BudgetExceededError: those that are charged do not.
+        """
+        charged = self._of_others(self._rows(_ENTRIES, 0), own, Sums().plus(charge))
+        if self.is_charged(release_id) or (
+            self.allowance.spent_share(self._of_others(self._rows(f"{_RESERVATION} <> ?", release_id), own, charged))
+            <= most
+        ):
+            return
+        if self.allowance.spent_share(charged) <= most:
+            raise NotReadyError("what is left of its budget for releases without its attributes is reserved for others")
+        raise BudgetExceededError(
+            f"releases without this curator's attributes may take {percent(most)} of its budget, and with this one they"
+            f" would take {percent(self.allowance.spent_share(charged))}",
+            where="privacy budget",
+            remedy="Ask for a smaller epsilon, or ask the curator for a larger `others_share` in its policy.",
+        )
+
+    @staticmethod
+    def _of_others(rows: Iterable[sqlite3.Row], own: Collection[str], sums: Sums) -> Sums:
+        """Return sums and, added to them, what those of some charges take that have none of some attributes."""
+        for row in rows:
+            if not set(own).intersection(json.loads(row["entry"]).get("attributes", ())):
+                sums = sums.plus(_charge_of(row))
+        return sums
 
     def holds(self, charge: Charge) -> bool:
         """Whether the budget holds a release now, beside all that is charged or reserved."""

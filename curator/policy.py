@@ -4,6 +4,7 @@ The policy file is a curator's own (TOML):
 
     budget = 2.0                      # optional: less than the study's budget
     persons = 2                       # optional: so many persons approve what is held; by default 1
+    others_share = 0.25               # optional: part of the budget for releases without own attributes; by default 0.5
 
     [[rule]]                          # the first rule that matches an attribute decides
     researcher = "rosa"               # or "*"
@@ -15,6 +16,9 @@ The policy file is a curator's own (TOML):
     expires_days = 30                 # optional: keys are given out for so long
 
 A table [notify] says who is told of requests that wait; see `veiltab.curator.notify.settings`.
+
+Every curator charges every release. Those that need none of its attributes come to no rule and no person; all of them
+together take at most `others_share` of its budget, and what would take more is denied.
 
 What no rule matches is held for a person. With persons = 2 it is approved once two different persons have approved it.
 
@@ -48,6 +52,9 @@ _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _DECISIONS = {verdict: decision for decision, verdict in _VERDICTS.items()}
 _SECONDS_A_DAY = 86_400
 _MOST_PERSONS = 10
+OTHERS_SHARE = Decimal("0.5")
+"""Part of the budget that releases without a curator's own attributes may take, unless its policy says otherwise."""
+
 MOST_DAYS = 36_500
 """For so many days a key may be given out, if not for ever."""
 
@@ -112,6 +119,7 @@ class Policy:
         budget: the curator's own, nats.
         persons: so many different persons must approve what is held.
         delta: most that is approved by a rule without a maximum of its own: that of the study's budget.
+        others_share: part of the budget that releases without attributes of this curator's may take together.
         digest: SHA-256 of the file, hexadecimal; empty without one.
         notify: who is told what, and how; None for nobody.
     """
@@ -120,6 +128,7 @@ class Policy:
     budget: Decimal | None = None
     persons: int = 1
     delta: Decimal | None = None
+    others_share: Decimal = OTHERS_SHARE
     digest: str = ""
     notify: NotifySettings | None = None
 
@@ -234,10 +243,19 @@ def load_policy(
     budget, persons = _epsilon(root, "budget"), root.integer("persons", 1)
     if not 1 <= persons <= _MOST_PERSONS:
         raise InvalidInputError(f"persons must be a whole number from 1 to {_MOST_PERSONS}", where=root.where)
+    others = _others_share(root)
     notify = read_notify(root.table("notify", required=False))
     root.finish()
     digest = hashlib.sha256(content).hexdigest()
-    return Policy(rules=rules, budget=budget, persons=persons, delta=delta, digest=digest, notify=notify)
+    return Policy(
+        rules=rules,
+        budget=budget,
+        persons=persons,
+        delta=delta,
+        others_share=others,
+        digest=digest,
+        notify=notify,
+    )
 
 
 def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:
@@ -294,3 +312,12 @@ def _charge(fields: Fields, key: str) -> Decimal | None:
     if not 0 < charge <= 1:
         raise InvalidInputError(f"{key} is a part of the budget, above 0 and at most 1", where=fields.where)
     return charge
+
+
+def _others_share(fields: Fields) -> Decimal:
+    if not fields.holds("others_share", object):
+        return OTHERS_SHARE
+    part = fields.number("others_share")
+    if not 0 <= part <= 1:
+        raise InvalidInputError("others_share is a part of the budget, from 0 to 1", where=fields.where)
+    return part

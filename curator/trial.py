@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from veiltab.common.errors import BudgetExceededError, DeniedError
+from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study
@@ -105,8 +105,11 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
     except DeniedError as error:
         verdicts, refusal = {}, str(error)
     try:
+        if not own:
+            attributes = [rule.name for rule in study.attributes_of(curator)]
+            ledger.check_others_share(request.release_id, charge, attributes, policy.others_share)
         ledger.check(charge, plan.delta)
-    except BudgetExceededError as error:
+    except (BudgetExceededError, NotReadyError) as error:
         over_budget = str(error)
     return Trial(
         population=population,

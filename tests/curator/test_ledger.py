@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import reserve
-from veiltab.common.errors import BudgetExceededError, IntegrityError
+from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.curator.allowance import Charge, Sums
 from veiltab.curator.ledger import Ledger, _chained
 from veiltab.curator.store import CuratorStore
 
@@ -371,6 +373,35 @@ def test_a_witness_never_forgets_the_longest_ledger(store: CuratorStore) -> None
         store.set_witness("bob", length, head)
         assert store.witness("bob")[1] == kept
     assert store.witness("carol") == (0, b"")
+
+
+@pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
+def test_releases_without_own_attributes_take_a_part_of_the_budget(
+    store: CuratorStore, make_spec: Make, delta: Decimal | None
+) -> None:
+    ledger = Ledger(store.connection, Decimal(1), delta)
+    own, half = ("age",), Decimal("0.5")
+
+    def charge_of(number: int) -> Charge:
+        return ledger.allowance.charge(spec_of(number).description, guaranteed_epsilon(spec_of(number)))
+
+    def spec_of(number: int) -> ReleaseSpec:
+        return cast("ReleaseSpec", make_spec(release_id=name(number), epsilon=Decimal("0.25")))
+
+    for number in (1, 2):
+        ledger.check_others_share(name(number), charge_of(number), own, half)
+        ledger.reserve(spec_of(number), charge_of(number))
+        ledger.check_others_share(name(number), charge_of(number), own, half)  # again changes nothing
+    share = ledger.allowance.spent_share(Sums().plus(charge_of(1)).plus(charge_of(2)))
+    with pytest.raises(NotReadyError, match="reserved for others"):
+        ledger.check_others_share(name(3), charge_of(3), own, share)
+    for number in (1, 2):
+        ledger.charge(name(number))
+    with pytest.raises(BudgetExceededError, match=r"without this curator's attributes may take .* of its budget"):
+        ledger.check_others_share(name(3), charge_of(3), own, share)
+    ledger.check_others_share(name(3), charge_of(3), ("sex",), share)  # those were about an attribute of its own
+    with pytest.raises(BudgetExceededError, match=r"may take 0\.00%"):
+        ledger.check_others_share(name(3), charge_of(3), ("sex",), Decimal(0))
 
 
 # Races

@@ -301,3 +301,12 @@ def test_a_policy_that_others_may_write_is_refused(load: Load, tmp_path: Path) -
     (tmp_path / "policy.toml").chmod(0o666)
     with pytest.raises(InvalidInputError, match=r"policy\.toml: others than its owner may write this"):
         load(RULES)
+
+
+def test_half_of_the_budget_is_for_releases_without_own_attributes_unless_the_file_says_otherwise(load: Load) -> None:
+    assert load(RULES).others_share == load_policy(None, researchers=[], attributes=[]).others_share == Decimal("0.5")
+    for part in ("0", "0.25", "1"):
+        assert load(f"others_share = {part}").others_share == Decimal(part)
+    for part in ("-0.1", "1.1"):
+        with pytest.raises(InvalidInputError, match="others_share is a part of the budget, from 0 to 1"):
+            load(f"others_share = {part}")

@@ -5,12 +5,14 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
 from tests.hostile.clients import call, code_of, connection, message, number_of
+from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
 from veiltab.common.errors import DeniedError
 from veiltab.curator import planning
@@ -178,3 +180,17 @@ def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved
                 store.release(release_id).failure
             )
     assert (world.charges("alice"), world.charges("bob")) == before
+
+
+@pytest.mark.long
+def test_releases_of_alice_s_columns_alone_spend_half_of_bob_s_budget(tmp_path: Path) -> None:
+    """Neither a rule nor a person of bob's decides about them; his policy says how much they may take."""
+    world = made_world(tmp_path / "study", rules=Rules(budget="4"))
+    with world.local:
+        world.start(ALICE, BOB, CLOUD, ROSA)
+        for label in ("first", "second"):
+            assert world.ask(["region"], "--label", label, "--wait", epsilon="1").code == 0
+        refused = world.ask(["region"], "--label", "third", "--wait", epsilon="1")
+        assert "curator bob: releases without this curator's attributes may take 50.00% of its budget" in refused.errors
+        assert world.ask(NAMES, "--label", "joint", "--wait", epsilon="1").code == 0
+        assert len(world.charges("alice")) == len(world.charges("bob")) == 3

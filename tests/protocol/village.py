@@ -132,5 +132,5 @@ POLICIES: Mapping[str, str] = {
     "alice": APPROVE_ALL,
     "bob": '[[rule]]\nattributes = ["health"]\ndecision = "hold"\n\n'
     '[[rule]]\nattributes = ["faith"]\ndecision = "deny"\n\n' + APPROVE_ALL,
-    "carol": APPROVE_ALL,
+    "carol": "others_share = 1\n\n" + APPROVE_ALL,
 }
