@@ -37,7 +37,7 @@ from veiltab.curator.progress import (
     PublicationDigests,
 )
 from veiltab.curator.served_files import ServedPolicy, ServedTable
-from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, TableState, request_of_table
+from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, TableState, request_of_table, table_ids
 
 _MIGRATIONS = (
     """
@@ -188,6 +188,10 @@ _MIGRATIONS = (
     CREATE TABLE server_noise (release_id TEXT PRIMARY KEY, digest BLOB NOT NULL)
     """,
     DOUBT_TABLE,
+    """
+    CREATE TABLE id_of_table (id TEXT PRIMARY KEY, release_id TEXT NOT NULL);
+    CREATE INDEX id_of_table_release ON id_of_table (release_id)
+    """,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
@@ -230,6 +234,7 @@ class CuratorStore:
         with transaction(self.connection) as db:
             row = db.execute("SELECT request FROM release WHERE id = ?", [request.release_id]).fetchone()
             if row is None:
+                self._keep_ids(request)
                 db.execute(
                     "INSERT INTO release (id, researcher, request, state, created, since, study_digest)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -256,6 +261,22 @@ class CuratorStore:
                     Event.REQUEST, release=request.release_id, researcher=request.researcher, request=digest
                 )
         return stored
+
+    def _keep_ids(self, request: ReleaseRequest) -> None:
+        """Keep the ids that the tables of a request will have for them; refuse one for which an id is not free."""
+        ids = table_ids(request)
+        known = f"SELECT id FROM release WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608
+        kept = "SELECT 1 FROM id_of_table WHERE id = ?"
+        if (
+            self.connection.execute(kept, [request.release_id]).fetchone()
+            or self.connection.execute(known, ids).fetchone()
+        ):
+            raise ConflictError(
+                "another release has this id, or that of one of its tables",
+                where=f"release {request.release_id}",
+                remedy="Ask again under a new id.",
+            )
+        self.connection.executemany("INSERT INTO id_of_table VALUES (?, ?)", [(one, request.release_id) for one in ids])
 
     def release(self, release_id: str) -> CuratorRelease:
         """Return one release."""
@@ -515,6 +536,7 @@ class CuratorStore:
             f" WHERE part_of = ? AND NOT {IS_FINISHED}",
             [state.value, failure, int(time.time()), release_id, *FINISHED],
         )
+        self.connection.execute("DELETE FROM id_of_table WHERE release_id = ?", [release_id])
         reserved = "SELECT release_id FROM reservation WHERE release_id = ?"
         self.connection.execute(f"DELETE FROM price WHERE release_id IN ({reserved})", [release_id])  # noqa: S608
         self.connection.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])

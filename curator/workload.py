@@ -24,7 +24,7 @@ from veiltab.common.privacy.workload import check_carries, expected_distance, wo
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.workload import TablePlan, WorkloadSpec, table_id
 from veiltab.common.release.workload_guarantees import workload_price, workload_pure_epsilon
 from veiltab.common.schemes import scheme_of
 from veiltab.curator.allowance import Allowance, Charge, priced
@@ -129,6 +129,12 @@ def request_of_table(request: ReleaseRequest, table: ReleaseSpec) -> ReleaseRequ
     """Return one table of a request as a request by itself, under the id of the table."""
     attributes = tuple(column.attribute for column in table.columns)
     return replace(request, release_id=table.release_id, attributes=attributes, tables=(), repeats=0)
+
+
+def table_ids(request: ReleaseRequest) -> list[str]:
+    """Return the ids of the releases that the tables of a request run as, at the most; none of one table."""
+    most = 2 * len(request.tables) if request.repeats else len(request.tables)
+    return [table_id(request.release_id, number) for number in range(most)]
 
 
 def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:

@@ -30,7 +30,7 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import workload_to_proto
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.workload import WorkloadSpec, table_id
 from veiltab.common.release.workload_guarantees import tables_keep_what_was_asked, workload_card, workload_price
 from veiltab.common.rpc.server import MAX_MESSAGE
 from veiltab.common.study.file import MAX_TABLES, Study
@@ -469,6 +469,7 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
 def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorStore, workload: WorkloadSpec) -> None:
     store.add(REQUEST, 1)
     store.set_workload(ID, workload)
+    store.connection.execute("DELETE FROM id_of_table")  # else both are refused as they come
     for number in (2, 8):
         store.add(request_with(release_id=workload.table_id(number)), 1)
     with pytest.raises(ConflictError, match="another release"):
@@ -477,6 +478,24 @@ def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorS
     with pytest.raises(ConflictError, match="another release"):
         store.choose_tables(ID, (1, 2), 2)
     assert store.release(ID).choice is None
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_nobody_else_has_the_id_of_a_table_whoever_asks_first(
+    store: CuratorStore, workload: WorkloadSpec, number: int
+) -> None:
+    taken = request_with(release_id=workload.table_id(number), researcher="rita")
+    store.add(REQUEST, 1)
+    store.add(REQUEST, 1)  # again changes nothing
+    with pytest.raises(ConflictError, match="another release has this id, or that of one of its tables"):
+        store.add(taken, 1)
+    store.end(ID, ReleaseState.DENIED, "why")
+    store.add(taken, 1)
+    again = replace(REQUEST, release_id="e" * 32)
+    store.add(request_with(release_id=table_id("e" * 32, number), researcher="rita"), 1)
+    with pytest.raises(ConflictError, match="another release has this id, or that of one of its tables"):
+        store.add(again, 1)
+    assert not store.knows("e" * 32)
 
 
 def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorStore) -> None:
