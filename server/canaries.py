@@ -6,6 +6,7 @@ which rows of data the noise replaced.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -110,7 +111,9 @@ class Canaries:
     def __init__(self, store: ServerStore) -> None:
         self._store = store
         # The places of many canaries take time and room: one release at a time, and once for all who ask meanwhile.
+        # Of each curator one at a time stands in line for that, so that none of them waits for all releases of another.
         self._turn = asyncio.Lock()
+        self._first_of = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._rows = WeakValueDictionary[str, CanaryRows]()
 
     async def of(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
@@ -128,7 +131,7 @@ class Canaries:
             NotFoundError, NotReadyError, FailedReleaseError: there is no such publication, not yet or no longer.
         """
         check_key(key)
-        async with self._turn:
+        async with self._first_of[curator], self._turn:
             return await asyncio.to_thread(self._stream, release_id, curator, key)
 
     def _stream(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
