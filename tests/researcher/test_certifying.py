@@ -47,7 +47,7 @@ def certified(study: Study, stated: Callable[[Party], SignedText]) -> ReleaseCer
     async def ask(party: Party, _: str) -> SignedText:
         return stated(party)
 
-    return asyncio.run(certify(SPEC, study, PEM, ask))
+    return asyncio.run(certify(SPEC, study, PEM, ask, lambda *_: None))
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -1,0 +1,39 @@
+"""What a desk remembers of the curators' ledgers."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.statement import LedgerHead
+from veiltab.common.study.file import Study
+from veiltab.researcher.store import ResearcherStore
+
+
+@pytest.fixture
+def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
+    with closing(ResearcherStore(tmp_path, study)) as opened:
+        yield opened
+
+
+def test_the_longest_ledger_that_a_curator_states_is_remembered_and_shorter_ones_refused(
+    store: ResearcherStore,
+) -> None:
+    def stated(length: int, digit: str, at: int) -> None:
+        store.witness("bob", LedgerHead(length=length, digest=digit * 64), at)
+
+    assert store.witnessed("bob") == (0, b"")
+    stated(2, "a", 11)
+    stated(1, "b", 10)  # made before, and read afterwards
+    stated(2, "a", 15)
+    for length, digit in ((1, "b"), (2, "b"), (0, "c")):
+        with pytest.raises(
+            IntegrityError, match=r"curator bob: states a ledger of . entries, and stated another"
+        ):
+            stated(length, digit, 16)
+        assert store.witnessed("bob") == (2, bytes.fromhex("a" * 64))
+    stated(3, "c", 17)
+    assert store.witnessed("bob") == (3, bytes.fromhex("c" * 64))
+    assert store.witnessed("alice") == (0, b"")
