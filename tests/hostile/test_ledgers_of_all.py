@@ -63,7 +63,7 @@ def certified(world: World, release_id: str) -> bool:
 
 
 @pytest.mark.long
-def test_an_invented_ledger_costs_its_inventor_the_call_and_the_curator_nothing(tmp_path: Path) -> None:
+def test_an_invented_ledger_costs_its_inventor_the_call_and_nobody_else(tmp_path: Path) -> None:
     """Somebody with bob's certificate shows alice a ledger that bob never had; bob starts again and goes on."""
     world = made_world(tmp_path / "study")
 

@@ -671,4 +671,59 @@ ROWS = (
         ),
         limits="a file and its folder, not the folders farther up; a file system that is mounted read-only is trusted",
     ),
+    Row(
+        number=53,
+        promise="a release has one noise, also if the server comes back with a copy from before it",
+        fault="the server's state exchanged for such a copy while no curator knows that its columns arrived; servers"
+        " that state another noise at each step, or none",
+        tests=(
+            "hostile/test_restored_server.py::test_a_copy_from_before_a_release_publishes_it_no_second_time",
+            "curator/test_upload.py::test_a_server_that_states_another_noise_gets_no_column_and_no_key_leaves",
+            "curator/test_upload.py::test_a_server_that_states_no_noise_is_refused",
+            "server/test_releases.py::test_a_column_of_another_spec_or_curator_is_refused",
+        ),
+        limits="a server that lies about its secret can draw twice, as it can without a copy",
+    ),
+    Row(
+        number=54,
+        promise="a budget is not spent twice by curators that were all restored, and nobody invents another's ledger",
+        fault="all curators restored from copies of one time, with the server or the desk; ledgers invented by somebody"
+        " with a curator's certificate",
+        tests=(
+            "hostile/test_ledgers_of_all.py::test_all_curators_restored_from_one_night_are_noticed",
+            "hostile/test_ledgers_of_all.py::test_an_invented_ledger_costs_its_inventor_the_call_and_nobody_else",
+            "curator/test_coordination.py::test_an_invented_ledger_is_refused_and_not_remembered",
+            "curator/test_cli.py::test_a_ledger_that_another_party_has_seen_longer_is_listed_and_set_aside",
+            "researcher/test_witness.py::test_the_longest_ledger_that_is_stated_is_remembered_and_shorter_ones_refused",
+        ),
+        limits="if the server and all desks were restored with the curators, nobody notices; a desk keeps the heads of"
+        " releases that it certified",
+    ),
+    Row(
+        number=55,
+        promise="what one curator approves is what all approve, and nobody spends what its persons did not grant",
+        fault="another purpose, epsilon or list of attributes to each curator; ids of tables taken before or after;"
+        " releases of one curator's attributes alone",
+        tests=(
+            "hostile/test_researcher.py::test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved",
+            "curator/test_progress.py::test_nobody_approves_before_all_have_shown_the_same_request",
+            "curator/test_workload.py::test_nobody_else_has_the_id_of_a_table_whoever_asks_first",
+            "hostile/test_researcher.py::test_releases_of_alice_s_columns_alone_spend_half_of_bob_s_budget",
+            "curator/test_ledger.py::test_releases_without_own_attributes_take_a_part_of_the_budget",
+        ),
+        limits="a curator that announces a table's id to the server first makes the release fail",
+    ),
+    Row(
+        number=56,
+        promise="a curator by which charged releases end is counted, at whichever step, and crowds out nobody",
+        fault="other samples, ends, stalls; releases named again and again; many releases at the server's canaries",
+        tests=(
+            "curator/test_progress.py::test_who_ends_a_charged_release_is_counted_and_who_follows_is_not",
+            "curator/test_driver.py::test_a_curator_by_which_a_charged_release_ends_is_counted",
+            "curator/test_coordination.py::test_a_release_that_is_named_twice_is_not_said_twice",
+            "curator/test_coordination.py::test_a_call_that_names_releases_again_is_read_no_further_for_a_second",
+            "server/test_canaries.py::test_the_releases_of_one_curator_do_not_go_before_all_others",
+        ),
+        limits="a curator that says that the server failed its test is counted as well, as nobody else can see that",
+    ),
 )

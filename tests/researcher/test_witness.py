@@ -18,7 +18,7 @@ def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
         yield opened
 
 
-def test_the_longest_ledger_that_a_curator_states_is_remembered_and_shorter_ones_refused(
+def test_the_longest_ledger_that_is_stated_is_remembered_and_shorter_ones_refused(
     store: ResearcherStore,
 ) -> None:
     def stated(length: int, digit: str, at: int) -> None:
@@ -29,9 +29,7 @@ def test_the_longest_ledger_that_a_curator_states_is_remembered_and_shorter_ones
     stated(1, "b", 10)  # made before, and read afterwards
     stated(2, "a", 15)
     for length, digit in ((1, "b"), (2, "b"), (0, "c")):
-        with pytest.raises(
-            IntegrityError, match=r"curator bob: states a ledger of . entries, and stated another"
-        ):
+        with pytest.raises(IntegrityError, match=r"curator bob: states a ledger of . entries, and stated another"):
             stated(length, digit, 16)
         assert store.witnessed("bob") == (2, bytes.fromhex("a" * 64))
     stated(3, "c", 17)
