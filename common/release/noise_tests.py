@@ -247,8 +247,13 @@ def members(sizes: Sequence[int]) -> dict[Family, int]:
     }
 
 
+def _changing(changes: CanaryChanges) -> Fraction:
+    """Return 1 - 1/K; 1 where K is 1 and nothing changes."""
+    return 1 - Fraction(1, prod(column.size for column in changes.columns)) or Fraction(1)
+
+
 def _of_columns(changes: CanaryChanges) -> Iterator[NoiseTest]:
-    some = 1 - Fraction(1, prod(column.size for column in changes.columns))
+    some = _changing(changes)
     if len(changes.columns) > 1:
         for column, offsets in zip(changes.columns, changes.offsets, strict=True):
             law = Binomial(len(changes), (1 - Fraction(1, column.size)) / some)
@@ -256,7 +261,7 @@ def _of_columns(changes: CanaryChanges) -> Iterator[NoiseTest]:
 
 
 def _of_pairs(changes: CanaryChanges) -> Iterator[NoiseTest]:
-    some = 1 - Fraction(1, prod(column.size for column in changes.columns))
+    some = _changing(changes)
     for one, other in combinations(range(len(changes.columns)), 2):
         first, second = changes.columns[one], changes.columns[other]
         both = int(np.count_nonzero((changes.offsets[one] != 0) & (changes.offsets[other] != 0)))
@@ -336,7 +341,8 @@ def _seen(of: str, values: NDArray[np.int64], cells: int) -> NoiseTest:
     """Return how many values of the second half are among those of the first half."""
     middle = len(values) // 2
     seen, rest = np.unique(values[:middle]), values[middle:]
-    law = Binomial(len(rest), Fraction(len(seen), cells))
+    # An attribute of one category has no offsets.
+    law = Binomial(len(rest), Fraction(len(seen), max(cells, 1)))
     return NoiseTest(family=Family.SEEN, of=of, law=law, count=int(np.isin(rest, seen).sum()))
 
 
