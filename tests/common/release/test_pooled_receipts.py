@@ -28,9 +28,9 @@ def receipt_of(spec: ReleaseSpec, rng: np.random.Generator, *, share: float = 1.
     lists = {}
     for owner in ("alice", "bob"):
         columns = spec.columns_of(owner)
-        sent = [rng.integers(0, column.size, spec.canaries) for column in columns]
+        sent = [rng.integers(0, column.size, spec.canaries).astype(np.uint8) for column in columns]
         published = [
-            np.where(replaced & (column.attribute != raw), rng.integers(0, column.size, spec.canaries), own)
+            np.where(replaced & (column.attribute != raw), rng.integers(0, column.size, len(own)), own).astype(np.uint8)
             for column, own in zip(columns, sent, strict=True)
         ]
         collected = ChangesCollector(columns, most=spec.canaries)
