@@ -19,6 +19,8 @@ _NEGLIGIBLE_FLOAT = 1e-9
 _ROOM = 1.001
 """A float of a probability is right to this factor: its logarithm errs by less than 1e-4 for counts below 2^32."""
 
+_MOST_OF_FLOAT = 2**32
+
 _TILTS = 40
 """Steps of the search for the sharpest of the bounds that hold."""
 
@@ -101,6 +103,8 @@ class Binomial(CountLaw):
 
     def ln_float(self, count: int) -> float:
         """Return ln P(X = count) as a float."""
+        if self.trials > _MOST_OF_FLOAT:
+            return float(self.ln(count))
         rest, p = self.trials - count, float(self.p)
         logarithm = _ln_choose_float(self.trials, count) + (count * log(p) if count else 0.0)
         # 1 - p has digits of its own where p is near 1.

@@ -120,7 +120,7 @@ def shown_share(server: GammaDiagonal, sizes: Sequence[int], canaries: int) -> F
     changes = _changes(server, sizes)
     if not _shows(canaries, changes, Fraction(0)):
         return Fraction(0)
-    missed = _first(lambda share: not _shows(canaries, changes, Fraction(share, 1000)))
+    missed = _first(lambda share: not _shows(canaries, changes, Fraction(min(share, 1000), 1000)))
     return Fraction(missed - 1, 1000)
 
 

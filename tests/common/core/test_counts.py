@@ -165,6 +165,7 @@ LARGE = [
     pytest.param(Binomial(2**32, Fraction(1, 2)), marks=pytest.mark.long),
     Binomial(2**32, TINY),
     Binomial(2**32, 1 - TINY),
+    Binomial(10**22, TINY),
     Binomial(10**9, 1 - Fraction(1, 10**8)),
 ]
 
