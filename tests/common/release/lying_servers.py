@@ -214,8 +214,12 @@ def played(  # noqa: PLR0913 - a release
     is_canary = np.zeros(len(sent), np.bool_)
     is_canary[coins.choice(len(sent), canaries, replace=False)] = True
     places = np.flatnonzero(is_canary if sampled is None else is_canary & sampled(sent))
-    columns = columns_of(sizes)
-    collector = ChangesCollector(columns, most=len(places))
+    return seen(sent, published, places, sizes)
+
+
+def seen(sent: Rows, published: Rows, places: Rows, sizes: tuple[int, ...]) -> Played:
+    """Return a release as the tests see it, from all its rows and the places of the published canaries."""
+    collector = ChangesCollector(columns_of(sizes), most=len(places))
     collector.compare(0, _symbols(published[places], sizes), _symbols(sent[places], sizes))
     changes = collector.changes()
     assert changes is not None
