@@ -31,6 +31,7 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.observe.progress import Stage, Stages
+from veiltab.common.release.canary_changes import CanaryChanges, lists_digest
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
@@ -48,6 +49,7 @@ from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
 from veiltab.curator.progress import APPROVED, DENIED, HELD, End, GrantDecision, Progress, PublicationDigests
 from veiltab.curator.release import plan_question, planned_spec
+from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
@@ -232,6 +234,8 @@ class World:
         self.publications = 0
         self.keys: list[bytes] = []
         self.noise = 1.0
+        self.bob_s_refusal: Exception | None = None
+        self.lists_asked = 0
         self.drawn: bytes = b""
         self.tokens = np.random.default_rng(1).integers(0, 256, (1000, 16), dtype=np.uint8)
         tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
@@ -308,9 +312,29 @@ class World:
         self.keys.append(places_key)
         places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
         sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
-        rng = np.random.default_rng(1)
-        replaced = rng.random(len(sent)) < self.noise * spec.server_replacement / 2**64
+        replaced, rng = self.replaced(spec), np.random.default_rng(2)
         yield bytes(np.where(replaced, rng.integers(0, 2, len(sent)), sent).astype(np.uint8))
+
+    def replaced(self, spec: ReleaseSpec) -> NDArray[np.bool_]:
+        """Return which canaries the server replaces."""
+        return np.random.default_rng(1).random(spec.canaries) < self.noise * spec.server_replacement / 2**64
+
+    async def changes(self, curator: str, release_id: str) -> bytes:
+        """Return which canaries changed in bob's column."""
+        assert curator == "bob"
+        if self.bob_s_refusal is not None:
+            raise self.bob_s_refusal
+        self.lists_asked += 1
+        spec, rng = self.driver.store.release(release_id).planned_spec, np.random.default_rng(3)
+        offsets, sent = rng.integers(0, 2, (2, spec.canaries))
+        numbers = np.flatnonzero(offsets * self.replaced(spec))
+        return CanaryChanges(
+            columns=spec.columns_of("bob"),
+            numbers=numbers,
+            offsets=(offsets[numbers],),
+            sent=(sent[numbers],),
+            is_listed=np.ones(len(numbers), np.bool_),
+        ).to_bytes()
 
     def step(self) -> bool:
         """Let alice take her steps; return whether the release has left its state, or is over."""
@@ -1142,8 +1166,13 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert world.keys == [places_key(store.canary_key(ID))]
     assert not encryption.canaries("sex").exists()
     receipt = world.driver.receipt(ID, "rosa")
-    assert receipt.receipt.passed
-    assert (receipt.receipt.tester, receipt.receipt.canaries) == ("alice", 1000)
+    assert [(one.tester, one.canaries, one.passed) for one in receipt.receipts] == [
+        ("alice", 1000, True),
+        ("", 1000, True),
+    ]
+    assert set(receipt.changes) == {"alice", "bob"}
+    assert receipt.receipts[0].changes == hashlib.sha256(receipt.changes["alice"]).hexdigest()
+    assert receipt.receipts[1].changes == lists_digest(receipt.changes)
     assert receipt.canary_key == store.canary_key(ID)
     assert set(receipt.digests.columns) == {"sex", "salary"}
 
@@ -1279,15 +1308,140 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
     assert world.step()
     stored = world.driver.store.release(ID)
     assert stored.state is ReleaseState.FAILED
-    assert stored.failure.startswith("server cloud: of 1000 canaries 0 changed in alice's columns, ")
-    assert stored.failure.endswith(" expected: it did not add the noise of the release; no key leaves")
+    assert stored.failure.startswith(
+        "server cloud: it did not add the noise of the release: alice's columns fail: amount (all columns): 0 canaries"
+    )
+    assert stored.failure.endswith("; no key leaves")
     encryption = world.driver.encryption(ID)
     assert not encryption.canaries("sex").exists()
     assert not encryption.pad_file("sex").exists()
     assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
         world.driver.store.canary_key(ID)
-    assert world.driver.store.receipt(ID) == (1000, 0)
+    (receipt,) = world.driver.store.receipts(ID)
+    assert (receipt.tester, receipt.canaries, receipt.changed, receipt.passed) == ("alice", 1000, 0, False)
+    assert not world.lists_asked
+
+
+# The test of all columns together
+
+
+def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN401
+    """Let alice test her own columns, and bob his."""
+    carried_to(world, ReleaseState.PERTURBING, request)
+    world.follow()
+    assert not world.step()
+    assert [one.tester for one in world.driver.store.receipts(ID)] == ["alice"]
+    world.follow()
+
+
+def check_ended_without_keys(world: World, words: str) -> None:
+    stored = world.driver.store.release(ID)
+    assert (stored.state, words in stored.failure) == (ReleaseState.FAILED, True), stored.failure
+    assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
+    with pytest.raises(FailedReleaseError):
+        world.driver.receipt(ID, "rosa")
+
+
+@pytest.mark.parametrize("listed", [b"none", b"\xff" * 600, bytes(12)], ids=["bytes", "many", "no change"])
+def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, listed: bytes
+) -> None:
+    carried_beyond_own_tests(world, make_request(**NOISY))
+
+    async def changes(*_: str) -> bytes:
+        return listed
+
+    monkeypatch.setattr(world, "changes", changes)
+    assert world.step()
+    check_ended_without_keys(world, "curator bob: its list of changed canaries is none of this release")
+    assert [one.tester for one in world.driver.store.receipts(ID)] == ["alice"]
+
+
+def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_beyond_own_tests(world, make_request(**NOISY))
+    monkeypatch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
+    assert world.step()
+    check_ended_without_keys(world, "it did not add the noise of the release: all columns together fail: ")
+    assert [(one.tester, one.passed) for one in world.driver.store.receipts(ID)] == [("alice", True), ("", False)]
+    assert not world.driver.progress(ID).tested
+
+
+@pytest.mark.parametrize("refusal", [AWAY, NotReadyError("has not tested the server yet", where="curator bob")])
+def test_a_curator_that_cannot_show_its_list_yet_is_asked_again(
+    world: World, make_request: Make, refusal: Exception
+) -> None:
+    carried_beyond_own_tests(world, make_request(**NOISY))
+    world.bob_s_refusal = refusal
+    assert not world.step()
+    assert world.state() is ReleaseState.PERTURBING
+    with pytest.raises(NotReadyError):
+        world.driver.receipt(ID, "rosa")
+    world.bob_s_refusal = None
+    assert world.step()
+    assert world.state() is ReleaseState.READY
+
+
+def test_a_process_that_ends_between_the_tests_is_followed_by_one_that_goes_on(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_beyond_own_tests(world, make_request(**NOISY))
+    driver = world.driver
+    monkeypatch.setattr(driver, "server_check", ServerCheck("alice", driver.store))
+    assert world.step()
+    assert world.state() is ReleaseState.READY
+    assert (len(world.keys), world.lists_asked) == (1, 1)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
+) -> None:
+    carried_beyond_own_tests(world, make_request(**NOISY))
+    record = CuratorStore.set_joint_receipt
+
+    def crash(*given: Any) -> NoReturn:  # noqa: ANN401 - as for a store
+        if is_recorded:
+            record(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(CuratorStore, "set_joint_receipt", crash)
+        with pytest.raises(KeyboardInterrupt):
+            world.step()
+    assert world.state() is ReleaseState.PERTURBING
+    monkeypatch.setattr(world.driver, "server_check", ServerCheck("alice", world.driver.store))
+    assert world.step()
+    assert [one.tester for one in world.driver.store.receipts(ID)] == ["alice", ""]
+    assert world.state() is ReleaseState.READY
+
+
+def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(
+    world: World, make_request: Make
+) -> None:
+    driver = world.driver
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    with pytest.raises(NotReadyError, match="has not tested the server yet"):
+        driver.changes_of_canaries(ID, "bob")
+    world.follow()
+    assert not world.step()
+    assert driver.changes_of_canaries(ID, "bob") == driver.store.canary_changes(ID)["alice"]
+    with pytest.raises(DeniedError, match="this is for those with columns in the release"):
+        driver.changes_of_canaries(ID, "carol")
+    world.follow()
+    world.step()
+    assert driver.changes_of_canaries(ID, "bob") == driver.store.canary_changes(ID)["alice"]
+
+
+def test_a_server_that_fails_gets_no_list_out(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    world.follow()
+    world.noise = 0.0
+    assert world.step()
+    with pytest.raises(NotReadyError):
+        world.driver.changes_of_canaries(ID, "bob")
 
 
 def test_what_ends_a_release_before_the_test_takes_the_canaries(world: World, make_request: Make) -> None:

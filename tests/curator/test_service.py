@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import noise_with
 from tests.curator.made_rows import workplace
+from tests.made_receipts import made_tests
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
@@ -24,6 +25,7 @@ from veiltab.common.errors import (
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.wire import receipt_from_proto
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.study.file import Study
@@ -68,7 +70,10 @@ def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = 
     columns = {"sex": PUBLISHED, "salary": bytes(32)}
     driver.store.record_publication(ID, PublicationDigests(columns=columns, places=PLACES))
     driver.store.spend_shared_keys(ID, bytes(32), CANARY_KEY)
-    driver.store.set_receipt(ID, 0, 0, {"sex": NO_CANARIES})
+    tests = made_tests(spec)
+    own, together = tests.receipts("alice")
+    driver.store.set_receipt(ID, own, tests.lists["alice"], {"sex": NO_CANARIES})
+    driver.store.set_joint_receipt(ID, together, tests.lists)
     driver.store.set_state(ID, ReleaseState.READY)
 
 
@@ -281,7 +286,9 @@ def receipt(driver: CuratorDriver, researcher: str = "rosa") -> curator_pb2.GetR
 def test_a_receipt_is_given_to_whom_a_key_is(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
     ready(driver, make_request(), make_spec(), expires=NOW + 1)
     answer = receipt(driver)
-    assert (answer.canaries, answer.changed, answer.canary_key) == (0, 0, CANARY_KEY)
+    tests = made_tests(make_spec())
+    assert tuple(map(receipt_from_proto, answer.receipts)) == tests.receipts("alice")
+    assert (dict(answer.changes), answer.canary_key) == (tests.lists, CANARY_KEY)
     assert (dict(answer.digests), answer.places_digest) == ({"sex": PUBLISHED, "salary": bytes(32)}, PLACES)
     with pytest.raises(DeniedError, match="another researcher's"):
         receipt(driver, "rita")

@@ -21,10 +21,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import request_with, reserve, spec_with
 from tests.curator.made_records import deny as deny_release
+from tests.made_receipts import made_tests
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.core.canonical import read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.release.receipt import Receipt, receipt_of
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
@@ -54,8 +55,8 @@ AUTHORITY = new_authority("survey", since=NOW - DAY, until=NOW + DAY)
 PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 ID, OTHER = "0" * 31 + "1", "1" * 32
 SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
+TESTS, FAILED_TESTS = made_tests(SPEC), made_tests(SPEC, share=0.0)
 DIGESTS = {"sex": bytes(32), "salary": bytes([1]) * 32}
-CHANGED = {"alice": 301, "bob": 305}
 
 
 def identity(party: Party) -> Identity:
@@ -73,7 +74,7 @@ def certificate(study: Study) -> ReleaseCertificate:
             published=published_columns(SPEC, DIGESTS),
             signed_at=int(NOW.timestamp()),
             ledger=LedgerHead(length=1, digest="ab" * 32) if is_curator else None,
-            receipt=receipt_of(SPEC, party.name, canaries=1200, changed=301) if is_curator else None,
+            receipts=TESTS.receipts(party.name) if is_curator else (),
         )
         statements[party.uri] = signed(identity(party), stated.to_json(), NOW)
     return ReleaseCertificate.of(SPEC, PEM, statements)
@@ -93,7 +94,9 @@ def live(standing: Standing) -> None:
     reserve(standing.ledger, SPEC)
     standing.ledger.charge(ID)
     store.record_publication(ID, PublicationDigests(columns=DIGESTS))
-    store.set_receipt(ID, 1200, 301, {"sex": bytes(32)})
+    own, together = TESTS.receipts("alice")
+    store.set_receipt(ID, own, TESTS.lists["alice"], {"sex": bytes(32)})
+    store.set_joint_receipt(ID, together, TESTS.lists)
     store.set_state(ID, ReleaseState.READY)
     store.record_key_given(ID, "sex", "rosa")
     with transaction(store.connection):
@@ -438,20 +441,39 @@ def test_a_ledger_or_a_log_of_another_history_is_found(office: Office) -> None:
         assert problem in failures(rewritten(office, cut_log(kept), sign=alice))["ledger and audit log"]
 
 
+OWN, TOGETHER = TESTS.receipts("alice")
+FAILED_OWN, FAILED_TOGETHER = FAILED_TESTS.receipts("alice")
+
+
+def beautified(receipt: Receipt) -> Receipt:
+    """Return a receipt whose bounds accept whatever was counted."""
+    return replace(receipt, counts=tuple(replace(one, low=0, high=one.trials) for one in receipt.counts))
+
+
 @pytest.mark.parametrize(
-    "receipt",
+    "receipts",
     [
-        receipt_of(SPEC, "alice", canaries=1200, changed=0),
-        replace(receipt_of(SPEC, "alice", canaries=1200, changed=0), low=0),
-        None,
+        (),
+        (OWN,),
+        (TOGETHER,),
+        (TOGETHER, OWN),
+        (OWN, TOGETHER, TOGETHER),
+        (FAILED_OWN, TOGETHER),
+        (OWN, FAILED_TOGETHER),
+        (beautified(FAILED_OWN), TOGETHER),
+        (OWN, beautified(FAILED_TOGETHER)),
+        (TESTS.receipts("bob")[0], TOGETHER),
+        (OWN, replace(TOGETHER, counts=TOGETHER.counts[:-1])),
+        (OWN, replace(TOGETHER, counts=TOGETHER.counts[::-1])),
     ],
+    ids=lambda receipts: ", ".join(one.tester or "all" for one in receipts),
 )
-def test_a_statement_whose_test_did_not_pass_does_not_hold(office: Office, receipt: Receipt | None) -> None:
+def test_a_statement_whose_tests_did_not_pass_does_not_hold(office: Office, receipts: tuple[Receipt, ...]) -> None:
     alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
 
     def change(files: dict[str, bytes]) -> None:
         plain = json.loads(files["statements.jsonl"])
-        stated = replace(read_canonical(Statement, plain["text"]), receipt=receipt)
+        stated = replace(read_canonical(Statement, plain["text"]), receipts=receipts)
         made = signed(alice, stated.to_json(), NOW)
         plain |= {"text": made.text, "signature": made.signature, "certificate": made.certificate}
         files["statements.jsonl"] = json.dumps(plain).encode() + b"\n"
