@@ -21,7 +21,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import CanaryPlaces, CanaryRows, places_key
+from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.counts import Binomial, accepted
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.symbols import check_symbols, row_slices
@@ -117,7 +117,7 @@ def changed_canaries(
     """
     columns = spec.columns_of(curator)
     collected = ChangesCollector(columns, most=most_changes(columns))
-    sent = [_sent(spec, column.attribute, encryption) for column in columns]
+    sent = [_sent(spec, column.attribute, encryption) for column in columns] if spec.canaries else []
     for part in row_slices(published.count):
         rows = part if published.numbers is None else published.numbers[part]
         symbols = [published.symbols[column.attribute][part] for column in columns]
@@ -136,9 +136,8 @@ def canary_orders(
         numbers: which of the canaries were published; None for all.
         folder: for what memory should not keep.
     """
-    found = CanaryPlaces.of(places_key(canary_key), rows=spec.uploaded_rows, canaries=spec.canaries)
-    places = CanaryRows.of(found, None, partial(mapped_rows, folder=folder)).rows
-    return CanaryOrders(places=places if numbers is None else places[numbers], rows=spec.uploaded_rows)
+    places = CanaryPlaces.of(places_key(canary_key), rows=spec.uploaded_rows, canaries=spec.canaries)
+    return CanaryOrders.of(places, numbers, partial(mapped_rows, folder=folder))
 
 
 def _sent(spec: ReleaseSpec, attribute: str, encryption: ColumnEncryption) -> Symbols:

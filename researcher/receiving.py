@@ -20,6 +20,7 @@ from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.noise_tests import CanaryOrders
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
@@ -36,7 +37,6 @@ from veiltab.researcher.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.server_check import (
     CuratorsTest,
     DecryptedCanaries,
-    canary_orders,
     check_listed_symbols,
     check_published,
     check_receipts,
@@ -281,8 +281,7 @@ class Receiver:
             FailedReleaseError: a test failed.
         """
         published = rows.published_canaries
-        orders = canary_orders(spec, rows.canaries, published, rows.many)
-        together = tested_together(spec, tests, orders)
+        together = tested_together(spec, tests, CanaryOrders.of(rows.canaries, published.sampled, rows.many))
         symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}
         check_listed_symbols(stated_changes(spec, tests, published), published, symbols)
         receipts = receipts_of(tests, together)

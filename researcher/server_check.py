@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from veiltab.common.core.canaries import CanaryPlaces, CanaryRows, Listing, Places, canary_symbols
+from veiltab.common.core.canaries import CanaryRows, Places, canary_symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.pieces import Pieces
 from veiltab.common.core.randomness import KEY_BYTES
@@ -119,21 +119,6 @@ def check_published(
                     f"the server served another column of {attribute} to this desk than to curator {curator}",
                     where=f"server {server}",
                 )
-
-
-def canary_orders(spec: ReleaseSpec, places: CanaryPlaces, published: CanaryRows, many: Listing) -> CanaryOrders:
-    """Return the places of the published canaries among the rows that the curators uploaded.
-
-    Args:
-        spec: of the release.
-        places: of all its canaries.
-        published: which of them are published.
-        many: keeps what memory should not.
-    """
-    uploaded = published.rows
-    if published.sampled is not None:
-        uploaded = CanaryRows.of(places, None, many).rows[published.sampled]
-    return CanaryOrders(places=uploaded, rows=spec.uploaded_rows)
 
 
 def tested_together(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders) -> Receipt:

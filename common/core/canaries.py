@@ -98,6 +98,17 @@ class CanaryPlaces:
         """Return all places, ascending, shape (c,)."""
         return in_memory(self.pieces())
 
+    def listed(self, numbers: Places | None, many: "Listing") -> Places:
+        """Return the places of all canaries, or of some of them.
+
+        Args:
+            numbers: (s,) which, by order of their places, ascending; None for all.
+            many: keeps what memory should not.
+        """
+        listing = in_memory if self.are_few else many
+        whole = listing(self.pieces())
+        return whole if numbers is None else listing(whole[numbers[part]] for part in row_slices(len(numbers)))
+
 
 def in_memory(pieces: Iterator[Places]) -> Places:
     """Return numbers that come in pieces as an array; a Listing."""

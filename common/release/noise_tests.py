@@ -21,7 +21,9 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.canaries import CanaryPlaces, Listing, Places
 from veiltab.common.core.counts import Binomial, CountLaw, Runs
+from veiltab.common.core.symbols import row_slices
 from veiltab.common.release.canary_changes import CanaryChanges
 from veiltab.common.release.spec import Column
 
@@ -138,13 +140,24 @@ class CanaryOrders:
     places: NDArray[np.int64] = field(repr=False)
     rows: int
 
+    @classmethod
+    def of(cls, canaries: CanaryPlaces, sampled: Places | None, many: Listing) -> "CanaryOrders":
+        """Return those of a release.
+
+        Args:
+            canaries: all of the release.
+            sampled: where the server samples: which of them are published, ascending; else None.
+            many: keeps what memory should not.
+        """
+        return cls(places=canaries.listed(sampled, many), rows=canaries.rows)
+
     def classes(self, places: NDArray[np.int64]) -> dict[str, int]:
         """Return how many of some places lie in each class: blocks of rows, residues, parts of a period."""
         blocks, residues = np.zeros(_BLOCKS[-1], np.int64), np.zeros(_PERIOD, np.int64)
-        for start in range(0, len(places), _PERIOD * 16):
-            part = np.asarray(places[start : start + _PERIOD * 16])
-            blocks += np.bincount(part * _BLOCKS[-1] // self.rows, minlength=_BLOCKS[-1])
-            residues += np.bincount(part % _PERIOD, minlength=_PERIOD)
+        for part in row_slices(len(places)):
+            some = np.asarray(places[part])
+            blocks += np.bincount(some * _BLOCKS[-1] // self.rows, minlength=_BLOCKS[-1])
+            residues += np.bincount(some % _PERIOD, minlength=_PERIOD)
         counts = {}
         for number in _BLOCKS:
             for block, count in enumerate(blocks.reshape(number, -1).sum(axis=1)):

@@ -21,6 +21,7 @@ from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
+from veiltab.common.release.canary_changes import lists_digest
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.noise_tests import Family
 from veiltab.common.release.receipt import Receipt, is_right
@@ -342,6 +343,37 @@ def test_a_curator_without_columns_has_nothing_to_test(store: CuratorStore, tmp_
     assert not store.receipts(alice.spec.release_id)
     with pytest.raises(NotReadyError, match="has not tested the server yet"):
         ServerCheck("carol", store).changes(alice.spec)
+
+
+@pytest.mark.parametrize("sampling", Sampling)
+@pytest.mark.parametrize("goes_on", [True, False], ids=["one process", "another process"])
+def test_all_columns_are_tested_on_the_lists_of_their_owners(
+    store: CuratorStore, tmp_path: Path, sampling: Sampling, *, goes_on: bool
+) -> None:
+    """A process that lacks the places of a server's sample asks for them again."""
+    alice = sent(store, tmp_path, spec_of(columns=COLUMNS[:2], sampling=sampling, sample=3000))
+    server, check = alice.server(), ServerCheck("alice", store)
+    asyncio.run(check.run(alice.spec, server, alice.encryption))
+    assert not (check.is_passed(alice.spec) and len(store.receipts(alice.spec.release_id)) > 1)
+    if not goes_on:
+        check = ServerCheck("alice", store)
+    for _ in range(2):
+        asyncio.run(check.run_together(alice.spec, server, {}, tmp_path))
+    own, together = store.receipts(alice.spec.release_id)
+    assert (own.tester, together.tester) == ("alice", "")
+    assert (own.counts[0].count, own.canaries) == (together.counts[0].count, together.canaries)
+    assert all(is_right(one, alice.spec) and one.passed for one in (own, together))
+    assert together.changes == lists_digest({"alice": store.canary_changes(alice.spec.release_id)["alice"]})
+    assert len(server.keys) == (2 if sampling.is_by_server and not goes_on else 1)
+    assert check.is_passed(alice.spec)
+
+
+def test_a_curator_without_columns_tests_nothing_together(store: CuratorStore, tmp_path: Path) -> None:
+    alice = sent(store, tmp_path, spec_of())
+    server = alice.server(without_noise)
+    asyncio.run(ServerCheck("carol", store).run_together(alice.spec, server, {}, tmp_path))
+    assert not store.receipts(alice.spec.release_id)
+    assert ServerCheck("carol", store).is_passed(alice.spec)
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])])
