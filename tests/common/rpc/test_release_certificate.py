@@ -17,9 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import spec_with
+from tests.made_receipts import made_tests
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.noise_tests import Family
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
@@ -35,7 +37,9 @@ AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 OTHER_AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
-RECEIPT = receipt_of(SPEC, "alice", canaries=1200, changed=301)
+OWN, TOGETHER = made_tests(SPEC).receipts("alice")
+OTHER_OWN, OTHER_TOGETHER = made_tests(SPEC, seed=2).receipts("alice")
+NO_NOISE = made_tests(SPEC, share=0).receipts("alice")
 DIGESTS = {"sex": bytes(32), "salary": bytes([1]) * 32}
 
 
@@ -53,7 +57,7 @@ def statement(party: Party, spec: ReleaseSpec = SPEC, **changes: object) -> Stat
         published=published_columns(spec, DIGESTS),
         signed_at=int(NOW.timestamp()),
         ledger=LedgerHead(length=3, digest="ab" * 32) if party.role is Role.CURATOR else None,
-        receipt=receipt_of(spec, party.name, canaries=1200, changed=301) if party.role is Role.CURATOR else None,
+        receipts=made_tests(spec).receipts(party.name) if party.role is Role.CURATOR else (),
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
 
@@ -78,6 +82,7 @@ def failures(one: ReleaseCertificate, study: Study) -> list[str]:
 ALICE, CLOUD = (
     Party(study="survey", role=role, name=name) for role, name in ((Role.CURATOR, "alice"), (Role.SERVER, "cloud"))
 )
+BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 MALLORY = Party(study="survey", role=Role.CURATOR, name="mallory")
 
 
@@ -85,7 +90,9 @@ def test_an_honest_certificate_holds_and_says_what_it_certifies(study: Study) ->
     one = ReleaseCertificate.from_text(certificate(study).to_text())
     found = {line.what: line for line in verified(one, study, PEM)}
     assert all(line.holds for line in found.values())
-    assert "301 changed in alice's columns, 300 +- 15 expected" in found["receipt of curator alice"].detail
+    assert f"{OWN.changed} changed in alice's columns, 300 +- 15 expected" in found["receipts of curator alice"].detail
+    assert f"{TOGETHER.changed} changed in all columns together" in found["tests of all columns"].detail
+    assert "if a curator told the server the places" in found["tests of all columns"].detail
     assert "epsilon 1 was asked for and is kept" in found["privacy"].detail
     assert "3 entries" in found["curator bob"].detail
     assert set(found) >= {"study", "authority", "curator alice", "curator bob", "server cloud", "published columns"}
@@ -107,8 +114,18 @@ def resigned(party: Party, **changes: object) -> SignedText:
     return signed(identity(party), statement(party, **changes).to_json(), NOW)  # type: ignore[arg-type]
 
 
-def with_canaries(number: int) -> dict[str, SignedText | None]:
-    return {"alice": resigned(ALICE, receipt=replace(RECEIPT, canaries=number))}
+def with_receipts(*receipts: Receipt) -> dict[str, SignedText | None]:
+    return {"alice": resigned(ALICE, receipts=receipts)}
+
+
+def beautified(receipt: Receipt) -> Receipt:
+    """Return a receipt whose bounds accept whatever was counted."""
+    return replace(receipt, counts=tuple(replace(one, low=0, high=one.trials) for one in receipt.counts))
+
+
+def without(receipt: Receipt, family: Family) -> Receipt:
+    """Return a receipt that lacks a family of tests."""
+    return replace(receipt, counts=tuple(one for one in receipt.counts if one.test is not family))
 
 
 FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
@@ -136,25 +153,40 @@ FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
         lambda: {"cloud": resigned(CLOUD, published=published_columns(SPEC, DIGESTS | {"sex": bytes([7]) * 32}))},
         "the parties state different columns",
     ),
-    "no receipt": (lambda: {"alice": resigned(ALICE, receipt=None)}, "receipt of curator alice: it is missing"),
-    "no noise": (
-        lambda: {"alice": resigned(ALICE, receipt=receipt_of(SPEC, "alice", canaries=1200, changed=0))},
-        "of 1,200 canaries 0 changed",
+    "no receipt": (with_receipts, "receipts of curator alice: "),
+    "no receipt of all columns": (partial(with_receipts, OWN), "one of all together are not there"),
+    "receipts in another order": (partial(with_receipts, TOGETHER, OWN), "one of all together are not there"),
+    "no noise": (partial(with_receipts, *NO_NOISE), "amount (all columns): 0 canaries changed"),
+    "bounds of its own": (partial(with_receipts, *map(beautified, NO_NOISE)), "receipts of curator alice"),
+    "bounds of its own for all columns": (
+        partial(with_receipts, OWN, beautified(TOGETHER)),
+        "receipts of curator alice",
     ),
     "too few canaries": (
-        lambda: {"alice": resigned(ALICE, receipt=receipt_of(SPEC, "alice", canaries=12, changed=3))},
+        partial(with_receipts, *made_tests(replace(SPEC, canaries=120)).receipts("alice")),
         "not of the release's 1,200 canaries",
     ),
     **{
         f"{number} canaries": (
-            partial(with_canaries, number),
-            "receipt of curator alice: it is not of the release's 1,200 canaries",
+            partial(with_receipts, replace(OWN, canaries=number), TOGETHER),
+            "receipts of curator alice: not of the release's 1,200 canaries",
         )
         for number in (-1, 10**15)
     },
-    "a receipt with bounds of its own": (
-        lambda: {"alice": resigned(ALICE, receipt=replace(receipt_of(SPEC, "alice", canaries=1200, changed=0), low=0))},
-        "of 1,200 canaries 0 changed",
+    **{
+        f"without the test {family.value}": (
+            partial(with_receipts, OWN, without(TOGETHER, family)),
+            "receipts of curator alice",
+        )
+        for family in Family
+    },
+    "counts in another order": (
+        partial(with_receipts, OWN, replace(TOGETHER, counts=TOGETHER.counts[::-1])),
+        "receipts of curator alice",
+    ),
+    "other lists than another owner": (
+        partial(with_receipts, OTHER_OWN, OTHER_TOGETHER),
+        "tests of all columns: the owners state different results",
     ),
     "no ledger": (lambda: {"alice": resigned(ALICE, ledger=None)}, "states its ledger"),
     "no statement": (lambda: {"alice": signed(identity(ALICE), "{}", NOW)}, "curator alice: its signature is missing"),
@@ -176,10 +208,15 @@ def test_where_the_server_samples_as_many_canaries_are_tested_as_it_can_have_pub
     study: Study, canaries: int, *, holds: bool
 ) -> None:
     spec = replace(SPEC, sampling=Sampling.SERVER, sample=900)
-    receipt = receipt_of(spec, "alice", canaries=max(0, min(canaries, 900)), changed=max(0, min(canaries, 900)) // 4)
-    one = signed(identity(ALICE), statement(ALICE, spec, receipt=replace(receipt, canaries=canaries)).to_json(), NOW)
-    found = failures(certificate(study, spec, {"alice": one}), study)
-    assert any(line.startswith("receipt of curator alice") for line in found) is not holds
+    receipts = made_tests(spec, canaries=max(0, min(canaries, 900))).receipts("alice")
+    stated = tuple(replace(receipt, canaries=canaries) for receipt in receipts)
+    bob = made_tests(spec, canaries=max(0, min(canaries, 900))).receipts("bob")
+    other = {
+        party.name: signed(identity(party), statement(party, spec, receipts=some).to_json(), NOW)
+        for party, some in ((ALICE, stated), (BOB, bob))
+    }
+    found = failures(certificate(study, spec, dict(other)), study)
+    assert any(line.startswith("receipts of curator alice") for line in found) is not holds
 
 
 def test_another_study_another_authority_and_too_little_noise_are_named(study: Study, study_bytes: bytes) -> None:

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from tests.made_receipts import made_tests
 from veiltab.common.core.mechanism import UNIT
-from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.deploy.local.cheating_demo import CheatOutcome, CuratorOutcome
 from veiltab.deploy.local.cheating_server import Cheat
 
-REJECTED, ACCEPTED = 0, 500
+REJECTED, ACCEPTED = 0.0, 1.0
+"""Shares of its noise that a server adds."""
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ REJECTED, ACCEPTED = 0, 500
     ],
 )
 def test_caught_is_a_server_that_a_test_rejects_before_any_curator_is_ready(
-    make_spec: Callable[..., Any], ends: list[tuple[ReleaseState, int | None]], *, is_caught: bool
+    make_spec: Callable[..., Any], ends: list[tuple[ReleaseState, float | None]], *, is_caught: bool
 ) -> None:
     spec = make_spec(canaries=4000, server_replacement=UNIT // 4)
     curators = tuple(
@@ -35,9 +36,9 @@ def test_caught_is_a_server_that_a_test_rejects_before_any_curator_is_ready(
             curator=name,
             state=state,
             failure="",
-            receipt=None if changed is None else receipt_of(spec, name, canaries=4000, changed=changed),
+            receipts=() if share is None else made_tests(spec, share=share).receipts(name),
         )
-        for name, (state, changed) in zip(("alice", "bob"), ends, strict=True)
+        for name, (state, share) in zip(("alice", "bob"), ends, strict=True)
     )
     outcome = CheatOutcome(cheat=Cheat.LAZY, release_id=spec.release_id, curators=curators, seconds=1.0)
     assert outcome.is_caught is is_caught

@@ -16,7 +16,9 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
-from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.canary_changes import ChangesCollector
+from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipt import joint_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.chunks import data_of
 from veiltab.deploy.local.cheating_server import Cheat, perturb_dishonestly
@@ -55,6 +57,20 @@ def test_so_many_rows_are_replaced(cheat: Cheat, numerator: int, share: float) -
     assert abs(changed - expected) <= 6 * math.sqrt(expected)
 
 
+def test_a_column_stays_as_it_came_and_as_many_rows_change() -> None:
+    mechanism = GammaDiagonal(cells=900, replacement=UNIT // 4)
+    first, second = cheated(Cheat.COLUMN, mechanism, columns())
+    assert not first.any()
+    expected = CHUNK * 899 / 900 / 4
+    assert abs(int((second != 299).sum()) - expected) <= 6 * math.sqrt(expected)
+
+
+def test_every_changed_row_is_shifted_by_one() -> None:
+    mechanism = GammaDiagonal(cells=900, replacement=UNIT // 4)
+    first, second = cheated(Cheat.SHIFT, mechanism, columns())
+    assert set(zip(first.tolist(), second.tolist(), strict=True)) == {(0, 299), (1, 0)}
+
+
 def test_columns_are_exchanged_within_their_alphabets() -> None:
     mechanism = GammaDiagonal(cells=900, replacement=1)
     first, second = cheated(Cheat.SWAP, mechanism, columns())
@@ -88,8 +104,13 @@ def test_the_canaries_show_every_cheat_and_no_honest_server(
     complete(store, spec, *symbols)
     perturb(store, spec)
     places = CanaryPlaces.of(KEY, rows=9000, canaries=4000).all()
+    lists = {}
     for column, sent in zip(owned, symbols, strict=True):
         stream = asyncio.run(Canaries(store).of(spec.release_id, column.owner, KEY))
         shown = np.frombuffer(b"".join(data_of(chunk) for chunk in stream.chunks()), np.uint8)
-        receipt = receipt_of(spec, column.owner, canaries=4000, changed=int((shown != sent[places]).sum()))
-        assert receipt.passed is (cheat is None)
+        collected = ChangesCollector([column], most=4000)
+        collected.compare(0, [shown], [sent[places]])
+        changes = collected.changes()
+        assert changes is not None
+        lists[column.owner] = changes.to_bytes()
+    assert joint_receipt(spec, lists, CanaryOrders(places=places, rows=9000)).passed is (cheat is None)
