@@ -1,12 +1,13 @@
 """Receipts: what the tests of a server's noise on a release's canaries showed.
 
 A receipt holds the number of changed canaries, of them those of each column and pair of columns, and of every other
-family of tests the one that speaks the loudest against the server. It says *passed* to an
-analyst, and no more: in a column of two symbols a count of changes is the parity of their sum, which a server that
-draws its noise to a known sum would turn into the sum of the curators' rows.
+family of tests the one that speaks the loudest against the server. It says *passed* to an analyst, and no more: in a
+column of two symbols a count of changes is the parity of their sum, which a server that draws its noise to a known sum
+would turn into the sum of the curators' rows.
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -16,6 +17,7 @@ from itertools import combinations
 from math import prod
 
 from veiltab.common.core.counts import Binomial, CountLaw, Runs, accepted, is_accepted
+from veiltab.common.core.message_fields import text_from_proto
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.canary_changes import CanaryChanges, joined, lists_digest
 from veiltab.common.release.noise_tests import (
@@ -29,10 +31,13 @@ from veiltab.common.release.noise_tests import (
     members,
     noise_tests,
 )
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.spec import MAX_CANARIES, Column, ReleaseSpec
 
 _WHOLE = frozenset({Family.AMOUNT, Family.COLUMN, Family.PAIR})
 """Families of which a receipt has every test."""
+
+_SHARE = re.compile(r"[0-9]{1,40}/[0-9]{1,40}")
+_CHANGES = re.compile(r"([0-9a-f]{64})?")
 
 _PRECISION = 30
 _THOUSANDTH = Decimal("0.001")
@@ -61,6 +66,12 @@ class CountReceipt:
     high: int
     share: str | None = None
     marks: int | None = None
+
+    def __post_init__(self) -> None:
+        text_from_proto(self.of, "receipt")
+        # Of other texts a fraction can take all memory.
+        if self.share is not None and not _SHARE.fullmatch(self.share):
+            raise InvalidInputError("the share of a law is not a fraction of two whole numbers", where="receipt")
 
     @property
     def passed(self) -> bool:
@@ -117,6 +128,13 @@ class Receipt:
     counts: tuple[CountReceipt, ...]
     expected: Decimal
     sd: Decimal
+
+    def __post_init__(self) -> None:
+        text_from_proto(self.tester, "receipt")
+        if not _CHANGES.fullmatch(self.changes):
+            raise InvalidInputError("the digest of a list is not the hexadecimal digits of one", where="receipt")
+        if not all(number.is_finite() and 0 <= number <= MAX_CANARIES for number in (self.expected, self.sd)):
+            raise InvalidInputError("a number of canaries is expected", where="receipt")
 
     @property
     def passed(self) -> bool:

@@ -12,7 +12,9 @@ from google.protobuf.message import Message
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
 from tests.common.release.test_workload import WORKLOAD
 from tests.conftest import request_with, spec_with
+from tests.made_receipts import made_tests
 from veiltab.common.collection.wire import round_from_proto, round_to_proto
+from veiltab.common.core.canonical import canonical_text
 from veiltab.common.core.message_fields import LONGEST_WORDS
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.wire import status_from_proto
@@ -73,8 +75,12 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
             bytes={"a -> b": 1},
             left_out={"bob": 1},
             receipts=[
-                researcher_pb2.Receipt(
-                    curator="bob", canaries=9, changed=4, low=1, high=8, expected="4.500", sd="1.500"
+                release_pb2.Receipt(
+                    curator="bob",
+                    canaries=9,
+                    expected="4.500",
+                    sd="1.500",
+                    text=canonical_text(made_tests(spec_with(canaries=9)).together()),
                 )
             ],
             workload=workload_to_proto(WORKLOAD),

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.core.canonical import canonical_text, read_canonical
-from veiltab.common.errors import FailedReleaseError
+from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.canary_changes import CanaryChanges
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.noise_tests import Family
@@ -134,6 +134,45 @@ FORGERIES: dict[str, Callable[[Receipt], Receipt]] = {
 @pytest.mark.parametrize("place", [0, 1], ids=["own", "together"])
 def test_a_receipt_that_no_test_of_the_release_has_is_not_right(forgery: str, place: int) -> None:
     assert not is_right(FORGERIES[forgery](TESTS.receipts("alice")[place]), SPEC)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tester": "\x1b[2J"},
+        {"tester": "x" * 10_000},
+        {"changes": "none"},
+        {"changes": "A" * 64},
+        {"expected": Decimal("NaN")},
+        {"expected": Decimal("sNaN")},
+        {"expected": Decimal("Infinity")},
+        {"expected": Decimal("1e999999")},
+        {"sd": Decimal(-1)},
+    ],
+    ids=lambda changes: str(changes)[:40],
+)
+def test_a_receipt_has_plain_texts_and_numbers(changes: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError):
+        replace(TESTS.together(), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"of": "\x1b[2J"},
+        {"of": "x" * 10_000},
+        {"share": "1e999999999"},
+        {"share": "0.5"},
+        {"share": " 1/2"},
+        {"share": "1_0/20"},
+        {"share": "-1/2"},
+        {"share": f"1/{'9' * 1000}"},
+    ],
+    ids=lambda changes: str(changes)[:40],
+)
+def test_a_count_has_plain_texts_and_a_plain_share(changes: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError):
+        with_first(TESTS.together(), **changes)
 
 
 def test_a_receipt_of_fewer_canaries_is_right_where_the_server_samples() -> None:
