@@ -490,12 +490,14 @@ class Channel:
 
 
 def _size(method: str, answer: bytes) -> int:
-    """Return the bytes of an answer, without what has a random length: the number of changed canaries, a statement."""
+    """Return the bytes of an answer, without what has a random length: changed canaries, their tests, a statement."""
     message: Any
     match method.rpartition("/")[2]:
         case "GetReceipt":
             message = curator_pb2.GetReceiptResponse.FromString(answer)
-            message.ClearField("changed")
+            _clear_tests(message)
+        case "GetCanaryChanges":
+            return 0
         case "ProposeRelease":
             message = curator_pb2.ProposeReleaseResponse.FromString(answer)
             if message.HasField("proposal"):
@@ -514,4 +516,9 @@ def _size(method: str, answer: bytes) -> int:
 def _clear_random(proposal: curator_pb2.GetProposalResponse) -> None:
     proposal.ClearField("statement")
     if proposal.HasField("receipt"):
-        proposal.receipt.ClearField("changed")
+        _clear_tests(proposal.receipt)
+
+
+def _clear_tests(receipt: curator_pb2.GetReceiptResponse) -> None:
+    receipt.ClearField("receipts")
+    receipt.ClearField("changes")
