@@ -151,6 +151,11 @@ class Receipt:
         """Who tested, in words."""
         return f"curator {self.tester}" if self.tester else "curators and desk"
 
+    @property
+    def where(self) -> str:
+        """Which columns were tested, in words."""
+        return f"{self.tester}'s columns" if self.tester else "all columns together"
+
     def facts(self) -> dict[str, object]:
         """Return the receipt for JSON; "curator" is empty where all columns were tested."""
         return {
@@ -176,15 +181,14 @@ class Receipt:
 
     def sentence(self) -> str:
         """Return the receipt in words."""
-        where = f"{self.tester}'s columns" if self.tester else "all columns together"
         if self.failures:
             first, *others = self.failures
             also = f"; also {', '.join(one.name for one in others)}" if others else ""
-            return f"{where} fail: {first.sentence()}{also}"
+            return f"{self.where} fail: {first.sentence()}{also}"
         if not self.canaries:
-            return f"{where}: no canaries, so nothing was tested"
+            return f"{self.where}: no canaries, so nothing was tested"
         return (
-            f"of {self.canaries:,} canaries {self.changed:,} changed in {where}, {round(self.expected):,} +-"
+            f"of {self.canaries:,} canaries {self.changed:,} changed in {self.where}, {round(self.expected):,} +-"
             f" {round(self.sd):,} expected; amount, columns, values and places are as honest noise has them"
         )
 

@@ -318,8 +318,12 @@ def _tests(what: str, spec: ReleaseSpec, receipts: tuple[Receipt, ...]) -> Findi
     if not all(_is_of_all_canaries(one, spec) for one in receipts):
         # What follows from a number takes as long as the number is large.
         return Finding(what=what, detail=f"not of the release's {spec.canaries:,} canaries", holds=False)
-    holds = all(is_right(one, spec) and one.passed for one in receipts)
-    return Finding(what=what, detail=receipts[0].sentence(), holds=holds)
+    for one in receipts:
+        if not is_right(one, spec):
+            return Finding(what=what, detail=f"of {one.where} it states what no test of this release has", holds=False)
+        if not one.passed:
+            return Finding(what=what, detail=one.sentence(), holds=False)
+    return Finding(what=what, detail=receipts[0].sentence(), holds=True)
 
 
 def _is_of_all_canaries(receipt: Receipt, spec: ReleaseSpec) -> bool:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -37,9 +38,9 @@ AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 OTHER_AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
-OWN, TOGETHER = made_tests(SPEC).receipts("alice")
-OTHER_OWN, OTHER_TOGETHER = made_tests(SPEC, seed=2).receipts("alice")
-NO_NOISE = made_tests(SPEC, share=0).receipts("alice")
+TESTS, FAILED = made_tests(SPEC), made_tests(SPEC, share=0.0)
+OWN, TOGETHER = TESTS.receipts("alice")
+FAILED_OWN, FAILED_TOGETHER = FAILED.receipts("alice")
 DIGESTS = {"sex": bytes(32), "salary": bytes([1]) * 32}
 
 
@@ -90,9 +91,10 @@ def test_an_honest_certificate_holds_and_says_what_it_certifies(study: Study) ->
     one = ReleaseCertificate.from_text(certificate(study).to_text())
     found = {line.what: line for line in verified(one, study, PEM)}
     assert all(line.holds for line in found.values())
-    assert f"{OWN.changed} changed in alice's columns, 300 +- 15 expected" in found["receipts of curator alice"].detail
-    assert f"{TOGETHER.changed} changed in all columns together" in found["tests of all columns"].detail
-    assert "if a curator told the server the places" in found["tests of all columns"].detail
+    changed = f"{OWN.changed} changed in alice's columns, 300 +- 15 expected"
+    assert changed in found["receipts of curator alice"].detail
+    changed = f"{TOGETHER.changed} changed in all columns together, 450 +- 17 expected"
+    assert changed in found["tests of all columns"].detail
     assert "epsilon 1 was asked for and is kept" in found["privacy"].detail
     assert "3 entries" in found["curator bob"].detail
     assert set(found) >= {"study", "authority", "curator alice", "curator bob", "server cloud", "published columns"}
@@ -114,8 +116,25 @@ def resigned(party: Party, **changes: object) -> SignedText:
     return signed(identity(party), statement(party, **changes).to_json(), NOW)  # type: ignore[arg-type]
 
 
+def spelt(text: str, other: str) -> SignedText:
+    """Sign alice's statement with a text in place of another."""
+    honest = statement(ALICE).to_json()
+    assert text in honest
+    return signed(identity(ALICE), honest.replace(text, other), NOW)
+
+
 def with_receipts(*receipts: Receipt) -> dict[str, SignedText | None]:
     return {"alice": resigned(ALICE, receipts=receipts)}
+
+
+def both_with(*receipts: Receipt) -> dict[str, SignedText | None]:
+    """Let both owners state a receipt of all columns, each beside its own."""
+    bob = resigned(BOB, receipts=(TESTS.receipts("bob")[0], *receipts))
+    return with_receipts(OWN, *receipts) | {"bob": bob}
+
+
+def with_canaries(number: int) -> dict[str, SignedText | None]:
+    return with_receipts(replace(OWN, canaries=number), TOGETHER)
 
 
 def beautified(receipt: Receipt) -> Receipt:
@@ -124,8 +143,14 @@ def beautified(receipt: Receipt) -> Receipt:
 
 
 def without(receipt: Receipt, family: Family) -> Receipt:
-    """Return a receipt that lacks a family of tests."""
     return replace(receipt, counts=tuple(one for one in receipt.counts if one.test is not family))
+
+
+def altered(receipts: Callable[[], dict[str, SignedText | None]], where: str) -> tuple[Any, str]:
+    return receipts, f"receipts of curator alice: of {where} it states what no test of this release has"
+
+
+LACKING = "receipts of curator alice: one of its columns and one of all together are not there"
 
 
 FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
@@ -153,40 +178,62 @@ FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
         lambda: {"cloud": resigned(CLOUD, published=published_columns(SPEC, DIGESTS | {"sex": bytes([7]) * 32}))},
         "the parties state different columns",
     ),
-    "no receipt": (with_receipts, "receipts of curator alice: "),
-    "no receipt of all columns": (partial(with_receipts, OWN), "one of all together are not there"),
-    "receipts in another order": (partial(with_receipts, TOGETHER, OWN), "one of all together are not there"),
-    "no noise": (partial(with_receipts, *NO_NOISE), "amount (all columns): 0 canaries changed"),
-    "bounds of its own": (partial(with_receipts, *map(beautified, NO_NOISE)), "receipts of curator alice"),
-    "bounds of its own for all columns": (
-        partial(with_receipts, OWN, beautified(TOGETHER)),
-        "receipts of curator alice",
+    "no receipts": (with_receipts, LACKING),
+    "no receipt of all columns": (lambda: with_receipts(OWN), LACKING),
+    "no receipt of its own columns": (lambda: with_receipts(TOGETHER), LACKING),
+    "receipts in another order": (lambda: with_receipts(TOGETHER, OWN), LACKING),
+    "a receipt twice": (lambda: with_receipts(OWN, TOGETHER, TOGETHER), LACKING),
+    "another's receipt": (lambda: with_receipts(TESTS.receipts("bob")[0], TOGETHER), LACKING),
+    "a receipt of the server's": (
+        lambda: {"cloud": resigned(CLOUD, receipts=(TOGETHER,))},
+        "receipts of server cloud: receipts of a party without columns",
+    ),
+    "no noise": (
+        lambda: with_receipts(FAILED_OWN, FAILED_TOGETHER),
+        "receipts of curator alice: alice's columns fail: amount (all columns): 0 canaries changed",
+    ),
+    "no noise in all columns": (
+        lambda: both_with(FAILED_TOGETHER),
+        "receipts of curator alice: all columns together fail: amount (all columns): 0 canaries changed",
+    ),
+    "different results": (
+        lambda: with_receipts(OWN, made_tests(SPEC, seed=2).together()),
+        "tests of all columns: the owners state different results",
+    ),
+    "results of different lists": (
+        lambda: with_receipts(OWN, replace(TOGETHER, changes="0" * 64)),
+        "tests of all columns: the owners state different results",
     ),
     "too few canaries": (
-        partial(with_receipts, *made_tests(replace(SPEC, canaries=120)).receipts("alice")),
+        lambda: with_receipts(*made_tests(replace(SPEC, canaries=12)).receipts("alice")),
         "not of the release's 1,200 canaries",
     ),
     **{
         f"{number} canaries": (
-            partial(with_receipts, replace(OWN, canaries=number), TOGETHER),
+            partial(with_canaries, number),
             "receipts of curator alice: not of the release's 1,200 canaries",
         )
         for number in (-1, 10**15)
     },
+    "a receipt with bounds of its own": altered(
+        lambda: with_receipts(beautified(FAILED_OWN), TOGETHER), "alice's columns"
+    ),
+    "bounds of their own": altered(lambda: both_with(beautified(FAILED_TOGETHER)), "all columns together"),
     **{
-        f"without the test {family.value}": (
-            partial(with_receipts, OWN, without(TOGETHER, family)),
-            "receipts of curator alice",
-        )
+        f"without {family.value}": altered(partial(both_with, without(TOGETHER, family)), "all columns together")
         for family in Family
     },
-    "counts in another order": (
-        partial(with_receipts, OWN, replace(TOGETHER, counts=TOGETHER.counts[::-1])),
-        "receipts of curator alice",
+    "tests in another order": altered(
+        lambda: both_with(replace(TOGETHER, counts=TOGETHER.counts[::-1])), "all columns together"
     ),
-    "other lists than another owner": (
-        partial(with_receipts, OTHER_OWN, OTHER_TOGETHER),
-        "tests of all columns: the owners state different results",
+    "the amount alone": altered(
+        lambda: both_with(replace(TOGETHER, counts=TOGETHER.counts[:1])), "all columns together"
+    ),
+    "texts that move a cursor": (lambda: {"alice": spelt("block", "\\u001b[2Jblock")}, "curator alice: "),
+    "a share that takes all memory": (lambda: {"alice": spelt('"share":"', '"share":"1e999999999')}, "curator alice: "),
+    "an endless expectation": (
+        lambda: {"alice": spelt(f'"expected":"{TOGETHER.expected}"', '"expected":"Infinity"')},
+        "curator alice: ",
     ),
     "no ledger": (lambda: {"alice": resigned(ALICE, ledger=None)}, "states its ledger"),
     "no statement": (lambda: {"alice": signed(identity(ALICE), "{}", NOW)}, "curator alice: its signature is missing"),
@@ -208,13 +255,12 @@ def test_where_the_server_samples_as_many_canaries_are_tested_as_it_can_have_pub
     study: Study, canaries: int, *, holds: bool
 ) -> None:
     spec = replace(SPEC, sampling=Sampling.SERVER, sample=900)
-    receipts = made_tests(spec, canaries=max(0, min(canaries, 900))).receipts("alice")
-    stated = tuple(replace(receipt, canaries=canaries) for receipt in receipts)
-    bob = made_tests(spec, canaries=max(0, min(canaries, 900))).receipts("bob")
-    other = {
-        party.name: signed(identity(party), statement(party, spec, receipts=some).to_json(), NOW)
-        for party, some in ((ALICE, stated), (BOB, bob))
-    }
+    published = max(0, min(canaries, 900))
+    tests = made_tests(spec, canaries=published)
+    other = {}
+    for party in (ALICE, BOB):
+        receipts = tuple(replace(one, canaries=canaries) for one in tests.receipts(party.name))
+        other[party.name] = resigned(party, spec=spec, receipts=receipts)
     found = failures(certificate(study, spec, dict(other)), study)
     assert any(line.startswith("receipts of curator alice") for line in found) is not holds
 
