@@ -152,7 +152,7 @@ async def fetch_key(
         digests = stated.digests
         if published is not None:
             key = places_key(stated.canary_key)
-            places = CanaryPlaces.of(key, rows=len(published), canaries=stated.canaries).all()
+            places = CanaryPlaces.of(key, rows=len(published), canaries=stated.receipts[0].canaries).all()
             canaries = bytes(published[place] for place in places)
     held = curator_pb2.ColumnDigests(published=digests.get(attribute, b""), canaries=sha256(canaries).digest())
     request = curator_pb2.GetKeysRequest(release_id=release_id, columns={attribute: held})
