@@ -24,7 +24,6 @@ class Subject(Enum):
     STATUS = "status"
     COUNTS = "counts"
     STUDY_FILE = "study file"
-    CERTIFICATE = "certificate"
 
 
 _NUMBERS = {
@@ -32,7 +31,6 @@ _NUMBERS = {
     Subject.STATUS: researcher_pb2.SUBJECT_STATUS,
     Subject.COUNTS: researcher_pb2.SUBJECT_COUNTS,
     Subject.STUDY_FILE: researcher_pb2.SUBJECT_STUDY_FILE,
-    Subject.CERTIFICATE: researcher_pb2.SUBJECT_CERTIFICATE,
 }
 _SUBJECTS = {number: subject for subject, number in _NUMBERS.items()}
 

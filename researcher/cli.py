@@ -396,8 +396,8 @@ def synthesise(
 def certificate(client: "Client", release_name: str, table: str | None, out: Path, as_json: bool) -> None:
     """Write the release certificate: spec, receipts and ledgers, signed by every curator and the server.
 
-    A release of several tables has one for each of them. Whoever has a file and the study file checks it offline with
-    `veiltab verify`.
+    A release of several tables has one for each of them. An auditor checks a file offline, with the study file and
+    `veiltab verify`. It holds the counts of the tests: keep it from analysts, who may not ask for it.
     """
     release = client.release(release_name)
     written = {}

@@ -285,7 +285,12 @@ class Client:
         return data
 
     def certificate(self, release_id: str) -> str:
-        """Return the certificate of a release, as a file's text."""
+        """Return the certificate of a release, as a file's text.
+
+        Raises:
+            DeniedError: an analyst asks; it holds counts that would tell of the curators' rows.
+        """
+        self._check_owner("have the certificate, which holds the counts of the tests")
         request = researcher_pb2.FetchCertificateRequest(release_id=release_id)
         return self._link.wait(self._service.fetch(self._service.stub.FetchCertificate, request)).decode()
 
@@ -329,6 +334,7 @@ class Release:
         """Return the release certificate: who vouches for it, signed; `veiltab verify` checks it offline.
 
         Raises:
+            DeniedError: an analyst asks.
             NotReadyError: the release is not ready.
             UnavailableError: a party that has not signed yet does not answer.
         """

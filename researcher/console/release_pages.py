@@ -85,6 +85,7 @@ class ReleasePages:
             badge=badge,
             steps=steps(status),
             is_ready=is_ready,
+            has_certificate=is_ready and desk.may_ask,
             card=card,
             respondents=respondents,
             difference=difference,

@@ -16,13 +16,11 @@ class Subject(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SUBJECT_STATUS: _ClassVar[Subject]
     SUBJECT_COUNTS: _ClassVar[Subject]
     SUBJECT_STUDY_FILE: _ClassVar[Subject]
-    SUBJECT_CERTIFICATE: _ClassVar[Subject]
 SUBJECT_UNSPECIFIED: Subject
 SUBJECT_RELEASES: Subject
 SUBJECT_STATUS: Subject
 SUBJECT_COUNTS: Subject
 SUBJECT_STUDY_FILE: Subject
-SUBJECT_CERTIFICATE: Subject
 
 class StartReleaseRequest(_message.Message):
     __slots__ = ("request", "label", "study_digest")

@@ -114,8 +114,8 @@ class ResearcherServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def FetchCertificate(self, request, context):
-        """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
-        Callers: the researcher itself, its analysts.
+        """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be. It holds the
+        counts of the tests, which no analyst reads. Callers: the researcher itself.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -48,8 +48,8 @@ class ResearcherServiceStub:
     Callers: the researcher itself, its analysts.
     """
     FetchCertificate: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchCertificateRequest, _researcher_pb2.FetchCertificateResponse]
-    """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
-    Callers: the researcher itself, its analysts.
+    """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be. It holds the
+    counts of the tests, which no analyst reads. Callers: the researcher itself.
     """
     ListAccesses: _grpc.UnaryUnaryMultiCallable[_researcher_pb2.ListAccessesRequest, _researcher_pb2.ListAccessesResponse]
     """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself."""
@@ -74,8 +74,8 @@ class ResearcherServiceAsyncStub(ResearcherServiceStub):
     Callers: the researcher itself, its analysts.
     """
     FetchCertificate: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchCertificateRequest, _researcher_pb2.FetchCertificateResponse]  # type: ignore[assignment]
-    """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
-    Callers: the researcher itself, its analysts.
+    """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be. It holds the
+    counts of the tests, which no analyst reads. Callers: the researcher itself.
     """
     ListAccesses: _aio.UnaryUnaryMultiCallable[_researcher_pb2.ListAccessesRequest, _researcher_pb2.ListAccessesResponse]  # type: ignore[assignment]
     """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself."""
@@ -133,8 +133,8 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _researcher_pb2.FetchCertificateRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchCertificateResponse], _abc.AsyncIterator[_researcher_pb2.FetchCertificateResponse]]:
-        """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
-        Callers: the researcher itself, its analysts.
+        """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be. It holds the
+        counts of the tests, which no analyst reads. Callers: the researcher itself.
         """
 
     @_abc_1.abstractmethod
