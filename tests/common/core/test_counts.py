@@ -182,6 +182,13 @@ def test_of_very_many_trials_neither_end_is_one_off(law: Binomial) -> None:
                 assert end == 0 or slow_lower_tail(one, end - 1) <= mpmath.mpf(str(level))
 
 
+@pytest.mark.parametrize("law", [*LARGE[:2], LARGE[-1], Binomial(250, Fraction(1, 3))], ids=str)
+def test_tails_of_very_many_trials_have_eighteen_digits(law: Binomial) -> None:
+    fewest, _ = accepted(law, Decimal("1e-9"), Decimal("1e-9"))
+    with mpmath.workdps(40):
+        assert abs(mpmath.mpf(str(at_most(law, fewest))) / slow_lower_tail(law, fewest) - 1) < 1e-18
+
+
 NEAR = [Decimal(f"1e-{digits}") for digits in (2, 3, 4, 6, 9, 12, 16)]
 SMALLEST = Decimal("1e-40")
 SOME = [
