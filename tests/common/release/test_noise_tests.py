@@ -135,9 +135,7 @@ def test_runs_have_their_law_in_every_order(places: tuple[int, ...]) -> None:
     check_laws((Fraction(1), tested._of_orders(changes_of((2,), one), orders)) for one in rows)
 
 
-@pytest.mark.parametrize(
-    "size", [2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 25, 30, 64, 97, 100, pytest.param(1500, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 25, 30, 64, 97, 100, 1500])
 def test_the_share_of_every_arc_is_counted_symbol_by_symbol(size: int) -> None:
     column = columns_of((size,))[0]
     for what, symbols in (("offsets", range(1, size)), ("sent", range(size))):
