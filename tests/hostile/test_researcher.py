@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from tests.hostile.clients import call, code_of, connection, message, number_of
-from tests.protocol.village import Rules
+from tests.protocol.village import APPROVE_ALL, Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
 from veiltab.common.errors import DeniedError
 from veiltab.curator import planning
@@ -185,7 +185,7 @@ def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved
 @pytest.mark.long
 def test_releases_of_alice_s_columns_alone_spend_half_of_bob_s_budget(tmp_path: Path) -> None:
     """Neither a rule nor a person of bob's decides about them; his policy says how much they may take."""
-    world = made_world(tmp_path / "study", rules=Rules(budget="4"))
+    world = made_world(tmp_path / "study", rules=Rules(budget="4"), policies={"alice": APPROVE_ALL, "bob": APPROVE_ALL})
     with world.local:
         world.start(ALICE, BOB, CLOUD, ROSA)
         for label in ("first", "second"):

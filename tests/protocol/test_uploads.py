@@ -266,22 +266,25 @@ def test_columns_come_from_their_curator_and_under_their_spec(
     play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
 ) -> None:
     async def scenario(parties: Parties) -> None:
-        await parties.alice.open(spec)
+        noise = (await parties.alice.open(spec)).noise_digest
+        later, unknown = replace(spec, deadline=spec.deadline + 1), replace(spec, release_id=secrets.token_hex(16))
         with pytest.raises(DeniedError, match="another curator's"):
-            await parties.alice.upload(spec, "income", columns["income"])
+            await parties.alice.upload(spec, "income", columns["income"], noise=noise)
         with pytest.raises(ConflictError, match="another spec"):
             await parties.bob.open(replace(spec, deadline=spec.deadline + 1))
         with pytest.raises(InvalidInputError, match="another spec"):
-            await parties.alice.upload(replace(spec, deadline=spec.deadline + 1), "region", columns["region"])
+            await parties.alice.upload(later, "region", columns["region"], noise=noise)
+        with pytest.raises(ConflictError, match="for another noise"):
+            await parties.alice.upload(spec, "region", columns["region"], noise=bytes(32))
         own = replace(spec, release_id=secrets.token_hex(16), columns=spec.columns[::2], server_replacement=2**63)
         assert {column.owner for column in own.columns} == {"alice"}
         with pytest.raises(DeniedError, match="no column of this release"):
             await parties.bob.open(own)
         with pytest.raises(NotFoundError):
-            await parties.alice.upload(replace(spec, release_id=secrets.token_hex(16)), "region", b"0")
+            await parties.alice.upload(unknown, "region", b"0", noise=noise)
         for name in ("nothing", "../region", "", "region/../income"):
             with pytest.raises(InvalidInputError, match="not in this release"):
-                await parties.alice.upload(spec, name, columns["region"])
+                await parties.alice.upload(spec, name, columns["region"], noise=noise)
 
     play(scenario)
 
@@ -308,12 +311,16 @@ def test_an_upload_begins_with_a_header_and_goes_on_with_chunks(
     chunk = ingest_pb2.UploadColumnRequest(chunk=chunk_of(0, columns["region"]))
 
     async def scenario(parties: Parties) -> None:
-        await parties.alice.open(spec)
+        noise = (await parties.alice.open(spec)).noise_digest
         for messages in ([], [chunk], [ingest_pb2.UploadColumnRequest()]):
             with pytest.raises(InvalidInputError, match="begins with its header"):
                 await parties.alice.send(messages)
         header = ingest_pb2.UploadHeader(
-            release_id=spec.release_id, attribute="region", spec_digest=spec.digest(), column_digest=bytes(32)
+            release_id=spec.release_id,
+            attribute="region",
+            spec_digest=spec.digest(),
+            column_digest=bytes(32),
+            noise_digest=noise,
         )
         with pytest.raises(InvalidInputError, match="consists of chunks"):
             await parties.alice.send([ingest_pb2.UploadColumnRequest(header=header)] * 2)

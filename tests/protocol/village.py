@@ -130,7 +130,7 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
 APPROVE_ALL = '[[rule]]\ndecision = "approve"\n'
 POLICIES: Mapping[str, str] = {
     "alice": APPROVE_ALL,
-    "bob": '[[rule]]\nattributes = ["health"]\ndecision = "hold"\n\n'
+    "bob": 'others_share = 1\n\n[[rule]]\nattributes = ["health"]\ndecision = "hold"\n\n'
     '[[rule]]\nattributes = ["faith"]\ndecision = "deny"\n\n' + APPROVE_ALL,
     "carol": "others_share = 1\n\n" + APPROVE_ALL,
 }

@@ -84,15 +84,21 @@ class Ingest:
         return await answer(self.stub.OpenRelease(request, timeout=SECONDS))
 
     async def upload(
-        self, spec: ReleaseSpec, attribute: str, column: bytes, *, pieces: Sequence[Chunk] | None = None
+        self,
+        spec: ReleaseSpec,
+        attribute: str,
+        column: bytes,
+        *,
+        pieces: Sequence[Chunk] | None = None,
+        noise: bytes | None = None,
     ) -> ingest_pb2.UploadColumnResponse:
-        """Announce a release and send a column, or other chunks under its digest."""
+        """Send a column, or other chunks under its digest; announce its release before, unless its noise is known."""
         header = ingest_pb2.UploadHeader(
             release_id=spec.release_id,
             attribute=attribute,
             spec_digest=spec.digest(),
             column_digest=sha256(column).digest(),
-            noise_digest=(await self.open(spec)).noise_digest,
+            noise_digest=(await self.open(spec)).noise_digest if noise is None else noise,
         )
         sent = list(chunk_messages(column)) if pieces is None else pieces
         return await self.send([ingest_pb2.UploadColumnRequest(header=header), *map(_message, sent)])
