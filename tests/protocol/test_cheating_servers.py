@@ -25,6 +25,10 @@ def tables(tmp_path: Path) -> tuple[Path, ...]:
     )
 
 
+SHOWN = {Cheat.COLUMN.value: ("column", "region"), Cheat.SHIFT.value: ("seen before", "offsets of all columns")}
+"""The test of alice's columns, of region and smoker, that names what the server does."""
+
+
 @pytest.mark.parametrize("cheat", [cheat.value for cheat in Cheat])
 @pytest.mark.parametrize("sampling", ["seed", "server"])
 def test_the_demonstration_catches_every_cheat(
@@ -54,10 +58,20 @@ def test_the_demonstration_catches_every_cheat(
     answer: dict[str, Any] = json.loads(ended.stdout)
     assert (answer["server"], answer["caught"]) == (cheat, True)
     assert {one["state"] for one in answer["curators"]} == {"failed"}
-    rejected = [one for one in answer["curators"] if one["test"] and not one["test"]["passed"]]
-    assert rejected
-    for one in rejected:
-        assert f"{one['test']['changed']} changed in {one['curator']}'s columns" in one["failure"]
+    failed = [
+        (one, receipt, test)
+        for one in answer["curators"]
+        for receipt in one["receipts"]
+        for test in receipt["tests"]
+        if not test["passed"]
+    ]
+    assert failed
+    for one, receipt, test in failed:
+        assert not receipt["passed"]
+        assert f"{test['test']} ({test['of']})" in one["failure"]
+    assert SHOWN.get(cheat, ("amount", "all columns")) in {
+        (test["test"], test["of"]) for one, _, test in failed if one["curator"] == "alice"
+    }
     # The desk has no key and no counts: at most columns that it fetched, still encrypted.
     left = [path.name for path in (out / "researcher-rosa" / "releases").rglob("*") if path.is_file()]
     assert not [name for name in left if not name.endswith(".noisy")]
