@@ -43,11 +43,15 @@ QUICK = {
     "curator, charged": Kill(who=ALICE, point="veiltab.curator.ledger:Ledger.charge:1:after"),
     "curator, encrypting": Kill(who=BOB, point="veiltab.curator.encryption:ColumnEncryption._write:2"),
     "curator, testing": Kill(who=ALICE, point="veiltab.curator.store:CuratorStore.record_publication:1:after"),
+    "curator, between its tests": Kill(
+        who=ALICE, point="veiltab.curator.store:CuratorStore.set_receipt:1:after", sampling=Sampling.SERVER, sample=900
+    ),
+    "curator, testing together": Kill(who=BOB, point="veiltab.curator.store:CuratorStore.set_joint_receipt:1"),
     "curator, uploading": Kill(who=BOB, point="veiltab.common.rpc.chunks:chunk_of:3"),
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
 }
 
-IN_EVERY_RUN = {"curator, encrypting", "researcher, fetching"}
+IN_EVERY_RUN = {"curator, encrypting", "curator, between its tests", "researcher, fetching"}
 """Those of them that are no long tests."""
 
 LONG = [
@@ -95,6 +99,8 @@ LONG = [
             "veiltab.curator.store:CuratorStore.spend_shared_keys:1",
             "veiltab.curator.store:CuratorStore.record_publication:1",
             "veiltab.curator.store:CuratorStore.set_receipt:1",
+            "veiltab.curator.driver:CuratorDriver.changes_of_canaries:1",
+            "veiltab.curator.store:CuratorStore.set_joint_receipt:1",
             "veiltab.curator.encryption:ColumnEncryption.forget_canaries:1",
         )
     ),
