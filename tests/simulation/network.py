@@ -388,6 +388,7 @@ class _Method:
             one = await answers.get()
         finally:
             pumping.cancel()
+            requests.put_nowait(None)  # a call that its caller gives up ends at the peer too
         if broken:
             raise asyncio.CancelledError
         return self.read(one)
