@@ -1,6 +1,7 @@
 """Analysts over real processes: what they read at their researcher's service, and who refuses them by which words."""
 
 import asyncio
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -57,6 +58,28 @@ def test_an_analyst_reads_what_its_researcher_reads(village: World, label: str) 
         release_id = mine.id
         asked = {(a.subject, a.release_id) for a in rosa.accesses() if a.analyst == "ana"}
         assert {(Subject.RELEASES, ""), (Subject.STATUS, release_id), (Subject.COUNTS, release_id)} <= asked
+
+
+def test_no_count_of_a_test_of_the_server_is_read_by_an_analyst(village: World, label: str, tmp_path: Path) -> None:
+    whole, read = (command(village, "status", who, "--release", label).data["receipts"] for who in (ROSA, ANA))
+    assert len(whole) == len(read) == 3
+    for one, other in zip(whole, read, strict=True):
+        assert set(one) - set(other) == {"changed", "tests"}
+        assert {name: one[name] for name in other} == other
+    text = command(village, "status", ANA, "--release", label, as_json=False).text
+    assert "test by curators and desk: all columns together passed, with" in text
+    assert "changed in" not in text
+    page = tmp_path / "report.html"
+    assert command(village, "report", ANA, "--release", label, "--out", str(page)).code == 0
+    section = page.read_text("utf-8").partition("Tests of the server")[2].partition("<h2")[0]
+    assert "passed" in section
+    numbers = set(re.findall(r"[\d,]+", section))
+    for receipt in whole:
+        assert f"{receipt['changed']:,}" not in numbers
+    refused = command(village, "certificate", ANA, "--release", label, "--out", str(tmp_path / "ana.certificate"))
+    assert refused.code == 3
+    assert "only researcher rosa may have the certificate, which holds the counts of the tests" in refused.errors
+    assert not (tmp_path / "ana.certificate").exists()
 
 
 @pytest.mark.long

@@ -64,6 +64,52 @@ OTHER_KEY = patched(
 )
 
 
+RESTATED = """
+    from dataclasses import replace
+    from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
+    from veiltab.curator.driver import CuratorDriver
+
+    def turned(changes):
+        "Return the opposite offsets, and sent symbols that give with them what was published."
+        both = [
+            (-d % column.size, (x + 2 * d) % column.size)
+            for column, d, x in zip(changes.columns, changes.offsets, changes.sent)
+        ]
+        offsets, sent = zip(*both)
+        return replace(changes, offsets=offsets, sent=sent)
+
+    def other_symbols(changes):
+        sent = tuple((x + 1) % column.size for column, x in zip(changes.columns, changes.sent))
+        return replace(changes, sent=sent)
+
+    seen, said = ChangesCollector.changes, CuratorDriver.changes_of_canaries
+
+    def turned_for_others(self, release_id, owner):
+        spec = self.store.release(release_id).planned_spec
+        changes = CanaryChanges.from_bytes(said(self, release_id, owner), spec.columns_of(self.name), spec.canaries)
+        return turned(changes).to_bytes()
+"""
+LIARS = {
+    "other offsets": (
+        "ChangesCollector.changes = lambda self: turned(seen(self))",
+        "curator bob stated other changes of canaries than this desk decrypts",
+    ),
+    "other symbols": (
+        "ChangesCollector.changes = lambda self: other_symbols(seen(self))",
+        "curator bob stated changes of canaries that do not give what the server published",
+    ),
+    "two lists": (
+        "CuratorDriver.changes_of_canaries = turned_for_others",
+        "curators alice and bob state different lists of the changed canaries in bob's columns",
+    ),
+    "no list": (
+        "CuratorDriver.changes_of_canaries = lambda *_: b'none'",
+        "curator bob: its list of changed canaries is none of this release",
+    ),
+}
+"""What bob does who states other changes of canaries than he sees, and how he is named."""
+
+
 def kept(world: World, release_id: str) -> list[str]:
     """Return the names of what a desk has of a release."""
     folder: Path = world.local.state_folder(*ROSA) / "releases" / release_id
@@ -152,3 +198,25 @@ def test_parties_that_contradict_one_another_end_a_release(
         mortal.wait_until(lambda: not kept(mortal, asked.id))
     finally:
         mortal.restart(who)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [lie if lie in {"other offsets", "no list"} else pytest.param(lie, marks=pytest.mark.long) for lie in LIARS],
+)
+def test_a_curator_that_states_other_changes_of_canaries_is_named(mortal: World, lie: str) -> None:
+    source, words = LIARS[lie]
+    mortal.restart(BOB, how=patched(f"{dedent(RESTATED)}\n{source}"))
+    try:
+        with mortal.client() as client:
+            asked = client.request(FREE, epsilon="4", canaries=CANARIES, noise_split="0.5", label=mortal.label())
+            with pytest.raises(FailedReleaseError, match=words):
+                asked.wait(40)
+        mortal.wait_until(lambda: not kept(mortal, asked.id))
+        if lie == "no list":
+            mortal.wait_for_state("alice", asked.id, "failed")
+            with mortal.store("alice") as store:
+                keys = store.connection.execute("SELECT key FROM pad WHERE release_id = ?", [asked.id]).fetchall()
+            assert {bytes(row["key"]) for row in keys} == {b""}
+    finally:
+        mortal.restart(BOB)

@@ -413,6 +413,13 @@ def test_an_analyst_reads_and_cannot_ask(enter: Enter) -> None:
     assert ">measured<" in analyst.get(f"/releases/{WAGES}/table?attributes=sex")
 
 
+def test_a_certificate_which_holds_counts_is_offered_to_the_researcher_alone(shared: Reader, enter: Enter) -> None:
+    analyst = enter(MadeClient(role=Role.ANALYST))
+    for release in (WAGES, LINKED):
+        assert f"/releases/{release}/certificate" in shared.get(f"/releases/{release}")
+        assert "/certificate" not in analyst.get(f"/releases/{release}")
+
+
 ROWS = {"act": "draw", "attributes": ["sex", "age"], "rows": "1,000", "copies": "2", "kind": ".csv", "seed": "census"}
 
 
