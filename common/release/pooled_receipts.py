@@ -43,11 +43,8 @@ class PooledCount:
         return self.low <= self.count <= self.high
 
     def sentence(self) -> str:
-        """Return the sum in words."""
-        return (
-            f"over {self.tables} tables, {self.test.value} ({self.of}): {self.count:,} {self.test.meaning};"
-            f" {self.low:,} to {self.high:,} are accepted"
-        )
+        """Return in words what is refused; without the count, since analysts read it beside counts of the tables."""
+        return f"over {self.tables} tables together {self.test.value} ({self.of}) is not as honest noise has it"
 
 
 @dataclass(slots=True)

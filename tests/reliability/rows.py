@@ -726,4 +726,35 @@ ROWS = (
         ),
         limits="a curator that says that the server failed its test is counted as well, as nobody else can see that",
     ),
+    Row(
+        number=57,
+        promise="owners test the same lists of changed canaries before a key leaves, and who states another is named",
+        fault="other offsets or symbols, changes left out or added; two lists of one owner; lists and receipts that are"
+        " none, or too large to check; curators that are killed between their tests",
+        tests=(
+            "protocol/test_desk.py::test_a_curator_that_states_other_changes_of_canaries_is_named",
+            "protocol/test_kills.py::test_a_party_that_is_killed_and_started_again_continues_the_release",
+            "curator/test_driver.py::test_a_curator_whose_list_is_none_ends_the_release_and_is_named",
+            "curator/test_driver.py::test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with",
+            "curator/test_server_check.py::test_all_columns_are_tested_on_the_lists_of_their_owners",
+            "researcher/test_receiving.py::test_a_curator_that_states_other_changes_than_the_desk_decrypts_is_named",
+            "researcher/test_receiving.py::test_who_shows_another_list_to_another_owner_is_named",
+            "researcher/test_receiving.py::test_a_curator_that_states_another_result_than_the_lists_show_is_named",
+            "common/release/test_receipt.py::test_a_receipt_that_no_test_of_the_release_has_is_not_right",
+        ),
+        limits="an owner that shows two lists is named together with the one that has the other; which of them is right"
+        " about ciphertext that one curator alone saw cannot be settled",
+    ),
+    Row(
+        number=58,
+        promise="an analyst reads that the tests of the server passed, and no count of them",
+        fault="status, pages, reports and certificates as an analyst asks for them; results with other counts",
+        tests=(
+            "protocol/test_analysts.py::test_no_count_of_a_test_of_the_server_is_read_by_an_analyst",
+            "researcher/test_server_check.py::test_what_an_analyst_reads_is_the_same_whatever_was_counted",
+            "researcher/test_presentation.py::test_a_report_shows_the_result_of_every_test_of_the_server_and_no_count",
+            "researcher/test_workload.py::test_noise_left_out_over_all_tables_ends_the_release_and_shows_no_count",
+        ),
+        limits="why a release ended without a result says which count failed",
+    ),
 )

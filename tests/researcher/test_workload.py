@@ -1,14 +1,17 @@
 """A desk drives the tables of a release in order and some at a time, and chooses once which of them run again."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from tests.made_receipts import made_tests
 from tests.researcher.made_workload import PAIRS, ROWS, request_for_pairs, workload_with
 from veiltab.common.errors import FailedReleaseError, NotReadyError, UnavailableError
 from veiltab.common.release.spec import ReleaseSpec
@@ -38,6 +41,7 @@ class Desk:
         self.curators = ("alice", "bob")
         self.choices: list[tuple[str, tuple[int, ...]]] = []
         self.silent = False
+        self.share = 1.0
         self.workload = WORKLOAD
         self.study = study
 
@@ -58,6 +62,8 @@ class Desk:
         with written_whole(self.store.histogram(table.release_id)) as file:
             file.write(counts.astype("<i8").data)
         self.store.set_granted(table.release_id, names)
+        tests = made_tests(replace(table, canaries=1024), share=self.share)
+        self.store.set_receipts(table.release_id, tests.all_receipts())
         end = self.ends.get(stored.number, READY)
         self.store.finish(table.release_id, end, "" if end is READY else "why it ended")
         self.under_way -= 1
@@ -121,6 +127,20 @@ def test_the_strongest_dependences_run_again(desk: Desk) -> None:
     assert ("age", "salary") in {one.attributes for one in again}
     numbers = tuple(one.number - 3 for one in again)
     assert desk.choices == [("alice", numbers), ("bob", numbers)]
+
+
+def test_noise_left_out_over_all_tables_ends_the_release_and_shows_no_count(desk: Desk) -> None:
+    desk.share = 0.0
+    words = (
+        r"server cloud: the server did not add the noise of the release: over 3 tables together amount \(all columns\)"
+    )
+    with pytest.raises(FailedReleaseError, match=words) as failed:
+        desk.advance()
+    assert re.findall(r"\d+", str(failed.value)) == ["3"]
+    assert sorted(desk.begun) == [0, 1, 2]
+    assert not desk.choices
+    assert not desk.workloads.has_first_results(ID)
+    assert desk.store.release(ID).state is not READY
 
 
 def test_a_choice_is_made_once_whoever_does_not_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
