@@ -324,8 +324,13 @@ def next_step(
 
 
 def _behind(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError) -> tuple[str, ...]:
-    """Return the curator that a release waits for, if all can be asked: one that is away is behind in nothing."""
-    outcome = None if isinstance(peers, VeiltabError) else _step_of(stored, own, peers)
+    """Return the curator that a release waits for, if all can be asked and have drawn the sample.
+
+    One that is away is behind in nothing. Before the sample is drawn, one may wait for a share that another withholds.
+    """
+    if isinstance(peers, VeiltabError) or stored.state is not ReleaseState.PERTURBING:
+        return ()
+    outcome = _step_of(stored, own, peers)
     return (outcome.curator,) if isinstance(outcome, Wait) and outcome.curator else ()
 
 
