@@ -85,7 +85,7 @@ def recovered(curator_replacement: float) -> int:
     return found
 
 
-def test_a_server_whose_noise_has_a_known_sum_passes_and_shows_the_desk_every_row_without_the_curators_noise() -> None:
+def test_noise_of_a_known_sum_passes_and_shows_the_desk_a_row_without_the_curators_noise() -> None:
     assert recovered(curator_replacement=0.0) == TIMES
 
 

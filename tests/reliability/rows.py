@@ -756,5 +756,20 @@ ROWS = (
             "researcher/test_workload.py::test_noise_left_out_over_all_tables_ends_the_release_and_shows_no_count",
         ),
         limits="why a release ended without a result says which count failed",
+        promise="an honest server fails the tests of its noise at most once in 10^9 releases, and a careless one fails"
+        " them",
+        fault="all that a small honest release can be; many honest releases at larger levels; nineteen ways to leave"
+        " noise out or to give it another shape",
+        tests=(
+            "common/core/test_counts.py::test_a_test_accepts_what_the_exact_law_has_it_accept",
+            "common/release/test_noise_tests.py::test_columns_pairs_arcs_and_what_was_seen_before_have_their_laws",
+            "common/release/test_noise_tests.py::test_amount_places_runs_and_repeats_have_their_laws",
+            "common/release/test_noise_power.py::test_honest_servers_fail_no_more_often_than_is_said",
+            "common/release/test_noise_power.py::test_of_many_honest_servers_no_more_fail_than_is_said",
+            "common/release/test_noise_power.py::test_every_lie_is_caught",
+            "common/release/test_noise_power.py::test_of_a_thousand_releases_of_every_lie_one_is_missed_at_the_most",
+            "coalitions/test_sum_of_noise.py::test_noise_of_a_known_sum_passes_and_shows_the_desk_a_row_without_the_curators_noise",
+        ),
+        limits="a server made to deceive passes, as the last of these tests shows; the curators' noise is left then",
     ),
 )
