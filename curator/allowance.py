@@ -30,6 +30,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property, lru_cache
 from math import inf
 
+from veiltab.common.privacy.coalitions import order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.price import (
     Price,
@@ -157,7 +158,7 @@ class Allowance:
         """Return the epsilon of releases together, nats, rounded up: of their prices or their sum, whichever is less.
 
         That of prices is at the budget's delta, and it is that of a plan made beforehand: for what was chosen on the
-        way, the budget is what holds.
+        way, the budget is what holds. Where there is one release alone, its own certificate counts too.
 
         Args:
             sums: of all of them.
@@ -168,7 +169,9 @@ class Allowance:
         mu = _UP.sqrt(sums.squares).quantize(_MU_DIGITS, context=_UP)
         composed = inf if sums.slack >= self.delta else Price(mu=mu, slack=sums.slack).epsilon(float(self.delta))
         least = sums.epsilon if composed == inf else min(sums.epsilon, _rounded(composed, _UP))
-        return min(least, self.epsilon) if only is not None and self.is_enough_alone(only) else least
+        if only is None:
+            return least
+        return min(least, _alone(only, self.delta) or least, self.epsilon if self.is_enough_alone(only) else least)
 
     def spent_share(self, sums: Sums, only: ReleaseDescription | None = None) -> Decimal:
         """Return what part of the budget releases take together, rounded up, by the rule that finds least."""
@@ -178,17 +181,19 @@ class Allowance:
             least = min(least, max(squares, _part(sums.slack, self.price.slack)))
         return min(least, Decimal(1)) if only is not None and self.is_enough_alone(only) else least
 
-    def remaining(self, sums: Sums) -> Decimal:
-        """Return the epsilon that is left, nats, rounded down; with a delta, what one more release may have with it."""
-        pure = _DOWN.subtract(self.epsilon, sums.epsilon) or Decimal(0)  # and never -0
-        if self.delta is None or self.price is None or sums.count == 0:
-            return pure
+    def pure_left(self, sums: Sums) -> Decimal:
+        """Return the pure epsilon beside others, nats, rounded down; below 0 where their pure epsilons exceed it."""
+        return _DOWN.subtract(self.epsilon, sums.epsilon) or Decimal(0)  # and never -0
+
+    def most_price(self, sums: Sums) -> Price | None:
+        """Return the largest price that the squares admit beside others, rounded down; None where there is none."""
+        if self.price is None:
+            return None
         squares = _DOWN.subtract(_DOWN.multiply(self.price.mu, self.price.mu), sums.squares)
         slack = _DOWN.subtract(self.price.slack, sums.slack)
-        if squares <= 0 or slack < 0:
-            return max(pure, Decimal(0))
-        mu = _DOWN.sqrt(squares).quantize(_MU_DIGITS, context=_DOWN)
-        return max(pure, min(self.epsilon, _rounded(Price(mu=mu, slack=slack).epsilon(float(self.delta)), _DOWN)))
+        if squares < 0 or slack < 0:
+            return None
+        return Price(mu=_DOWN.sqrt(squares).quantize(_MU_DIGITS, context=_DOWN), slack=slack)
 
 
 @lru_cache(maxsize=4096)
@@ -200,6 +205,13 @@ def priced(release: ReleaseDescription, budget: Price) -> Price:
 @lru_cache(maxsize=256)
 def _certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
     return is_certified(release, epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def _alone(release: ReleaseDescription, delta: Decimal) -> Decimal | None:
+    """Return the epsilon of a release by itself at a delta, nats, rounded up; None without a certificate."""
+    found = order_epsilon(release, delta)
+    return None if found is None else found.quantize(_EPSILON_DIGITS, context=_UP)
 
 
 def _part(some: Decimal, whole: Decimal) -> Decimal:

@@ -203,7 +203,7 @@ def ledger(standing: Standing, as_json: bool) -> None:
     lines = [entry_text(entry, purpose) for entry, purpose in charges]
     lines.append(f"{spent_text(book)} The chain is whole.")
     entries = [entry_data(entry, purpose) for entry, purpose in charges]
-    bounds = bounds_of_charges(book, standing.store)
+    bounds = bounds_of_charges(book)
     lines.extend(f"  {bound.name}: {bound.faces}" for bound in bounds)
     together = [bound.as_dict() for bound in bounds]
     emit(as_json, {**_budget(standing), "entries": entries, "card": together}, "\n".join(lines))
@@ -217,7 +217,7 @@ def _budget(standing: Standing) -> dict[str, object]:
         "policy": None if path is None else str(path),
         "spent": book.spent,
         "share": book.share,
-        "remaining": book.remaining,
+        **book.left.as_dict(),
     }
 
 

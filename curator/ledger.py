@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from typing import Any
 
@@ -26,6 +26,7 @@ from veiltab.common.core.rounding import upward
 from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.price import Price, price_of_pure_epsilon
+from veiltab.common.privacy.together import price_for_desk
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.witness import Witnessed
 from veiltab.common.release.workload import WorkloadSpec
@@ -33,14 +34,22 @@ from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.allowance import Allowance, Charge, Sums
 from veiltab.curator.audit.log import AuditHead, AuditLog, Event
 from veiltab.curator.bounded_set import BoundedSet
+from veiltab.curator.charged_releases import releases_of
 from veiltab.curator.doubts import Doubts
+from veiltab.curator.remaining import Kind, Left, kind_of, left_for
+from veiltab.curator.view_prices import ViewPrices
 
 _ENTRIES = "SELECT * FROM ledger LEFT JOIN price USING (release_id) WHERE number > ? ORDER BY number"
+_LAST_CHARGED = "SELECT entry FROM ledger ORDER BY number DESC LIMIT 1"
+_RESERVED = "SELECT entry FROM reservation LIMIT 1"
 _RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"
 _UNPRICED = (
     "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
     " SELECT release_id, entry, epsilon FROM reservation) WHERE release_id NOT IN (SELECT release_id FROM price)"
 )
+
+_HUNDREDTH = Decimal("1e-4")
+"""A hundredth of a percent."""
 
 GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 """The head of an empty ledger."""
@@ -105,7 +114,9 @@ class Ledger:
         self.verify()
         if delta is not None:
             self._price_old_entries()
+        self.view_prices = ViewPrices(connection)
         self._running = (0, Sums())
+        self._for_desk: tuple[int, Sums | None] = (0, Sums())
         self._sums()
         # Releases that were seen to be charged: a charge is never taken back.
         self._charged = BoundedSet()
@@ -176,8 +187,18 @@ class Ledger:
 
     @property
     def spent(self) -> Decimal:
-        """Epsilon of all charges together, in nats: their sum, or at the budget's delta if that is less."""
-        return self.allowance.spent(self._sums(), self._only_release())
+        """The least epsilon of all charges together that is proved, nats: at the budget's delta, or their sum.
+
+        It is also what analyst and desk face.
+        """
+        charged, for_desk = self._sums(), self._sums_for_desk()
+        by_charges = self.allowance.spent(charged, self._only_release())
+        return by_charges if for_desk is None else min(by_charges, self.allowance.spent(for_desk))
+
+    @property
+    def pure_spent(self) -> Decimal:
+        """The sum of the pure epsilons of all charges, nats."""
+        return self._sums().epsilon
 
     @property
     def share(self) -> Decimal:
@@ -185,9 +206,14 @@ class Ledger:
         return self.allowance.spent_share(self._sums(), self._only_release())
 
     @property
+    def left(self) -> Left:
+        """What one more release of the last one's kind may have, beside all that is charged or reserved."""
+        return left_for(self.allowance, self._sums_beside(), self._last_kind())
+
+    @property
     def remaining(self) -> Decimal:
-        """What is neither spent nor kept for a release under way, in nats; with a delta, at that for one release."""
-        return self.allowance.remaining(self._sums_beside())
+        """The epsilon of what is left, nats."""
+        return self.left.epsilon
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -284,13 +310,13 @@ class Ledger:
         """Whether the budget would hold a release if nothing were reserved for others."""
         return self.is_charged(release_id) or self.allowance.holds(charge, others=self._sums())
 
-    def remaining_after(self, charge: Charge) -> Decimal:
-        """Return what would be left after a release; see `remaining`."""
-        return max(Decimal(0), self.allowance.remaining(self._sums_beside().plus(charge)))
+    def left_after(self, charge: Charge, kind: Kind) -> Left:
+        """Return what one more release of the same kind could have after a release."""
+        return left_for(self.allowance, self._sums_beside().plus(charge), kind)
 
     def _refusal(self, charge: Charge, delta: Decimal | None, others: Sums) -> BudgetExceededError:
-        left = max(self.allowance.remaining(others), Decimal(0))
         if self.delta is None:
+            left = left_for(self.allowance, others, None).epsilon
             return BudgetExceededError(
                 f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {self.budget} there is"
                 f" {left:.6f} left",
@@ -300,9 +326,10 @@ class Ledger:
                 else "The study's budget has no delta, so the release's pure epsilon counts; ask without --delta.",
             )
         total = self.allowance.spent(others.plus(charge))
+        free = max(1 - self.allowance.spent_share(others), Decimal(0)).quantize(_HUNDREDTH, rounding=ROUND_FLOOR)
         return BudgetExceededError(
             f"with the release the total would be epsilon {upward(total)} at delta {self.delta}; the release takes"
-            f" {percent(self.allowance.share(charge))} of the budget of {self.budget}, and there is {left:.6f} left",
+            f" {percent(self.allowance.share(charge))} of the budget of {self.budget}, and {percent(free)} is left",
             where="privacy budget",
             remedy="Ask for a smaller epsilon."
             if delta is None or delta <= self.delta
@@ -387,6 +414,28 @@ class Ledger:
     def _sums_beside(self, release_id: str = "") -> Sums:
         """Return the sums of all charges, and of what is kept for other releases than this one."""
         return reduce(Sums.plus, map(_charge_of, self._rows(f"{_RESERVATION} <> ?", release_id)), self._sums())
+
+    def _sums_for_desk(self) -> Sums | None:
+        """Return the sums of all charges by what the desk sees of each; None where an entry says too little of it."""
+        number, sums = self._for_desk
+        if self.delta is None or sums is None:
+            return None
+        for row in self._rows(_ENTRIES, number):
+            price = self._price_for_desk(row, self.delta)
+            sums = sums and price and sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))
+            self._for_desk = row["number"], sums
+        return sums
+
+    def _price_for_desk(self, row: sqlite3.Row, delta: Decimal) -> Price | None:
+        try:
+            return price_for_desk(releases_of(json.loads(row["entry"])), delta, self.view_prices)
+        except InvalidInputError:
+            return None
+
+    def _last_kind(self) -> Kind | None:
+        """Return the kind of what was charged last, or else of what is reserved."""
+        rows = self._rows(_LAST_CHARGED) or self._rows(_RESERVED)
+        return kind_of(json.loads(rows[0]["entry"])) if rows else None
 
     def _only_release(self) -> ReleaseDescription | None:
         """Return the release that is charged, if it is the only one."""

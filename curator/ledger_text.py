@@ -21,7 +21,7 @@ def spent_text(book: Ledger) -> str:
         return f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left."
     return (
         f"Spent epsilon {upward(book.spent)} at delta {book.delta}, {percent(book.share)} of the budget of"
-        f" {book.budget}; one more release may have {book.remaining:.6f}."
+        f" {book.budget}; one more release may have {book.left}."
         f" {adding_up(book)}"
     )
 

@@ -25,6 +25,7 @@ from veiltab.curator.planning import (
 )
 from veiltab.curator.progress import HELD, Approval, CuratorRelease, GrantDecision
 from veiltab.curator.release import plan_of, plan_question
+from veiltab.curator.remaining import Kind, Left
 from veiltab.curator.standing import Standing
 from veiltab.curator.verdicts import approvals_by_attribute
 from veiltab.curator.workload import most_bytes, typical_error
@@ -67,7 +68,7 @@ class Outlook:
         card: the epsilon card, by coalition; empty if there is no plan.
         note: why there is no plan.
         charge: the part of the budget that it takes.
-        remaining_after: epsilon that would be left after it, nats; None once it is decided about.
+        left_after: what one more release of the same kind could have after it; None once it is decided about.
         budget_note: what its part of the budget does not say, until it is decided about.
         sample: rows, where the plan is foreseen.
         root_mse: expected root-mean-square distance of one table that is foreseen, all its cells together.
@@ -79,7 +80,7 @@ class Outlook:
     card: tuple[Bound, ...] = ()
     note: str | None = None
     charge: Decimal | None = None
-    remaining_after: Decimal | None = None
+    left_after: Left | None = None
     budget_note: str | None = None
     sample: int | None = None
     root_mse: float | None = None
@@ -90,9 +91,12 @@ class Outlook:
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: what is known."""
         known = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in known.items() if value is not None} | {
-            "card": [bound.as_dict() for bound in self.card]
-        }
+        left = known.pop("left_after")
+        return (
+            {name: value for name, value in known.items() if value is not None}
+            | ({} if left is None else left.as_dict("remaining_after"))
+            | {"card": [bound.as_dict() for bound in self.card]}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +216,14 @@ def _facts(spec: ReleaseSpec | WorkloadSpec, stored: CuratorRelease, standing: S
     return {
         "card": bounds,
         "charge": ledger.allowance.share(charge),
-        "remaining_after": ledger.remaining_after(charge) if is_open else None,
+        "left_after": ledger.left_after(charge, _kind(spec)) if is_open else None,
         "budget_note": _budget_note(ledger, charge) if is_open else None,
     }
+
+
+def _kind(spec: ReleaseSpec | WorkloadSpec) -> Kind:
+    tables = spec.each_table() if isinstance(spec, WorkloadSpec) else [spec]
+    return Kind.of(spec.population, (table.cells for table in tables))
 
 
 def _budget_note(ledger: Ledger, charge: Charge) -> str | None:

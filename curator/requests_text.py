@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
-from veiltab.common.core.rounding import upward
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.ledger import Ledger, percent
-from veiltab.curator.ledger_text import adding_up
+from veiltab.curator.ledger_text import spent_text
 from veiltab.curator.progress import HELD, Approval, CuratorRelease
 from veiltab.curator.requests import AttributeStatus, RequestView
 
@@ -37,8 +36,7 @@ def requests_text(
         under_way: those that are shown in a line each.
         ended: how many others have ended.
     """
-    lines = [f"Budget {ledger.budget}: spent {upward(ledger.spent)}, {ledger.remaining:.6f} left."]
-    lines += filter(None, [adding_up(ledger)])
+    lines = [f"Budget {ledger.budget}. {spent_text(ledger)}"]
     blocks = ["\n" + "\n".join(_lines(view)) for view in views]
     if rows := [_headline(stored) + _waits(stored) for stored in under_way]:
         blocks.append("\n".join(["\nUnder way:", *rows]))
@@ -70,7 +68,7 @@ def _lines(view: RequestView) -> list[str]:
     if outlook.bytes is not None:
         lines.append(f"  bytes sent from here: {outlook.bytes:,}")
     if outlook.charge is not None:
-        left = "" if outlook.remaining_after is None else f"; epsilon {outlook.remaining_after:.6f} left after it"
+        left = "" if outlook.left_after is None else f"; after it one more release may have {outlook.left_after}"
         lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
         lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]

@@ -4,6 +4,7 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.driver import CuratorDriver
+from veiltab.curator.ledger import Ledger
 from veiltab.curator.progress import CuratorRelease
 
 
@@ -11,7 +12,6 @@ def observe(driver: CuratorDriver) -> Observation:
     """Return a curator's current work and what it waits for; composing the remaining budget may take a while."""
     found = driver.store.counts()
     counts = {state: found.get(state.value, 0) for state in ReleaseState}
-    ledger = driver.ledger
     return Observation(
         work=(_alignment(driver), *map(_work, driver.store.latest(SHOWN))),
         counts={("release", state.value): number for state, number in counts.items()},
@@ -19,7 +19,14 @@ def observe(driver: CuratorDriver) -> Observation:
             "releases": sum(number for state, number in counts.items() if not state.finished),
             "held requests": driver.store.held(),
         },
-        budgets=(Budget(protects="respondents", epsilon=ledger.budget, left=ledger.remaining, delta=ledger.delta),),
+        budgets=(_budget(driver.ledger),),
+    )
+
+
+def _budget(ledger: Ledger) -> Budget:
+    left = ledger.left
+    return Budget(
+        protects="respondents", epsilon=ledger.budget, left=left.epsilon, delta=ledger.delta, left_delta=left.delta
     )
 
 

@@ -663,15 +663,6 @@ class CuratorStore:
         values = [question, release_id, answer]
         self.connection.execute_unsynced("INSERT INTO charge VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
 
-    def view_price(self, view: str) -> Decimal | None:
-        """Return the mu of what a coalition sees of a release, if it was ever worked out."""
-        row = self.connection.execute("SELECT mu FROM view_price WHERE view = ?", [view]).fetchone()
-        return None if row is None else Decimal(row["mu"])
-
-    def set_view_price(self, view: str, mu: Decimal) -> None:
-        """Record the mu of what a coalition sees of a release."""
-        self.connection.execute("INSERT INTO view_price VALUES (?, ?) ON CONFLICT DO NOTHING", [view, str(mu)])
-
     # Coins
 
     def own_share(self, coin_id: str, fresh: bytes) -> bytes:

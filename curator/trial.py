@@ -11,6 +11,7 @@ from veiltab.curator.ledger import Ledger, percent
 from veiltab.curator.policy import Outlook, Policy
 from veiltab.curator.progress import HELD
 from veiltab.curator.release import foreseen_plan
+from veiltab.curator.remaining import Kind, Left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +24,8 @@ class Trial:
         refusal: why the whole request would be refused; else empty.
         charge: the part of the budget that it would take.
         over_budget: why the budget would not hold it now; else empty.
-        remaining: epsilon that is left now, nats.
-        remaining_after: what would be left after it, nats.
+        left: what one more release may have now.
+        left_after: what one more release of the same kind could have after it.
     """
 
     population: int
@@ -32,13 +33,14 @@ class Trial:
     refusal: str
     charge: Decimal
     over_budget: str
-    remaining: Decimal
-    remaining_after: Decimal
+    left: Left
+    left_after: Left
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         verdicts = {name: {"verdict": verdict, "rule": rule} for name, (verdict, rule) in self.verdicts.items()}
-        return {name: getattr(self, name) for name in self.__slots__} | {"verdicts": verdicts}
+        plain = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("left")}
+        return plain | {"verdicts": verdicts} | self.left.as_dict() | self.left_after.as_dict("remaining_after")
 
     def as_text(self) -> str:
         """Return lines for people."""
@@ -54,7 +56,7 @@ class Trial:
         if self.over_budget:
             lines.append(f"The budget does not hold it: {self.over_budget}")
         else:
-            lines.append(f"Left: {self.remaining:.6f} now, {self.remaining_after:.6f} after it.")
+            lines.append(f"One more release may have {self.left} now, {self.left_after} after it.")
         return "\n".join(lines)
 
 
@@ -117,6 +119,6 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         refusal=refusal,
         charge=outlook.charge,
         over_budget=over_budget,
-        remaining=ledger.remaining,
-        remaining_after=ledger.remaining_after(charge),
+        left=ledger.left,
+        left_after=ledger.left_after(charge, Kind(population=population, cells=plan.mechanism.cells)),
     )

@@ -14,7 +14,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.command.options import identity_option, study_argument
 from veiltab.common.errors import DeniedError, VeiltabError
-from veiltab.common.observe.status import Observation, Work
+from veiltab.common.observe.status import Budget, Observation, Work
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.study.file import load_study
 from veiltab.deploy.calling import endpoint_of, identity_in
@@ -103,14 +103,20 @@ def lines(status: "PartyStatus", now: float) -> list[str]:
     )
     return [
         head,
-        *(
-            f"  budget of {budget.protects}: epsilon {budget.left:.6f} of {budget.epsilon} left"
-            + (f", at delta {budget.delta}" if budget.delta is not None else "")
-            for budget in seen.budgets
-        ),
+        *map(_budget_line, seen.budgets),
         *_numbers(seen),
         *(line for work in seen.work for line in _work_lines(work, now)),
     ]
+
+
+def _budget_line(budget: Budget) -> str:
+    if budget.delta is None:
+        return f"  budget of {budget.protects}: epsilon {budget.left:.6f} of {budget.epsilon} left"
+    delta = "pure" if budget.left_delta is None else f"at delta {budget.left_delta}"
+    return (
+        f"  budget of {budget.protects}: epsilon {budget.epsilon} at delta {budget.delta}; one more release like the"
+        f" last may have {budget.left.normalize():f}, {delta}"
+    )
 
 
 def _numbers(seen: Observation) -> list[str]:

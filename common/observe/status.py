@@ -36,14 +36,16 @@ class Budget:
     Args:
         protects: "respondents" or "nodes".
         epsilon: the whole budget, nats.
-        left: the remainder, nats, rounded down.
+        left: the remainder, nats, rounded down; of a budget with a delta, what one more release may have.
         delta: the budget's delta; None for a pure one.
+        left_delta: delta that comes with the remainder; None where it is pure.
     """
 
     protects: str
     epsilon: Decimal
     left: Decimal
     delta: Decimal | None = None
+    left_delta: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ def status_to_proto(status: PartyStatus) -> status_pb2.GetStatusResponse:
                 epsilon=f"{budget.epsilon:f}",
                 left=f"{budget.left:f}",
                 delta=None if budget.delta is None else f"{budget.delta:f}",
+                left_delta=None if budget.left_delta is None else f"{budget.left_delta:f}",
             )
             for budget in observation.budgets
         ],
@@ -108,6 +109,7 @@ def _budget(budget: status_pb2.BudgetLeft) -> Budget:
             epsilon=Decimal(text_from_proto(budget.epsilon, "epsilon")),
             left=Decimal(text_from_proto(budget.left, "left")),
             delta=Decimal(text_from_proto(budget.delta, "delta")) if budget.HasField("delta") else None,
+            left_delta=Decimal(text_from_proto(budget.left_delta, "delta")) if budget.HasField("left_delta") else None,
         )
     except InvalidOperation:
         raise InvalidInputError("a budget is no number", where="status") from None

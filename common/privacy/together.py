@@ -27,6 +27,9 @@ _ADDED = "all these releases together"
 Pricing = Callable[[ReleaseDescription, Decimal], Price]
 """Returns the price of a view at a slack; a caller may keep prices."""
 
+Views = tuple[int, Sequence[ReleaseDescription]]
+"""How many releases, and what a coalition sees of each candidate for them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
@@ -59,15 +62,14 @@ def bounds_together(
         return ()
     if len(releases) == 1 and isinstance(releases[0], TwoSidedRelease):
         return card_of(releases[0], delta=delta, one_time=one_time).bounds
-    slots = [each if isinstance(each, Slots) else Slots(candidates=(each,)) for each in releases]
+    slots = _slots(releases)
     return tuple(_together(coalition, slots, delta, pricing, one_time=one_time) for coalition in Coalition)
 
 
 def _together(
     coalition: Coalition, slots: Sequence[Slots], delta: Decimal, pricing: Pricing, *, one_time: bool
 ) -> Bound:
-    views = [[each.seen_by(coalition) for each in slot.candidates] for slot in slots]
-    bounded = [(slot.count, seen) for slot, some in zip(slots, views, strict=True) if (seen := _bounded(some))]
+    bounded = _bounded(coalition, slots)
     match coalition:
         case Coalition.SERVER_AND_CURATORS:
             return bound_of_ciphertext(one_time=one_time)
@@ -83,24 +85,34 @@ def _together(
             return _sum(coalition, bounded, delta, pricing)
 
 
-def _bounded(views: Sequence[ReleaseDescription | None]) -> tuple[ReleaseDescription, ...]:
-    """Return the views of all candidates; none where any of them has no bound."""
-    seen = tuple(view for view in views if view is not None)
-    return seen if len(seen) == len(views) else ()
+def _slots(releases: Sequence[TwoSidedRelease | Slots]) -> list[Slots]:
+    return [each if isinstance(each, Slots) else Slots(candidates=(each,)) for each in releases]
 
 
-def _sum(
-    coalition: Coalition, slots: Sequence[tuple[int, Sequence[ReleaseDescription]]], delta: Decimal, pricing: Pricing
-) -> Bound:
+def _bounded(coalition: Coalition, slots: Sequence[Slots]) -> list[Views]:
+    """Return what a coalition sees of each slot, without the slots in which a candidate has no bound."""
+    views = [(slot.count, [each.seen_by(coalition) for each in slot.candidates]) for slot in slots]
+    return [(count, [view for view in some if view is not None]) for count, some in views if None not in some]
+
+
+def _sum(coalition: Coalition, slots: Sequence[Views], delta: Decimal, pricing: Pricing) -> Bound:
     """Return the bound by prices with the pure one beside it, or the pure one if it is less."""
     pure = sum((count * max(view.pure_epsilon for view in views) for count, views in slots), Decimal(0))
-    worst = [(count, max((pricing(view, delta * _SLACK) for view in views), key=_mu)) for count, views in slots]
-    prices = total(chain.from_iterable(repeat(price, count) for count, price in worst))
-    priced = prices.epsilon(float(delta))
+    priced = _price(slots, delta, pricing).epsilon(float(delta))
     if not isfinite(priced) or Decimal(priced) >= pure:
         return Bound(roles=coalition.roles, epsilon=pure, note=_ADDED)
     other = (pure, Decimal(0))
     return Bound(roles=coalition.roles, epsilon=Decimal(priced), delta=delta, other=other, note=_ADDED)
+
+
+def price_for_desk(releases: Sequence[TwoSidedRelease | Slots], delta: Decimal, pricing: Pricing) -> Price:
+    """Return the price of releases together to the desk; their slack is small beside a delta of all together."""
+    return _price(_bounded(Coalition.DESK, _slots(releases)), delta, pricing)
+
+
+def _price(slots: Sequence[Views], delta: Decimal, pricing: Pricing) -> Price:
+    worst = [(count, max((pricing(view, delta * _SLACK) for view in views), key=_mu)) for count, views in slots]
+    return total(chain.from_iterable(repeat(price, count) for count, price in worst))
 
 
 def _mu(one: Price) -> Decimal:

@@ -100,7 +100,7 @@ class Books:
             standing = self.standing
             head = standing.ledger.head
             if self._bounds is None or self._bounds[0] != head:
-                self._bounds = head, bounds_of_charges(standing.ledger, standing.store)
+                self._bounds = head, bounds_of_charges(standing.ledger)
             return self._bounds[1]
 
     def check_chain(self) -> float:

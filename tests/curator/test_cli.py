@@ -141,6 +141,8 @@ def test_without_requests(terminal: Terminal) -> None:
         "spent": 0.0,
         "share": 0.0,
         "remaining": 1.0,
+        "remaining_delta": None,
+        "remaining_cells": None,
         "requests": [],
     }
     assert "No requests." in terminal.run("requests")[1]
@@ -695,7 +697,11 @@ def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_s
     assert datetime.fromisoformat(shown["time"]) <= datetime.now(UTC)
     _, out, _ = terminal.run("ledger")
     assert f"epsilon 0.300000, delta 1E-7  charge {percent(entry.share)}" in out
-    assert f"{percent(entry.share)} of the budget of 1; one more release may have 0.9" in out
+    assert f"{percent(entry.share)} of the budget of 1; one more release may have epsilon 0.9" in out
+    assert (found["remaining_delta"], found["remaining_cells"]) == (1e-6, 4)
+    (desk,) = (bound for bound in found["card"] if bound["coalition"] == ["desk"])
+    assert (desk["epsilon"], desk["delta"]) == (found["spent"], float(found["delta"]))
+    assert f"Spent epsilon {found['spent']:.6f}"[:-2] in out
     assert "those charged, spent and left do not add up" in out
     assert "those charged, spent and left do not add up" in terminal.run("requests")[1]
 

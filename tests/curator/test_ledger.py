@@ -21,6 +21,7 @@ from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.allowance import Charge, Sums
 from veiltab.curator.ledger import Ledger, _chained
+from veiltab.curator.remaining import Kind, Left
 from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
@@ -143,7 +144,9 @@ def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: Cu
     ledger = Ledger(store.connection, BUDGET)
     plans = [plan_release(population=1000, cells=4, epsilon=Decimal(epsilon)) for epsilon in ("0.25", "3")]
     charges = [ledger.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
-    assert [ledger.remaining_after(charge) for charge in charges] == [1 - plans[0].pure_epsilon, 0]
+    kind = Kind(population=1000, cells=4)
+    left = [ledger.left_after(charge, kind) for charge in charges]
+    assert left == [Left(epsilon=1 - plans[0].pure_epsilon), Left(epsilon=Decimal(0))]
 
 
 def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) -> None:

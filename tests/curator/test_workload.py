@@ -287,7 +287,7 @@ def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, wor
         ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
         ledger.reserve(charged, charge_of(charged, ledger.allowance))
         ledger.charge(charged.release_id)
-        bounds = bounds_of_charges(ledger, store)
+        bounds = bounds_of_charges(ledger)
         store.close()
         return {bound.roles: bound.epsilon for bound in bounds}
 

@@ -136,7 +136,8 @@ def test_a_running_party_is_asked(ask: Ask, port: int) -> None:
     code, out, _ = ask("--endpoint", f"localhost:{port}", "--json")
     data = json.loads(out)
     assert (code, data["party"], data["role"], data["name"]) == (0, ALICE.uri, "curator", "alice")
-    assert data["budgets"] == [{"protects": "respondents", "epsilon": 3.0, "left": 0.5, "delta": None}]
+    budget = {"protects": "respondents", "epsilon": 3.0, "left": 0.5, "delta": None, "left_delta": None}
+    assert data["budgets"] == [budget]
     assert data["queues"] == {"releases": 1, "held requests": 1}
     assert data["work"][1]["since"] == "1970-01-01T00:16:40+00:00"
     assert data["work"][0]["since"] is None

@@ -65,13 +65,15 @@ class WorkCount(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., state: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
 
 class BudgetLeft(_message.Message):
-    __slots__ = ("protects", "epsilon", "left", "delta")
+    __slots__ = ("protects", "epsilon", "left", "delta", "left_delta")
     PROTECTS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     LEFT_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
+    LEFT_DELTA_FIELD_NUMBER: _ClassVar[int]
     protects: str
     epsilon: str
     left: str
     delta: str
-    def __init__(self, protects: _Optional[str] = ..., epsilon: _Optional[str] = ..., left: _Optional[str] = ..., delta: _Optional[str] = ...) -> None: ...
+    left_delta: str
+    def __init__(self, protects: _Optional[str] = ..., epsilon: _Optional[str] = ..., left: _Optional[str] = ..., delta: _Optional[str] = ..., left_delta: _Optional[str] = ...) -> None: ...
