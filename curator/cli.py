@@ -15,6 +15,7 @@ from veiltab.common.command.options import (
 )
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import N_IS_EXACT
 from veiltab.common.study.file import load_study
 from veiltab.curator.alignment.ring import PART_BYTES
 from veiltab.curator.audit.evidence_cli import evidence
@@ -205,6 +206,7 @@ def ledger(standing: Standing, as_json: bool) -> None:
     entries = [entry_data(entry, purpose) for entry, purpose in charges]
     bounds = bounds_of_charges(book)
     lines.extend(f"  {bound.name}: {bound.faces}" for bound in bounds)
+    lines += [f"  {N_IS_EXACT}"] if bounds else []
     together = [bound.as_dict() for bound in bounds]
     emit(as_json, {**_budget(standing), "entries": entries, "card": together}, "\n".join(lines))
 

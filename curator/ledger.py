@@ -116,7 +116,7 @@ class Ledger:
             self._price_old_entries()
         self.view_prices = ViewPrices(connection)
         self._running = (0, Sums())
-        self._for_desk: tuple[int, Sums | None] = (0, Sums())
+        self._for_desk = (0, Sums())
         self._sums()
         # Releases that were seen to be charged: a charge is never taken back.
         self._charged = BoundedSet()
@@ -418,11 +418,13 @@ class Ledger:
     def _sums_for_desk(self) -> Sums | None:
         """Return the sums of all charges by what the desk sees of each; None where an entry says too little of it."""
         number, sums = self._for_desk
-        if self.delta is None or sums is None:
+        if self.delta is None:
             return None
         for row in self._rows(_ENTRIES, number):
             price = self._price_for_desk(row, self.delta)
-            sums = sums and price and sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))
+            if price is None:
+                return None
+            sums = sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))
             self._for_desk = row["number"], sums
         return sums
 

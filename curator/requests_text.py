@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
+from veiltab.common.privacy.card import N_IS_EXACT
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.ledger import Ledger, percent
 from veiltab.curator.ledger_text import spent_text
@@ -72,7 +73,8 @@ def _lines(view: RequestView) -> list[str]:
         lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
         lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
-    return lines + [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
+    lines += [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
+    return lines + ([f"  {N_IS_EXACT}"] if outlook.card else [])
 
 
 def _decided(status: AttributeStatus, *, is_over: bool) -> str:

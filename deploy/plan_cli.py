@@ -10,12 +10,14 @@ from veiltab.common.command.default_group import DefaultGroup
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import EpsilonCard, card_of
+from veiltab.common.privacy.card import N_IS_EXACT, EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 from veiltab.common.release.canary_plan import planned_canaries
+from veiltab.curator.allowance import Allowance
+from veiltab.deploy.plan_charge import PlanCharges, allowance_of
 from veiltab.deploy.scale.cli import scale
 from veiltab.deploy.workload_plan_cli import TableOptions, show_workload, workload_options
 
@@ -45,6 +47,8 @@ from veiltab.deploy.workload_plan_cli import TableOptions, show_workload, worklo
     "--max-pair-epsilon",
     help="Largest epsilon of the desk with the server, and of an analyst with curators, nats.",
 )
+@click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's.")
+@click.option("--budget-delta", help="Delta of that budget.")
 @workload_options
 @click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
 @click.option("--card", type=PATH, help="Draw who faces which epsilon (.svg or .png).")
@@ -61,6 +65,8 @@ def release(
     sum_of_squares: str | None,
     noise_split: str,
     max_pair_epsilon: str | None,
+    budget: str | None,
+    budget_delta: str | None,
     tables: TableOptions,
     plot: Path | None,
     card: Path | None,
@@ -70,6 +76,9 @@ def release(
 
     Leave --epsilon, --population or --cells away and give --error to ask for it, or give --least-delta. The cells of a
     table may come from a study: give --study and --attributes.
+
+    With a budget, of the study or by --budget and --budget-delta: what part of it the release takes, at the delta that
+    is asked for and at a tenth of it.
 
     Of several tables: what they cost together, the foreseen error of a typical pair, and the bytes over each link;
     leave --epsilon, --delta or --population away and give --pair-error to ask for it.
@@ -85,6 +94,8 @@ def release(
             "--least-delta": least_delta or None,
             "--max-local-epsilon": max_local_epsilon,
             "--max-pair-epsilon": max_pair_epsilon,
+            "--budget": budget,
+            "--budget-delta": budget_delta,
             "--sum-of-squares": sum_of_squares,
             "--plot": plot,
             "--card": card,
@@ -121,6 +132,7 @@ def release(
         noise_split=parse_split(noise_split),
         max_pair_epsilon=None if max_pair_epsilon is None else parse_epsilon(max_pair_epsilon, what="max_pair_epsilon"),
     )
+    allowance = _allowance(budget, budget_delta, tables)
     reply = answer(question)
     if plot is not None:
         from veiltab.deploy.plan_picture import draw
@@ -130,7 +142,8 @@ def release(
         from veiltab.deploy.card_picture import draw_card
 
         draw_card(_card(reply.plan), card)
-    emit(as_json, _as_dict(question, reply), _text(question, reply))
+    charges = PlanCharges.of(question, reply, allowance)
+    emit(as_json, _as_dict(question, reply) | charges.as_dict(), f"{_text(question, reply)}{charges}")
 
 
 @click.group(
@@ -142,6 +155,10 @@ def release(
 )
 def plan() -> None:
     """Plan a release: which error an epsilon gives, how many rows to sample, what machines and hours it takes."""
+
+
+def _allowance(epsilon: str | None, delta: str | None, tables: TableOptions) -> Allowance | None:
+    return allowance_of(epsilon, delta, None if tables.study is None else tables.load())
 
 
 def _sum_of_squares(text: str | None, cells: int | None) -> Fraction | None:
@@ -227,5 +244,5 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
         f"Up to {_canaries(best):,} canaries travel with the rows and show whether the server added its noise.\n"
         f"Expected root-mean-square error of the joint distribution, all cells together: {_error(reply.root_mse)}"
         f" (the paper's m* = {paper.sample}, pure: {_error(question.root_mse(paper))}).\n"
-        + "\n".join((reply.advice, *best.warnings, rows))
+        + "\n".join((reply.advice, *best.warnings, rows, N_IS_EXACT))
     )

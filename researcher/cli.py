@@ -515,9 +515,10 @@ class _Watcher:
 
 
 def _card_lines(spec: "ReleaseSpec") -> list[str]:
+    from veiltab.common.privacy.card import N_IS_EXACT
     from veiltab.common.release.guarantees import epsilon_card
 
-    return [f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()]
+    return [*(f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()), f"  {N_IS_EXACT}"]
 
 
 def _status_dict(status: "Status") -> dict[str, object]:

@@ -11,6 +11,12 @@ from veiltab.common.privacy.description import ReleaseDescription
 
 _DIGITS = Context(prec=30, rounding=ROUND_HALF_EVEN)
 
+N_IS_EXACT = (
+    "n, the number of common respondents, is published exactly, and no epsilon protects it: the bounds hold where one"
+    " person's row is another, not where a person is added or removed."
+)
+"""What no card bounds."""
+
 OMITTED = "if the server omits what its tests may miss"
 """When the second of two guarantees holds instead of the first."""
 

@@ -3,13 +3,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from tests.conftest import STUDY
 from veiltab.common.command.cli import run
+from veiltab.common.privacy.card import N_IS_EXACT
+from veiltab.common.privacy.planning import plan_release
+from veiltab.curator.allowance import Allowance
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.local.cli import DEFAULT, demo
 
@@ -170,3 +175,56 @@ def test_the_module_is_the_command() -> None:
         timeout=60,
     )
     assert (done.returncode, ", version " in done.stdout) == (0, True)
+
+
+PLAN = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "2.5", "--delta", "1e-6")
+
+
+def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = ("--budget", "3.5", "--budget-delta", "1e-6")
+    plan = json.loads(run_with(monkeypatch, capsys, *PLAN, *budget, "--json")[1])
+    assert plan["budget"] == {"epsilon": 3.5, "delta": 1e-6}
+    asked, smaller = plan["charges"]
+    allowance = Allowance(epsilon=Decimal("3.5"), delta=Decimal("1e-6"))
+    for charge, delta in ((asked, "1e-6"), (smaller, "1e-7")):
+        same = plan_release(population=45222, cells=24, epsilon=Decimal("2.5"), delta=Decimal(delta))
+        share = allowance.share(allowance.charge(same.description, same.pure_epsilon))
+        assert (charge["delta"], charge["share"], charge["held"]) == (float(delta), float(share), True)
+        assert charge["replacement_probability"] == float(1 - same.mechanism.retention)
+    # Less of delta costs some noise, and much less of the budget.
+    assert asked["share"] > 2 * smaller["share"]
+    assert (
+        asked["replacement_probability"] < smaller["replacement_probability"] < 1.3 * asked["replacement_probability"]
+    )
+    out = run_with(monkeypatch, capsys, *PLAN, *budget)[1]
+    assert "Charge, of a budget of epsilon 3.5 at delta 1e-6:\n  at delta 1e-6: 1" in out
+    assert ", which is held only while nothing else is charged; a row is replaced with probability 0.00" in out
+    assert "\n  at delta 1e-7: 4" in out
+    assert N_IS_EXACT in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--budget", "2", "--budget-delta", "1e-6"), "%, which is refused; a row is replaced with"),
+        (("--budget", "3"), "The budget has no delta, so the pure epsilon counts.\n  at delta 1e-6: 2"),
+        (("--budget-delta", "1e-6"), "--budget-delta: a budget has an epsilon too"),
+    ],
+)
+def test_a_plan_says_what_a_budget_does_not_hold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    assert said in "".join(run_with(monkeypatch, capsys, *PLAN, *options)[1:])
+
+
+def test_a_plan_of_a_studys_table_takes_of_the_studys_budget(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "study.toml").write_bytes(STUDY)
+    args = ("--study", str(tmp_path / "study.toml"), "--attributes", "sex,salary", "--population", "1000")
+    plan = json.loads(run_with(monkeypatch, capsys, "plan", *args, "--epsilon", "0.5", "--json")[1])
+    assert plan["budget"] == {"epsilon": 1.0, "delta": None}
+    (charge,) = plan["charges"]
+    assert (charge["delta"], round(charge["share"], 6), charge["held"]) == (None, 0.5, True)
