@@ -332,12 +332,14 @@ def _emit_guarantee(
 ) -> None:
     from veiltab.common.core.rounding import ln_above
     from veiltab.common.privacy.card import delta_warning
+    from veiltab.common.privacy.shuffle import LEAST_DELTA
 
     epsilon, delta = epsilon_delta
+    stated = f"below {LEAST_DELTA:g}" if 0 < delta <= LEAST_DELTA else f"{delta:.6g}"
     pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)
     warning = delta_warning(Decimal(delta), certificate.population)
     # A pure epsilon that is no larger makes the other guarantee redundant.
-    both = f"({epsilon:.6g}, {delta:.6g}), and purely epsilon = {pure:.6f}; both hold"
+    both = f"({epsilon:.6g}, {stated}), and purely epsilon = {pure:.6f}; both hold"
     guarantee = both if epsilon < pure else f"purely epsilon = {pure:.6f}, which is not above {epsilon:.6g}"
     data = {
         "gamma": float(certificate.gamma),

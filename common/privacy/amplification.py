@@ -16,6 +16,9 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.profiles import GroupProfile
 from veiltab.common.schemes import Relation
 
+LARGEST_BASE = 700.0
+"""Largest epsilon (nats) whose e^epsilon is looked at as a float."""
+
 
 class MultiplicityLaw(Hashable, Protocol):
     """The part of a sampling scheme that amplification needs; see Scheme."""
@@ -87,7 +90,7 @@ def amplify(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float) -> A
     Source: Balle, Barthe, Gaboardi 2018, Theorems 8 to 10; MUST, Theorem 5. Smith's lemma is the Poisson case, Theorem
     1 of Hu, Drechsler, Kim that without replacement.
     """
-    if not 0 <= epsilon <= 700:
+    if not 0 <= epsilon <= LARGEST_BASE:
         raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")
     eta, law = _draws(scheme)
     delta = profile.mean_delta(epsilon, law)
@@ -109,7 +112,7 @@ def _draws(scheme: MultiplicityLaw) -> tuple[float, Floats]:
 
 def base_epsilon(scheme: MultiplicityLaw, epsilon: float) -> float:
     """Return the base epsilon that reaches a target after sampling, rounded down: ln(1 + (e^epsilon - 1)/eta)."""
-    if not 0 <= epsilon <= 700:
+    if not 0 <= epsilon <= LARGEST_BASE:
         raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")
     eta, _ = _draws(scheme)
     return log1p(expm1(epsilon) / eta) * (1 - 1e-14)

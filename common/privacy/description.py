@@ -13,7 +13,7 @@ from typing import Any
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.amplification import amplify, base_epsilon
+from veiltab.common.privacy.amplification import LARGEST_BASE, amplify, base_epsilon
 from veiltab.common.privacy.profiles import GammaDiagonalProfile
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.schemes import Relation, Scheme, scheme_of
@@ -84,7 +84,8 @@ class ReleaseDescription:
         if self.scheme.relation is not Relation.SUBSTITUTION:
             raise InvalidInputError("no delta is known under substitution", where=f"scheme {self.scheme.name}")
         profile = GammaDiagonalProfile(gamma=float(self.gamma), cells=self.cells)
-        return amplify(self.scheme, profile, base_epsilon(self.scheme, epsilon) * (1 - 1e-13)).delta
+        base = base_epsilon(self.scheme, min(epsilon, LARGEST_BASE)) * (1 - 1e-13)
+        return amplify(self.scheme, profile, min(base, LARGEST_BASE)).delta
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for a ledger or a file."""

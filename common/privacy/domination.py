@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.elementary import Floats, exp_each, expm1_each, log
-from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile
+from veiltab.common.privacy.gaussian import LARGEST, LARGEST_EPSILON, GaussianProfile
 
 Profile = Callable[[Floats], Floats]
 """Upper bounds of delta_A at epsilons from 0."""
@@ -50,7 +50,9 @@ def least_mu(profile: Profile, *, slack: Slack, pure_epsilon: float) -> float:
     """
     at_zero = float(profile(np.zeros(1))[0])
     low = _least(lambda mu: _STEEPEST * mu + slack(mu) >= at_zero, _SMALLEST)
-    epsilons = np.linspace(0, _top(profile, slack(low), low, pure_epsilon), _INTERVALS + 1)
+    if not _is_within_floats(profile, slack(low), pure_epsilon):
+        return inf
+    epsilons = np.linspace(0, _top(profile, slack(low), low, min(pure_epsilon, LARGEST_EPSILON)), _INTERVALS + 1)
     deltas = _convex(epsilons, profile(epsilons))
     for left in range(_ROUNDS, -1, -1):
         low = _least(lambda mu: _holds_at(GaussianProfile.of(mu, epsilons), deltas, slack(mu)), low)  # noqa: B023 - called here
@@ -63,7 +65,9 @@ def least_mu(profile: Profile, *, slack: Slack, pure_epsilon: float) -> float:
 
 def dominates(mu: float, slack: float, profile: Profile, *, pure_epsilon: float) -> bool:
     """Show (*) on a grid finer than that of `least_mu`; False if it cannot be shown there."""
-    epsilons = np.linspace(0, _top(profile, slack, mu, pure_epsilon), 4 * _INTERVALS + 1)
+    if not _is_within_floats(profile, slack, pure_epsilon):
+        return False
+    epsilons = np.linspace(0, _top(profile, slack, mu, min(pure_epsilon, LARGEST_EPSILON)), 4 * _INTERVALS + 1)
     deltas = _convex(epsilons, profile(epsilons))
     for _ in range(_ROUNDS):
         curve = GaussianProfile.of(mu, epsilons)
@@ -123,6 +127,12 @@ def _holds_between(curve: GaussianProfile, deltas: Floats, slack: float) -> NDAr
         axis=0
     )
     return np.logical_or(covered, deltas[:-1] <= slack * (1 - _ROUNDING))
+
+
+def _is_within_floats(profile: Profile, slack: float, pure_epsilon: float) -> bool:
+    """Return whether (*) is trivial from the largest epsilon on whose e^epsilon is a float."""
+    beyond = pure_epsilon > LARGEST_EPSILON
+    return not beyond or bool(profile(np.array([LARGEST_EPSILON]))[0] <= slack * (1 - _ROUNDING))
 
 
 def _top(profile: Profile, slack: float, mu: float, pure_epsilon: float) -> float:

@@ -24,6 +24,9 @@ from veiltab.common.privacy.root import largest_allowed
 LARGEST = 64.0
 """The largest mu in use: its delta at epsilon = 0 is 1 to all digits."""
 
+LARGEST_EPSILON = 700.0
+"""Beyond, e^epsilon is no float."""
+
 _SMALLEST = 1e-12
 _TINY = 1e-290
 _SPACING = 1e-322
@@ -132,6 +135,10 @@ def delta_above(mu: float, epsilon: float) -> float:
     """
     if mu <= 0:
         return 0.0
+    if epsilon > LARGEST_EPSILON:
+        # Without what is subtracted.
+        x = mu / 2 - epsilon / mu
+        return min(1.0, float(normal(np.array([x]))[0]) * (1 + 1e-14 + 2e-15 * x * x) + _TINY)
     curve = GaussianProfile.of(mu, np.array([epsilon]))
     return min(1.0, max(0.0, float(curve.delta[0])) + float(curve.error[0]))
 

@@ -166,9 +166,11 @@ def price_budget(epsilon: Decimal, delta: Decimal) -> Price:
         delta: of all releases together, in (0, 1).
 
     Raises:
-        InvalidInputError: a delta out of range, or an epsilon so small that no price is left.
+        InvalidInputError: a delta or an epsilon out of range, or an epsilon so small that no price is left.
     """
     check_delta(float(delta))
+    if epsilon <= 0:
+        raise InvalidInputError("the epsilon must be above 0", where="budget", remedy="Enter an epsilon above 0.")
     slack = delta / _SLACK_PART
     left = float((delta - slack) / (1 - slack)) * (1 - 1e-15)
     mu = Decimal(mu_below(float(epsilon) * (1 - 1e-15), left)).quantize(_DIGITS, context=_DOWN)

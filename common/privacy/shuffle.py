@@ -45,6 +45,9 @@ from veiltab.common.privacy.root import largest_allowed
 
 MAX_SAMPLE = 10**9
 MAX_CELLS = 10**7
+LEAST_DELTA = 1e-283
+"""Least delta that is stated short of the pure guarantee."""
+
 _ROUNDING = 1e-9
 """Relative enlargement that covers the floating-point errors of the sum of positive terms (below 1e-10)."""
 
@@ -120,7 +123,10 @@ class OrderCertificate:
         return 1 + Fraction(self.sample, self.population) * (self.gamma - 1)
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound of delta at an epsilon (nats, at least 0); zero where the pure guarantee holds."""
+        """Return an upper bound of delta at an epsilon (nats, at least 0); zero only where the pure guarantee holds.
+
+        It is at least LEAST_DELTA elsewhere, as floats of less have no full precision.
+        """
         if not epsilon >= 0:
             raise InvalidInputError("epsilon must be a number from 0", where="epsilon")
         return self._delta(epsilon, _Memory())
@@ -129,7 +135,7 @@ class OrderCertificate:
         if epsilon > log(float(self.pure_ratio)) + 1:
             return 0.0
         e = max(Fraction(1), exp_below(Decimal(epsilon)))
-        return 0.0 if e >= self.pure_ratio else min(1.0, _Sum(self, e, memory).value())
+        return 0.0 if e >= self.pure_ratio else min(1.0, max(LEAST_DELTA, _Sum(self, e, memory).value()))
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon (nats) that the certificate grants at a delta in (0, 1), rounded up."""

@@ -83,6 +83,25 @@ def test_certify_says_both_only_where_both_say_something() -> None:
     assert "both hold" not in text(*adult, "4", "--epsilon", "2")
 
 
+def test_a_delta_below_all_floats_is_not_said_to_be_zero() -> None:
+    words = (
+        "privacy",
+        "certify",
+        "--population",
+        "60",
+        "--sample",
+        "60",
+        "--cells",
+        "10000000",
+        "--gamma",
+        "1.5",
+        "--epsilon",
+        "0.4",
+    )
+    assert run(*words)["delta"] == 1e-283
+    assert "(0.4, below 1e-283), and purely" in text(*words)
+
+
 def test_compose_says_which_size_a_poisson_release_has() -> None:
     assert "the size that came out" in " ".join(text("privacy", "compose", "--help").split())
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from veiltab.common.privacy.gaussian import GaussianProfile, delta_above, epsilon_above, mu_below, normal
+from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile, delta_above, epsilon_above, mu_below, normal
 
 
 def exact_delta(mu: float, epsilon: float) -> mpmath.mpf:
@@ -62,3 +62,25 @@ def test_without_a_price_there_is_no_loss() -> None:
     assert delta_above(0.0, 0.0) == 0
     assert epsilon_above(0.0, 1e-6) == 0
     assert epsilon_above(1.0, 0.999) == pytest.approx(0.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("mu", "epsilon"), [(1.0, 701.0), (30.0, 701.0), (40.0, 900.0), (64.0, 3000.0), (64.0, 1e6)])
+def test_beyond_the_largest_float_there_is_a_bound_all_the_same(mu: float, epsilon: float) -> None:
+    bound, exact = delta_above(mu, epsilon), exact_delta(mu, epsilon)
+    assert exact <= bound <= max(2 * float(exact), 1e-280)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mu", [38.0, 50.0, 64.0])
+def test_a_large_mu_has_an_epsilon(mu: float) -> None:
+    epsilon = epsilon_above(mu, 1e-6)
+    assert epsilon > 700
+    assert exact_delta(mu, epsilon) <= 1e-6 < exact_delta(mu, epsilon * 0.99)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_large_epsilon_has_a_large_mu() -> None:
+    assert mu_below(1e6, 1e-6) == LARGEST
+    mu = mu_below(800.0, 1e-6)
+    assert exact_delta(mu, 800.0) <= 1e-6 < exact_delta(mu * 1.01, 800.0)

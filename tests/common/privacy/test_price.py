@@ -329,3 +329,24 @@ def test_a_budget_that_buys_nothing_is_refused() -> None:
         price_budget(Decimal(1), Decimal(1))
     with pytest.raises(InvalidInputError, match="as cheap"):
         mechanism_at(ADULT.scheme, 24, Price(mu=Decimal("1e-8"), slack=Decimal("1e-7")))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_budget_of_a_huge_epsilon_has_a_huge_price() -> None:
+    assert price_budget(Decimal(10**6), Decimal("1e-6")).mu == 64
+    assert price_budget(Decimal(700), Decimal("1e-6")).mu < price_budget(Decimal(701), Decimal("1e-6")).mu < 64
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1"])
+def test_a_budget_without_an_epsilon_is_refused(epsilon: str) -> None:
+    with pytest.raises(InvalidInputError, match="the epsilon must be above 0"):
+        price_budget(Decimal(epsilon), Decimal("1e-6"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scheme", ["wr", "must.ww"])
+def test_a_release_whose_pure_epsilon_is_huge_has_a_price(scheme: str) -> None:
+    stage = 100 if scheme == "must.ww" else None
+    what = release(9, 1000, 4, "1000000", scheme, stage)
+    assert what.pure_epsilon > 700
+    assert is_price(price(what, Decimal("1e-7")), what)

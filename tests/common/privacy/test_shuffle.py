@@ -18,7 +18,7 @@ from veiltab.common.core.binomial import binomial_pmf
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.shuffle import OrderCertificate, _Memory, _Sum, tails
+from veiltab.common.privacy.shuffle import LEAST_DELTA, OrderCertificate, _Memory, _Sum, tails
 
 VECTORS = [
     (0.5, 45222, 24, "356.78", 45222, 9.98105e-7),
@@ -399,3 +399,10 @@ def test_the_enumeration_itself_sums_to_one() -> None:
     law = release_law((0, 1, 1, 2), 3, 3, Fraction(5))
     assert sum(law.values()) == 1
     assert set(law) == set(histograms(3, 3))
+
+
+def test_a_delta_below_all_floats_is_not_zero() -> None:
+    certificate = OrderCertificate(population=60, sample=60, cells=10**7, gamma=Fraction(3, 2))
+    pure = log(1.5)
+    assert certificate.delta(0.99 * pure) == LEAST_DELTA
+    assert certificate.delta(1.01 * pure) == 0
