@@ -402,7 +402,7 @@ def test_the_enumeration_itself_sums_to_one() -> None:
 
 
 def test_a_delta_below_all_floats_is_not_zero() -> None:
-    certificate = OrderCertificate(population=60, sample=60, cells=10**7, gamma=Fraction(3, 2))
+    certificate = OrderCertificate(population=48, sample=48, cells=10**7, gamma=Fraction(3, 2))
     pure = log(1.5)
     assert certificate.delta(0.99 * pure) == LEAST_DELTA
     assert certificate.delta(1.01 * pure) == 0
