@@ -99,7 +99,7 @@ def test_a_delta_below_all_floats_is_not_said_to_be_zero() -> None:
         "0.4",
     )
     assert run(*words)["delta"] == 1e-283
-    assert "(0.4, below 1e-283), and purely" in text(*words)
+    assert "(0.4054, below 1e-283), and purely" in text(*words)
 
 
 def test_compose_says_which_size_a_poisson_release_has() -> None:
