@@ -13,6 +13,7 @@ from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from tests.conftest import reserve
 from veiltab.common.command.cli import run
 from veiltab.common.errors import ConflictError, IntegrityError
+from veiltab.common.privacy.card import N_IS_EXACT
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.state import ReleaseState
@@ -521,7 +522,9 @@ def test_the_ledger_says_what_each_coalition_faces_of_all_charges(terminal: Term
     assert one.epsilon is not None
     assert faced["desk", "curators"]["epsilon"] == pytest.approx(2 * float(one.epsilon))
     assert 0 < faced["desk",]["epsilon"] <= 0.2
-    assert "desk with curators: epsilon = " in terminal.run("ledger")[1]
+    out = terminal.run("ledger")[1]
+    assert "desk with curators: epsilon = " in out
+    assert N_IS_EXACT in out
     # The second look uses the prices of the first.
     store = terminal.store()
     store.connection.execute("UPDATE view_price SET mu = '0'")
