@@ -53,6 +53,8 @@ class TableCosts(Costs):
         encrypt: noise, pad and digest of a sampled symbol.
         perturb: checking a symbol, and the server's noise.
         count: digest, decryption and tabulation of a symbol.
+        page: a byte that is written to a page of memory that is new to the machine, as all of a large table's are.
+        cut: opening one of the files of which a section is read; their number rises with that of the rows.
         certify: the epsilon cards of the certificate of a release of one table.
         curator, server, researcher: memory of its own that a process takes.
         worker: memory of each process that computes beside a curator's, one a core; small tables need none.
@@ -74,6 +76,8 @@ class TableCosts(Costs):
     encrypt: float = _cost("ns a sampled row and column")
     perturb: float = _cost("ns a symbol")
     count: float = _cost("ns a symbol")
+    page: float = _cost("ns a byte that is written")
+    cut: float = _cost("us a file and section")
     certify: float = _cost("ms for each root of sampled rows")
     curator: float = _cost("bytes of memory")
     server: float = _cost("bytes of memory")
@@ -133,6 +137,8 @@ TABLE_COSTS = TableCosts(
     encrypt=8.2,
     perturb=2.1,
     count=2.4,
+    page=1.8,
+    cut=60.0,
     certify=0.4,
     curator=250e6,
     server=90e6,

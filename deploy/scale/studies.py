@@ -16,9 +16,11 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import MAX_SAMPLE
 from veiltab.common.release.wire import MAX_COLUMNS
 from veiltab.common.rpc.server import Limits
+from veiltab.common.storage.partitions import SECTION
 from veiltab.common.study.file import MAX_CELLS, MAX_RESPONDENTS, MAX_TABLES
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.room import alignment_bytes
+from veiltab.curator.spread import SPREAD
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 from veiltab.curator.workplace import is_small
 from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way
@@ -151,8 +153,8 @@ def scale_of_tables(study: Tables, costs: TableCosts, machine: Machine) -> Scale
         Party.RESEARCHER: costs.start_researcher,
     }
     starting = tuple(Work(stage="start", party=party, serial=seconds) for party, seconds in starts.items())
-    aligning = _on_disks(_alignment(study, costs), rooms, machine)
-    releasing = _on_disks(_release(study, costs), rooms, machine)
+    aligning = _on_disks(_with_pages(_alignment(study, costs), costs), rooms, machine)
+    releasing = _on_disks(_with_pages(_release(study, costs), costs), rooms, machine)
     return Scale(
         works=starting + aligning + releasing,
         machine=machine,
@@ -199,6 +201,21 @@ def _on_disks(works: Iterable[Work], rooms: Mapping[Party, Room], machine: Machi
     return tuple(replace(work, read=0.0) if work.party in cached else work for work in works)
 
 
+def _with_pages(works: Iterable[Work], costs: TableCosts) -> Iterable[Work]:
+    """Yield the works with the CPU of the pages that they write."""
+    for work in works:
+        seconds = 1e-9 * costs.page * work.written
+        if work.parallel:
+            yield replace(work, parallel=work.parallel + seconds)
+        else:
+            yield replace(work, serial=work.serial + seconds)
+
+
+def _cuts(rows: int, ordered: int) -> float:
+    """Return how many files the sections of ordered rows are read from, all together."""
+    return rows / SPREAD * (ordered / SECTION)
+
+
 def _alignment(study: Tables, costs: TableCosts) -> Iterable[Work]:
     """Yield the works from the tables' files to the common respondents."""
     rows, others, attributes, curator = study.rows, study.curators - 1, study.attributes, Party.CURATOR
@@ -213,7 +230,7 @@ def _alignment(study: Tables, costs: TableCosts) -> Iterable[Work]:
     yield Work(
         stage="order",
         party=curator,
-        parallel=1e-9 * rows * (costs.order + attributes * costs.order_symbol),
+        parallel=1e-9 * rows * (costs.order + attributes * costs.order_symbol) + 1e-6 * costs.cut * _cuts(rows, rows),
         written=rows * 2 * row,
         read=rows * (kept + row),
     )
@@ -243,7 +260,11 @@ def _release(study: Tables, costs: TableCosts) -> Iterable[Work]:
     yield Work(
         stage="draw",
         party=Party.CURATOR,
-        parallel=1e-9 * study.draws * (study.rows * costs.draw + study.sample * costs.pick),
+        parallel=study.draws
+        * (
+            1e-9 * (study.rows * costs.draw + study.sample * costs.pick)
+            + 1e-6 * costs.cut * _cuts(study.rows, study.sample)
+        ),
         written=study.draws * 2 * numbers,
         read=study.draws * (TOKEN_LENGTH * study.rows + 2 * numbers),
         trips=4,

@@ -50,6 +50,7 @@ from veiltab.curator.table import Table, load_table
 from veiltab.curator.workplace import Workplace
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.scale.costs import TABLE_COSTS, TableCosts
+from veiltab.deploy.scale.files_measure import measured_cut, measured_page
 from veiltab.deploy.scale.processor import source_here
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
@@ -92,6 +93,7 @@ def measured_tables() -> TableCosts:
     study = _study()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        page, cut = measured_page(folder), measured_cut(folder)  # first, while pages are new
         few, many = (_alignment(folder / curator, study, curator) for curator in _ATTRIBUTES)
         everybody, some = (_draw(folder, few.table, _ROWS // share) for share in _SHARES)
         encrypted = _encrypt(folder, few.table)
@@ -117,6 +119,8 @@ def measured_tables() -> TableCosts:
         encrypt=encrypted,
         perturb=perturbed,
         count=counted,
+        page=page,
+        cut=cut,
     )
 
 

@@ -63,6 +63,37 @@ def test_a_release_by_hand(stage: str, party: Party, cpu: float, sent: float, re
     assert received <= work.received <= 1.01 * received
 
 
+def test_what_is_written_costs_pages() -> None:
+    costs = replace(TABLE_COSTS, page=10.0)
+    for stage, party in (("load", Party.CURATOR), ("exchange", Party.CURATOR), ("upload", Party.SERVER)):
+        plain, work = (work_of(scale_of_tables(STUDY, each, MACHINE), stage, party) for each in (TABLE_COSTS, costs))
+        assert work.cpu - plain.cpu == pytest.approx(10e-9 * work.written)
+        assert work.written > 0
+        assert (work.parallel > plain.parallel) == (stage == "load")
+
+
+@pytest.mark.parametrize("stage", ["order", "draw"])
+def test_sections_of_many_files_cost_more_than_in_proportion(stage: str) -> None:
+    costs = replace(TABLE_COSTS, cut=100.0)
+
+    def added(rows: int) -> float:
+        study = Tables(curators=2, rows=rows, attributes=2, sample=rows, pairs=False)
+        plain, work = (scale_of_tables(study, each, MACHINE) for each in (TABLE_COSTS, costs))
+        return work_of(work, stage, Party.CURATOR).cpu - work_of(plain, stage, Party.CURATOR).cpu
+
+    assert added(2**19 * 200) == pytest.approx(200 * 200 * 100e-6)  # 200 sections, each of 200 files
+    assert added(2**19) == pytest.approx(100e-6)
+
+
+@pytest.mark.parametrize(("rows", "seconds"), [(10**7, 15.4), (10**8, 161), (3 * 10**8, 431)])
+def test_what_ships_foresees_what_large_releases_took(rows: int, seconds: float) -> None:
+    # CPU of all parties without the certificate, from the table in docs/how-to/scale.md.
+    study = Tables(curators=2, rows=rows, attributes=2, sample=rows, pairs=False)
+    awaited = [work for work in scale_of_tables(study, SHIPPED_TABLES, MACHINE).works if work.is_awaited]
+    foreseen = sum(work.cpu * (2 if work.party is Party.CURATOR else 1) for work in awaited)
+    assert seconds / 1.2 < foreseen < seconds * 1.2
+
+
 def test_canaries_travel_with_the_rows_and_are_not_drawn() -> None:
     tested, plain = scaled(replace(STUDY, canaries=400_000)), scaled()
     for stage, party, factor in (
