@@ -771,5 +771,19 @@ ROWS = (
             "coalitions/test_sum_of_noise.py::test_noise_of_a_known_sum_passes_and_shows_the_desk_a_row_without_the_curators_noise",
         ),
         limits="a server made to deceive passes, as the last of these tests shows; the curators' noise is left then",
+        promise="ledger and card show one epsilon for what is spent, at most that of the charged prices; what one more"
+        " release may have is admitted",
+        fault="a thousand random ledgers, and a thousand random budgets with what others took of them",
+        tests=tuple(
+            f"curator/test_spent_and_left.py::{name}"
+            for name in (
+                "test_the_card_says_what_the_ledger_says_is_spent",
+                "test_a_large_release_beside_small_ones_shows_one_number",
+                "test_what_one_more_release_may_have_is_admitted",
+                "test_more_than_one_more_release_may_have_is_refused",
+                "test_less_is_said_where_the_kind_is_not_known",
+            )
+        ),
+        limits="what one more release may have is of the budget's delta; a policy or a person may refuse it all the same",
     ),
 )
