@@ -784,6 +784,6 @@ ROWS = (
                 "test_less_is_said_where_the_kind_is_not_known",
             )
         ),
-        limits="what one more release may have is of the budget's delta; a policy or a person may refuse it all the same",
+        limits="a policy or a person may refuse what the budget admits",
     ),
 )
