@@ -756,6 +756,9 @@ ROWS = (
             "researcher/test_workload.py::test_noise_left_out_over_all_tables_ends_the_release_and_shows_no_count",
         ),
         limits="why a release ended without a result says which count failed",
+    ),
+    Row(
+        number=59,
         promise="an honest server fails the tests of its noise at most once in 10^9 releases, and a careless one fails"
         " them",
         fault="all that a small honest release can be; many honest releases at larger levels; nineteen ways to leave"
@@ -771,6 +774,9 @@ ROWS = (
             "coalitions/test_sum_of_noise.py::test_noise_of_a_known_sum_passes_and_shows_the_desk_a_row_without_the_curators_noise",
         ),
         limits="a server made to deceive passes, as the last of these tests shows; the curators' noise is left then",
+    ),
+    Row(
+        number=60,
         promise="ledger and card show one epsilon for what is spent, at most that of the charged prices; what one more"
         " release may have is admitted",
         fault="a thousand random ledgers, and a thousand random budgets with what others took of them",
