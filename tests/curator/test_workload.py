@@ -25,6 +25,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.price import price_budget, price_within
+from veiltab.common.release.canary_changes import most_canaries
 from veiltab.common.release.guarantees import two_sided_release
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column
@@ -157,10 +158,19 @@ def test_too_few_respondents_and_too_small_an_epsilon_are_refused() -> None:
 
 
 def test_canaries_that_would_fill_the_disks_of_curators_are_refused() -> None:
-    most = 64 * QUESTION.population
-    assert planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=most))).tables[0].canaries == most
+    few = replace(QUESTION, population=2_000)
+    most = 64 * few.population
+    assert planned_workload(replace(few, request=replace(REQUEST, canaries=most))).tables[0].canaries == most
     with pytest.raises(InvalidInputError, match=f"at most {most} canaries"):
-        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=most + 1)))
+        planned_workload(replace(few, request=replace(REQUEST, canaries=most + 1)))
+
+
+def test_canaries_whose_changes_would_fill_a_message_are_refused() -> None:
+    noise = planned_workload(QUESTION).table(0).server_mechanism
+    most = min(most_canaries(table, 1 - noise.retention) for table in (ASKED[:2], ASKED[1:3]))
+    assert most < 64 * QUESTION.population
+    with pytest.raises(InvalidInputError, match=r"at most \d+ canaries can be hidden"):
+        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=2 * most)))
 
 
 def test_the_server_may_sample_each_table() -> None:

@@ -128,7 +128,7 @@ def test_a_picture_may_be_pixels(draw: Draw, tmp_path: Path) -> None:
     assert (tmp_path / "trace.png").read_bytes().startswith(b"\x89PNG")
     code, _, err = draw("--out", str(tmp_path / "trace.pdf"))
     assert (code, "a picture is .svg or .png" in err) == (2, True)
-    code, _, err = draw("--out", str(tmp_path / "absent" / "trace.svg"))
+    code, _, err = draw("--out", str(tmp_path / "trace.png" / "trace.svg"))
     assert (code, "cannot be written" in err) == (2, True)
 
 

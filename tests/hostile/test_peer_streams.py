@@ -20,6 +20,7 @@ from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, ROSA, World, made_world
 from veiltab.common.core.coin import commitment
 from veiltab.common.study.file import MAX_RESPONDENTS
+from veiltab.curator.ledger import GENESIS
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 PEER = "CuratorPeerService"
@@ -123,7 +124,7 @@ async def check_alive(world: World) -> None:
     """Alice has not ended, and answers."""
     assert world.local._running[ALICE].poll() is None, world.log(ALICE)[-2000:]
     async with connection(world.local, BOB, ALICE) as channel:
-        greeting = message("HelloRequest", study_digest=world.local.study.digest)
+        greeting = message("HelloRequest", study_digest=world.local.study.digest, ledger_head=GENESIS)
         assert await code_of(call(channel, f"{PEER}/Hello")(greeting, timeout=20)) is grpc.StatusCode.OK
 
 

@@ -426,18 +426,6 @@ def test_the_noise_secret_is_forgotten_with_the_publication_and_with_the_end(
             store.noise_secret(spec)
 
 
-def test_a_release_that_an_older_version_opened_gets_a_secret(
-    store: ServerStore, make_spec: Make, tmp_path: Path
-) -> None:
-    spec, columns = small(make_spec)
-    complete(store, spec, *columns)
-    store.connection.execute("UPDATE session SET noise = NULL")
-    opened = ServerStore(tmp_path)
-    first = opened.noise_secret(spec)
-    opened.close()
-    assert store.noise_secret(spec) == first
-
-
 def test_secrets_of_releases_differ(store: ServerStore, make_spec: Make) -> None:
     found = set()
     for number in range(1, 5):

@@ -47,6 +47,7 @@ CALLERS = {
     "ReleaseService": {Role.RESEARCHER},
     "ResearcherService": {Role.RESEARCHER, Role.ANALYST},
     "ResearcherService.StartRelease": {Role.RESEARCHER},
+    "ResearcherService.FetchCertificate": {Role.RESEARCHER},
     "ResearcherService.ListAccesses": {Role.RESEARCHER},
     "CollectionService": {Role.RESEARCHER},
     "CollectionService.Report": {Role.NODE},
