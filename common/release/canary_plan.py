@@ -101,7 +101,7 @@ def _raw_halves(sizes: Sequence[int]) -> Iterator[_RawHalf]:
 def _changed_for(lie: _RawHalf, level: Decimal) -> int:
     def fails(changed: int) -> bool:
         fewest, _ = accepted(Binomial(changed, lie.honest), level, Decimal(0))
-        return not fewest or not is_upper_tail_within(Binomial(changed, lie.shown), fewest, 1 - _HALF_POWER)
+        return not is_upper_tail_within(Binomial(changed, lie.shown), fewest, 1 - _HALF_POWER)
 
     # The power rises in teeth of a few changes each.
     changed = end = max(1, _first(lambda number: not fails(number)) - 4 * _IN_A_ROW)
@@ -138,7 +138,7 @@ def _shows(canaries: int, changes: Fraction, share: Fraction) -> bool:
     """Whether so many canaries show that only a share of the noise was added."""
     level = Family.AMOUNT.share * JOINT_LEVEL / 2
     fewest, _ = accepted(Binomial(canaries, changes), level, Decimal(0))
-    return fewest > 0 and is_upper_tail_within(Binomial(canaries, changes * share), fewest, 1 - POWER)
+    return is_upper_tail_within(Binomial(canaries, changes * share), fewest, 1 - POWER)
 
 
 def _first(holds: Callable[[int], bool]) -> int:
