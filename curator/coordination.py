@@ -125,6 +125,7 @@ class Peers:
             VeiltabError: it cannot be asked, or says amiss.
         """
         peer = self.curators[curator]
+        own = frozenset(rule.name for rule in self._study.attributes_of(curator))
 
         async def requests() -> AsyncIterator[curator_peer_pb2.FollowProgressRequest]:
             async for names in asked:
@@ -135,7 +136,7 @@ class Peers:
         call = peer.stub.FollowProgress(requests(), timeout=STREAM_SECONDS)
         try:
             while (answer := await _next(call, str(peer.party))) is not None:
-                yield _said_from_proto(curator, answer)
+                yield _said_from_proto(curator, own, answer)
                 await pace.keep(1 + answer.ByteSize() / _SHORT_BYTES)
         except grpc.aio.AioRpcError as error:
             raise peer.error_of(error) from None
@@ -275,22 +276,25 @@ class Pace:
             await asyncio.sleep(self._ends - now)
 
 
-def _said_from_proto(curator: str, answer: curator_peer_pb2.FollowProgressResponse) -> dict[str, Said]:
+def _said_from_proto(
+    curator: str, own: frozenset[str], answer: curator_peer_pb2.FollowProgressResponse
+) -> dict[str, Said]:
     if len(answer.releases) + len(answer.unknown) > MOST_ASKED:
         raise InvalidInputError(f"one answer is about at most {MOST_ASKED} releases", where=f"curator {curator}")
     unknown = NotReadyError("has not received the request yet", where=f"curator {curator}")
-    said = {one.release_id: _progress_or_error(curator, one) for one in answer.releases}
+    said = {one.release_id: _progress_or_error(curator, own, one) for one in answer.releases}
     return dict[str, Said](dict.fromkeys(answer.unknown, unknown)) | said
 
 
-def _progress_or_error(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Said:
+def _progress_or_error(curator: str, own: frozenset[str], answer: curator_peer_pb2.ReleaseProgress) -> Said:
     try:
-        return _progress_from_proto(curator, answer)
+        return _progress_from_proto(curator, own, answer)
     except VeiltabError as error:
         return error
 
 
-def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Progress:
+def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer_pb2.ReleaseProgress) -> Progress:
+    """Return what a curator says about a release; of the attributes that it names, its own."""
     # It is kept as long as the release is under way, so no more of it is taken than a curator has to say.
     if len(answer.granted) + len(answer.denied) > MAX_COLUMNS:
         raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where=f"curator {curator}")
@@ -300,9 +304,10 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress)
     return Progress(
         curator=curator,
         state=state_from_proto(answer.state),
+        considered=answer.considered,
         decided=answer.decided,
-        granted=frozenset(text_from_proto(name, f"curator {curator}") for name in answer.granted),
-        denied=frozenset(text_from_proto(name, f"curator {curator}") for name in answer.denied),
+        granted=own & {text_from_proto(name, f"curator {curator}") for name in answer.granted},
+        denied=own & {text_from_proto(name, f"curator {curator}") for name in answer.denied},
         spec_digest=answer.spec_digest,
         reserved=answer.reserved,
         charged=answer.charged,

@@ -1,7 +1,7 @@
 """What a curator decides alone about requests: by its policy, by a person, and by what can be foreseen of the plan.
 
-A request that waits for a person is planned before anybody decides about it: one that cannot be planned, or that the
-budget does not hold, needs no decision.
+A request is planned before a person is asked: one that cannot be planned, or that the budget does not hold, needs no
+decision.
 """
 
 import time
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from veiltab.common.errors import BudgetExceededError, InvalidInputError, NotReadyError
+from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
@@ -19,7 +19,7 @@ from veiltab.curator.allowance import Charge
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Outlook, Policy
-from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, Review
+from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, Review, denial_of
 from veiltab.curator.release import plan_question
 from veiltab.curator.store import CuratorStore
 
@@ -32,11 +32,13 @@ class OwnVerdicts:
         granted: those that it granted.
         denied: those that it denied.
         are_all: whether there are no others.
+        are_considered: whether every other one waits for a person.
     """
 
     granted: frozenset[str]
     denied: frozenset[str]
     are_all: bool
+    are_considered: bool
 
 
 class Decisions:
@@ -68,8 +70,8 @@ class Decisions:
         self._refusals: dict[str, str] = {}
         # Charge and delta of each request that waits for a person.
         self._charges: dict[str, tuple[Charge, Decimal | None]] = {}
-        # Those that came before the tables were aligned, and so were not planned.
-        self._unforeseen: set[str] = set()
+        # The ledger as it was when the requests that wait were last compared with it.
+        self._seen_head = self._ledger.head
 
     def review(self, stored: CuratorRelease) -> Review:
         """Return how far this curator is with what it decides alone about a release."""
@@ -88,6 +90,7 @@ class Decisions:
             curator=self._name,
             undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - decided)),
             held=held,
+            denied=frozenset(name for name, verdict in verdicts.items() if verdict == DENIED),
             refusal=self._refusals.get(release_id, ""),
         )
 
@@ -100,7 +103,9 @@ class Decisions:
         verdicts = {d.attribute: d.verdict for d in self._store.decisions(release_id)}
         granted = frozenset(name for name in own if verdicts.get(name) == APPROVED)
         denied = frozenset(name for name in own if verdicts.get(name) == DENIED)
-        found = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
+        found = OwnVerdicts(
+            granted=granted, denied=denied, are_all=own == granted | denied, are_considered=own <= verdicts.keys()
+        )
         if found.are_all and not stored.state.finished:
             self._verdicts[release_id] = found
         return found
@@ -109,13 +114,18 @@ class Decisions:
         """Decide by the policy about own attributes that are not decided about for good.
 
         Raises:
-            NotReadyError: the policy depends on how many respondents the tables share, and they are not aligned yet.
-            InvalidInputError: it depends on the plan, and there is none.
-            DeniedError: the policy refuses the whole request.
+            NotReadyError: the tables are not aligned yet, and the policy depends on how many respondents they share, or
+                a person is to decide.
+            InvalidInputError, DeniedError: the request cannot be planned, or the policy refuses the whole of it.
+            BudgetExceededError: the budget does not hold it.
         """
         outlook = await self._outlook(request) if self.policy.needs_outlook(request) else None
-        final = {d.attribute for d in self._store.decisions(request.release_id) if d.verdict != HELD}
-        decisions = self.policy.decide(request, self.own_attributes - final, int(time.time()), outlook)
+        final = {d.attribute: d.verdict for d in self._store.decisions(request.release_id) if d.verdict != HELD}
+        decisions = self.policy.decide(request, self.own_attributes - final.keys(), int(time.time()), outlook)
+        verdicts = {*final.values(), *(decision.verdict for decision in decisions)}
+        denied = {one.attribute for one in decisions if one.verdict == DENIED}
+        if denial_of(request, {self._name: denied}) is None:
+            await self._foresee(request, is_held=HELD in verdicts)
         self._store.decide(request.release_id, decisions)
         self._decided.add(request.release_id)
 
@@ -127,11 +137,11 @@ class Decisions:
             raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
 
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
-        """Whether only a person can move a request on; one that cannot be fulfilled anyhow is found here."""
+        """Whether only a person here can move a request on; its card is made by then."""
         if stored.state is not ReleaseState.REQUESTED or (own := self.review(stored)).undecided or not own.held:
             return False
-        refusal = self._refusals[stored.request.release_id] = await self._foreseen_refusal(stored.request)
-        return not refusal
+        await self._planner.make_card(await self._foreseen_spec(stored.request))
+        return True
 
     def refused_of(self, held: Iterable[str]) -> set[str]:
         """Refuse requests that wait for a person once the budget, as it is charged now, does not hold them any more.
@@ -142,29 +152,18 @@ class Decisions:
         Returns:
             Those that are refused.
         """
-        refused = set()
+        refused = set[str]()
+        if self._seen_head == (head := self._ledger.head):
+            return refused
+        self._seen_head = head
         for release_id in self._charges.keys() & set(held):
-            charge, delta = self._charges[release_id]
-            if not self._ledger.fits_what_is_charged(release_id, charge):
-                self._refusals[release_id] = self._ledger_refusal(charge, delta)
+            if refusal := self._budget_refusal(release_id):
+                self._refusals[release_id] = str(refusal)
                 refused.add(release_id)
         return refused
 
-    def foreseeable_of(self, held: Iterable[str]) -> set[str]:
-        """Return which requests that wait for a person can be planned by now, and could not when they came.
-
-        Args:
-            held: ids of such requests.
-        """
-        if not self._unforeseen or self._store.latest_alignment() is None:
-            return set()
-        found = self._unforeseen & set(held)
-        self._unforeseen -= found
-        return found
-
     def forget(self, release_id: str) -> None:
         """Forget what is known of a release that is over."""
-        self._unforeseen.discard(release_id)
         self._charges.pop(release_id, None)
         self._decided.discard(release_id)
         self._verdicts.pop(release_id, None)
@@ -172,43 +171,54 @@ class Decisions:
 
     async def _outlook(self, request: ReleaseRequest) -> Outlook:
         spec = await self._foreseen_spec(request)
-        if spec is None:
-            raise NotReadyError(
-                "the tables are not aligned yet, and the policy depends on how many respondents they share",
-                where=f"curator {self._name}",
-            )
         charge = await self._planner.charge(spec, self._ledger.allowance)
         return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
 
-    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | WorkloadSpec | None:
-        """Return the plan of a request if all of it were granted; None before the tables are aligned."""
+    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | WorkloadSpec:
+        """Return the plan of a request if all of it were granted.
+
+        Raises:
+            NotReadyError: the tables are not aligned yet.
+            InvalidInputError: there is no plan.
+        """
         latest = self._store.latest_alignment()
         if latest is None:
-            return None
+            raise NotReadyError(
+                "the tables are not aligned yet, and a decision depends on how many respondents they share",
+                where=f"curator {self._name}",
+            )
         population, digest = latest
         columns = requested_columns(request, self._study)
         question = plan_question(request, columns, self._study, population=population, alignment=digest)
         return await self._planner.spec(question)
 
-    async def _foreseen_refusal(self, request: ReleaseRequest) -> str:
-        """Return why a request cannot be planned or paid for, before a person decides about it; empty if it can."""
+    async def _foresee(self, request: ReleaseRequest, *, is_held: bool) -> None:
+        """Refuse a request that cannot be planned or paid for, before a person is asked.
+
+        One that no person here has to consider may go on before the tables are aligned, or without what others deny.
+
+        Raises:
+            NotReadyError: the tables are not aligned yet.
+            DeniedError: there is no plan.
+            BudgetExceededError: the budget does not hold it.
+        """
+        if not is_held and (request.partial or self._store.latest_alignment() is None):
+            return
         try:
             spec = await self._foreseen_spec(request)
-            if spec is None:
-                self._unforeseen.add(request.release_id)
-            else:
-                charge = await self._planner.charge(spec, self._ledger.allowance)
-                self._charges[request.release_id] = charge, spec.delta
-                if refusal := self._ledger_refusal(charge, spec.delta):
-                    return refusal
-                await self._planner.make_card(spec)
         except InvalidInputError as error:
-            return str(error)
-        return ""
+            raise DeniedError(error.problem, where=error.where, remedy=error.remedy) from None
+        charge = await self._planner.charge(spec, self._ledger.allowance)
+        self._charges[request.release_id] = charge, spec.delta
+        if refusal := self._budget_refusal(request.release_id):
+            raise refusal
 
-    def _ledger_refusal(self, charge: Charge, delta: Decimal | None) -> str:
+    def _budget_refusal(self, release_id: str) -> BudgetExceededError | None:
+        """Return why the budget, as it is charged now, does not hold a request; None if it does."""
+        charge, delta = self._charges[release_id]
         try:
-            self._ledger.check(charge, delta)
+            if not self._ledger.fits_what_is_charged(release_id, charge):
+                self._ledger.check(charge, delta)
         except BudgetExceededError as error:
-            return str(error)
-        return ""
+            return error
+        return None

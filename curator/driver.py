@@ -70,7 +70,6 @@ from veiltab.curator.progress import (
     check_same_column,
     decides_alone,
     next_step,
-    other_request,
     outcome_of,
 )
 from veiltab.curator.release import (
@@ -95,7 +94,6 @@ from veiltab.curator.workplace import Workplace
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
-_LOOK_AFTER_HELD_SECONDS = 30.0
 _HANGS_AFTER_SECONDS = 60.0
 _FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT, Step.UPLOAD, Step.TEST})
 """Steps that are said with the next one, which follows at once if nothing is in its way."""
@@ -286,6 +284,11 @@ class CuratorDriver:
         return stored.state.finished or (stored.workload is not None and stored.state is ReleaseState.UPLOADING)
 
     @property
+    def asks_a_person(self) -> frozenset[str]:
+        """Ids of the requests that wait for a person here alone."""
+        return frozenset(self._held)
+
+    @property
     def stated_rows(self) -> int | None:
         """How many rows the rules for missing values left out, if the study has curators state that."""
         return self.alignment.rows_left_out if self.study.left_out == "stated" else None
@@ -429,6 +432,7 @@ class CuratorDriver:
         return Progress(
             curator=self.name,
             state=stored.state,
+            considered=verdicts.are_considered,
             decided=verdicts.are_all,
             granted=verdicts.granted,
             denied=verdicts.denied,
@@ -479,7 +483,6 @@ class CuratorDriver:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))
                 tasks.create_task(self.looks.run(peers))
-                tasks.create_task(self._look_after_held())
                 tasks.create_task(self._erase_traces())
                 while True:
                     self._submitted.clear()
@@ -502,7 +505,7 @@ class CuratorDriver:
                 self.looks.wake()
                 self.changes.notify_all()
             decided = self._held - self.store.waiting_for_a_person(time.time())
-            self._held -= decided | self.decisions.foreseeable_of(self._held)
+            self._held -= decided | self.decisions.refused_of(self._held) | self.looks.ended(self._held)
             for release_id in decided:
                 self.looks.forget(release_id)  # whoever goes on with it looks anew
             return self.store.unfinished()
@@ -520,22 +523,6 @@ class CuratorDriver:
         self.store.set_waiting(stored.request.release_id, text)
         if stored.part_of:
             self.store.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
-
-    async def _look_after_held(self) -> None:
-        """Take up requests that wait for a person here, and are over elsewhere or beyond what is left of the budget."""
-        while True:
-            await asyncio.sleep(_LOOK_AFTER_HELD_SECONDS)
-            self._held -= self.decisions.refused_of(self._held)
-            held = tuple(self._held)
-            said = await asyncio.gather(*map(self.looks.progress, held))
-            self._held -= {name for name, others in zip(held, said, strict=True) if self._cannot_go_on(name, others)}
-
-    def _cannot_go_on(self, release_id: str, others: Others) -> bool:
-        """Whether a release is over at any other curator, or another curator received another request."""
-        return not isinstance(others, VeiltabError) and (
-            any(peer.state.unsuccessful for peer in others)
-            or other_request(self.store.release(release_id), others) is not None
-        )
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
@@ -559,7 +546,7 @@ class CuratorDriver:
             stored = await self._take_steps(stored, entered, peers, server)
             if stored.state is not before:
                 attempt, entered = 0, time.monotonic()
-            elif await self.decisions.waits_for_a_person(stored):
+            elif await self._waits_for_a_person(stored):
                 self._held.add(release_id)
                 return
             else:
@@ -573,6 +560,13 @@ class CuratorDriver:
         self._room.give_back(release_id)
         await self._tidy(release_id, stored.request.deadline)
         self._stop_looking(release_id)
+
+    async def _waits_for_a_person(self, stored: CuratorRelease) -> bool:
+        """Whether every other curator has considered a request, and a person here has not."""
+        others = self._seen.get(stored.request.release_id)
+        if others is None or isinstance(others, VeiltabError) or not all(peer.considered for peer in others):
+            return False
+        return await self.decisions.waits_for_a_person(stored)
 
     def _stop_looking(self, release_id: str) -> None:
         self.looks.forget(release_id)

@@ -7,7 +7,7 @@ not answer; what a curator has done stays done (curator/progress).
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -65,6 +65,11 @@ class _Look:
     said: dict[str, Said] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it ended without a result at any of them."""
+        return any(isinstance(said, Progress) and said.state.unsuccessful for said in self.said.values())
+
 
 class Looks:
     """The releases of one curator that are under way, as the other curators see them.
@@ -121,6 +126,10 @@ class Looks:
                 while wakes == self.wakes and _same(self._known(look), seen):
                     look.changed.clear()
                     await look.changed.wait()
+
+    def ended(self, release_ids: Iterable[str]) -> set[str]:
+        """Return which of some releases are over at another curator, as far as is known."""
+        return {name for name in release_ids if name in self._looks and self._looks[name].is_over}
 
     def wake(self) -> None:
         """Let every release that waits go on, whatever the others say."""
@@ -207,7 +216,7 @@ class Looks:
             return None
         known = [(name, look.said.get(name)) for name in self._curators]
         progress = tuple(said for _, said in known if isinstance(said, Progress))
-        if any(one.state.unsuccessful for one in progress):
+        if look.is_over:
             return progress
         if any(self._is_missing(name, look) for name in self._curators):
             return None

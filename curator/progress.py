@@ -22,7 +22,7 @@ however old that progress is by then. Every step may be repeated after a crash.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import assert_never
@@ -160,13 +160,16 @@ class CuratorRelease:
 class Progress:
     """One curator's progress with a release, as its peers see it.
 
-    `tested` says that the server has passed its test, or that it has no columns to test. `commitment` is the one to its
-    share of the release's coin, empty where it shows none. `publication` is the digest of what the server stated to it,
-    empty where nothing is recorded. `request_digest` is that of the request that it received.
+    `considered` says that its policy has considered every attribute of its own, and that its budget holds the release:
+    what is left to decide waits for a person. `tested` says that the server has passed its test, or that it has no
+    columns to test. `commitment` is the one to its share of the release's coin, empty where it shows none.
+    `publication` is the digest of what the server stated to it, empty where nothing is recorded. `request_digest` is
+    that of the request that it received.
     """
 
     curator: str
     state: ReleaseState
+    considered: bool
     decided: bool
     granted: frozenset[str]
     denied: frozenset[str]
@@ -189,7 +192,8 @@ class Review:
         curator: its name.
         undecided: attributes that neither its policy nor a person has considered.
         held: attributes that wait for a person.
-        refusal: why the release cannot be planned, or the budget will not hold it, if that can be foreseen; else empty.
+        denied: attributes that its policy or a person denied.
+        refusal: why the budget does not hold the release any more while it waits for a person; else empty.
         is_reserved: whether its ledger keeps the release's epsilon.
         is_charged: whether its ledger is charged.
         is_published: whether the server has said what it published, and that is recorded.
@@ -200,6 +204,7 @@ class Review:
     curator: str
     undecided: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    denied: frozenset[str] = frozenset()
     refusal: str = ""
     is_reserved: bool = False
     is_charged: bool = False
@@ -346,7 +351,29 @@ def awaited(stored: CuratorRelease) -> frozenset[str] | None:
 
 def decides_alone(stored: CuratorRelease, own: Review) -> bool:
     """Whether the next step is this curator's decision about its own attributes, whatever the others say."""
-    return stored.state is ReleaseState.REQUESTED and bool(own.undecided)
+    if stored.state is not ReleaseState.REQUESTED:
+        return False
+    return bool(own.undecided) or denial_of(stored.request, {own.curator: own.denied}) is not None
+
+
+def denial_of(request: ReleaseRequest, denied: Mapping[str, Collection[str]]) -> DeniedError | None:
+    """Return why what curators denied of a request ends it; None if it goes on, or nothing is denied.
+
+    Args:
+        request: the request.
+        denied: curator -> what it denied of its own attributes.
+    """
+    refused = [name for name in request.attributes if any(name in names for names in denied.values())]
+    tables = request.tables or tuple((name,) for name in request.attributes)
+    is_left = any(not set(table) & set(refused) for table in tables)
+    if not refused or (request.partial and is_left):
+        return None
+    owners = sorted(name for name, names in denied.items() if set(names) & set(refused))
+    return DeniedError(
+        f"denied: {', '.join(refused)} (by {', '.join(owners)})",
+        where="attributes",
+        remedy="Ask without them, or ask with --partial to have the rest." if is_left else "",
+    )
 
 
 def outcome_of(  # noqa: PLR0911 - one for each outcome
@@ -454,7 +481,11 @@ def _step_of(  # noqa: PLR0911 - one for each state
         case ReleaseState.REQUESTED:
             return _when_requested(stored, own, peers)
         case ReleaseState.APPROVED:
-            return _lacking(peers, lambda peer: peer.decided, "has not decided about the request yet") or Step.PLAN
+            return (
+                _denied(stored, own, peers)
+                or _lacking(peers, lambda peer: peer.decided, "has not decided about the request yet")
+                or Step.PLAN
+            )
         case ReleaseState.PLANNED:
             return _when_planned(stored, own, peers)
         case ReleaseState.CHARGED:
@@ -484,14 +515,23 @@ def _when_requested(stored: CuratorRelease, own: Review, peers: tuple[Progress, 
         )
     if own.undecided:
         return Step.DECIDE
+    if end := _denied(stored, own, peers):
+        return end
     if not own.held:
         return _lacking(peers, lambda peer: bool(peer.request_digest), "has not shown its request yet") or Step.APPROVE
     if own.refusal:
         return End(ReleaseState.DENIED, own.refusal)
-    return Wait(
+    # A person is asked once no policy and no budget stands in the way, here or elsewhere.
+    return _lacking(peers, lambda peer: peer.considered, "has not considered the request yet") or Wait(
         f"curator {own.curator}: a person decides about {', '.join(own.held)}. Run `veiltab curator approve` or"
         f" `deny` for {stored.request.release_id}."
     )
+
+
+def _denied(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> End | None:
+    """End a release that cannot go on with what is denied of it so far, whatever is left to decide."""
+    refusal = denial_of(stored.request, {own.curator: own.denied, **{peer.curator: peer.denied for peer in peers}})
+    return None if refusal is None else End(ReleaseState.DENIED, str(refusal))
 
 
 def _when_planned(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:

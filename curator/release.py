@@ -23,7 +23,7 @@ from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, 
 from veiltab.common.release.witness import Witnessed, check_head
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
-from veiltab.curator.progress import CuratorRelease, Progress
+from veiltab.curator.progress import CuratorRelease, Progress, denial_of
 
 _MOST_DRAWS_EACH = 64
 """Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""
@@ -192,14 +192,9 @@ def agreed_columns(
     Raises:
         DeniedError: an attribute is denied and the request does not go on without it, or nothing is granted.
     """
-    refused = [name for name in request.attributes if name in denied]
-    if refused and not (request.partial and granted):
-        owners = sorted({study.owner_of(name) for name in refused})
-        raise DeniedError(
-            f"denied: {', '.join(refused)} (by {', '.join(owners)})",
-            where="attributes",
-            remedy="Ask without them, or ask with --partial to have the rest." if granted else "",
-        )
+    owned = {curator.name: [rule.name for rule in study.attributes_of(curator.name)] for curator in study.curators}
+    if refusal := denial_of(request, {owner: denied.intersection(names) for owner, names in owned.items()}):
+        raise refusal
     return tuple(column for column in requested_columns(request, study) if column.attribute in granted)
 
 

@@ -112,5 +112,6 @@ def _notifier(driver: CuratorDriver, identity: Identity, settings: NotifySetting
         store=driver.store,
         ledger=driver.ledger,
         settings=settings,
+        held=lambda: driver.asks_a_person,
     )
     return Notifier(source, Outbox(driver.store.connection))

@@ -29,6 +29,7 @@ from veiltab.curator.alignment.private_sessions import PrivateSessions
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.doubts import DOUBT_TABLE
 from veiltab.curator.progress import (
+    DENIED,
     HELD,
     Approval,
     ColumnDigests,
@@ -377,11 +378,16 @@ class CuratorStore:
         return int(held)
 
     def waiting_for_a_person(self, now: float) -> frozenset[str]:
-        """Return the ids of requests that a person has yet to decide about, and whose deadline lies ahead."""
+        """Return the ids of requests that a person has yet to decide about, and whose deadline lies ahead.
+
+        A request that asks for all or nothing needs no decision any more once anything of it is denied.
+        """
         rows = self.connection.execute(
             "SELECT DISTINCT release.id FROM release JOIN decision ON release.id = decision.release_id"
-            " WHERE release.state = ? AND decision.verdict = ? AND json_extract(release.request, '$.deadline') >= ?",
-            [ReleaseState.REQUESTED.value, HELD, now],
+            " WHERE release.state = ? AND decision.verdict = ? AND json_extract(release.request, '$.deadline') >= ?"
+            " AND (json_extract(release.request, '$.partial') OR NOT EXISTS"
+            " (SELECT 1 FROM decision AS other WHERE other.release_id = release.id AND other.verdict = ?))",
+            [ReleaseState.REQUESTED.value, HELD, now, DENIED],
         )
         return frozenset(row["id"] for row in rows)
 

@@ -4,7 +4,8 @@ A notice names the event, the study, the curator, the release, its researcher, a
 attribute and no figure of a release.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
@@ -48,6 +49,7 @@ class EventSource:
         store: its database.
         ledger: what was spent.
         settings: what people want to know.
+        held: returns the requests about which a person is to be asked.
     """
 
     study: str
@@ -56,6 +58,7 @@ class EventSource:
     store: CuratorStore
     ledger: Ledger
     settings: NotifySettings
+    held: Callable[[], AbstractSet[str]]
 
     def events(self, now: int, since: int) -> Iterator[Event]:
         """Return what people are to be told now, some of it perhaps told before.
@@ -66,7 +69,7 @@ class EventSource:
         """
         wanted = self.settings.events
         if Kind.HELD in wanted:
-            for release_id in sorted(self.store.waiting_for_a_person(now)):
+            for release_id in sorted(self.store.waiting_for_a_person(now) & self.held()):
                 yield self._about(Kind.HELD, release_id, "a request waits for a person")
         if Kind.REFUSED in wanted:
             for release_id in self.store.ended_since(ReleaseState.DENIED, since):

@@ -32,6 +32,7 @@ def shown(**changes: Any) -> Progress:  # noqa: ANN401 - any field
     fields: dict[str, Any] = {
         "curator": "bob",
         "state": ReleaseState.PLANNED,
+        "considered": True,
         "decided": True,
         "granted": frozenset(),
         "denied": frozenset(),

@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from tests.curator.made_rows import workplace
-from veiltab.common.errors import DeniedError, NotReadyError
+from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import ANSWERS, Planner
 from veiltab.curator.policy import Policy, load_policy
-from veiltab.curator.progress import APPROVED, HELD, GrantDecision
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
@@ -84,15 +84,46 @@ def test_a_delta_above_one_respondent_is_refused(driver: Callable[..., Any], mak
 def test_what_an_earlier_process_held_is_decided_by_the_new_policy(
     driver: Callable[..., Any], make_request: Make
 ) -> None:
-    assert decided(driver(""), make_request()) == {"sex": HELD}
+    curator = driver("")
+    curator.store.set_alignment("a" * 32, 1000, "b" * 32)
+    assert decided(curator, make_request()) == {"sex": HELD}
     again = driver('[[rule]]\ndecision = "approve"\n')
     assert undecided(again) == ("sex",)
     assert decided(again, make_request()) == {"sex": APPROVED}
 
 
 def test_what_a_person_approved_stays_approved(driver: Callable[..., Any], make_request: Make) -> None:
-    assert decided(driver(""), make_request()) == {"sex": HELD}
+    curator = driver("")
+    curator.store.set_alignment("a" * 32, 1000, "b" * 32)
+    assert decided(curator, make_request()) == {"sex": HELD}
     again = driver('[[rule]]\ndecision = "deny"\n')
     again.store.decide(ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),))
     assert not undecided(again)
     assert decided(again, make_request()) == {"sex": APPROVED}
+
+
+def test_what_is_denied_is_denied_whatever_the_plan(driver: Callable[..., Any], make_request: Make) -> None:
+    curator = driver('[[rule]]\ndecision = "deny"\n')
+    assert decided(curator, make_request(epsilon=Decimal(50))) == {"sex": DENIED}
+    assert curator.decisions.review(curator.store.release(ID)).denied == {"sex"}
+
+
+@pytest.mark.parametrize("rules", ["", '[[rule]]\ndecision = "approve"\n'])
+def test_what_the_budget_does_not_hold_is_refused_before_anything_is_recorded(
+    driver: Callable[..., Any], make_request: Make, rules: str
+) -> None:
+    curator = driver(rules)
+    curator.store.set_alignment("a" * 32, 1000, "b" * 32)
+    with pytest.raises(BudgetExceededError, match="of the budget of 1 there is 1"):
+        decided(curator, make_request(epsilon=Decimal("1.1")))
+    assert not curator.store.decisions(ID)
+
+
+def test_what_cannot_be_planned_is_refused_before_a_person_is_asked(
+    driver: Callable[..., Any], make_request: Make
+) -> None:
+    curator = driver("")
+    curator.store.set_alignment("a" * 32, 1000, "b" * 32)
+    with pytest.raises(DeniedError, match="too small for so many draws"):
+        decided(curator, make_request(scheme="wr", sample=1000, epsilon=Decimal("1e-10")))
+    assert not curator.store.decisions(ID)

@@ -1,7 +1,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -209,6 +209,7 @@ class World:
         self.bob = Progress(
             curator="bob",
             state=ReleaseState.REQUESTED,
+            considered=True,
             decided=True,
             granted=frozenset({"salary"}),
             denied=frozenset(),
@@ -260,6 +261,9 @@ class World:
 
     async def news(self, *_: object, **__: object) -> None:
         await asyncio.sleep(0.01)
+
+    def ended(self, release_ids: Iterable[str]) -> set[str]:
+        return set(release_ids) if self.bob.state.unsuccessful else set()
 
     def forget(self, release_id: str) -> None:
         self.forgotten.append(release_id)
@@ -781,6 +785,7 @@ def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> 
 
 def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:
     world.driver.decisions.policy = Policy()
+    world.driver.store.set_alignment("a", 1000, "ab" * 16)
     world.driver.store.add(make_request(), 1)
     assert not world.step()
     assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
@@ -898,10 +903,7 @@ def test_what_is_held_is_followed_until_a_person_decides(world: World, make_requ
     assert ID in world.forgotten
 
 
-def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("veiltab.curator.driver._LOOK_AFTER_HELD_SECONDS", 0.01)
+def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(world: World, make_request: Make) -> None:
     other = "f" * 32
     held(world, make_request(), make_request(release_id=other, deadline=int(time.time()) + 2))
     world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="why")
@@ -912,9 +914,8 @@ def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(
 
 
 def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
-    world: World, make_request: Make, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    world: World, make_request: Make, make_spec: Make
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.driver._LOOK_AFTER_HELD_SECONDS", 0.01)
     small, ledger = "f" * 32, world.driver.ledger
     held(world, make_request(), make_request(release_id=small, epsilon=Decimal("0.01")))
     world.bob = replace(world.bob, state=ReleaseState.READY)
@@ -931,18 +932,52 @@ def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
     assert len(world.questions) == questions
 
 
-def test_a_held_request_that_came_before_the_alignment_is_planned_once_that_is_there(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_a_request(
+    world: World, make_request: Make
 ) -> None:
-    with monkeypatch.context() as early:
-        early.setattr(world.driver.store, "latest_alignment", lambda: None)
-        held(world, make_request(epsilon=Decimal(2)))
-        asyncio.run(run_for(world, 20))
-        assert world.state() is ReleaseState.REQUESTED
-        assert not world.questions
-    world.driver._submitted.set()
-    asyncio.run(run_for(world, 20))
+    world.driver.decisions.policy = Policy()
+    world.driver.store.add(make_request(epsilon=Decimal(2)), 1)
+    assert not world.step()
+    assert "not aligned yet" in world.driver.store.release(ID).waiting_for
+    world.driver.store.set_alignment("a", 1000, "ab" * 16)
+    assert world.step()
     assert world.state() is ReleaseState.DENIED  # the budget is 1
+    assert not world.driver.store.decisions(ID)
+    assert not world.driver.asks_a_person
+
+
+def test_no_person_is_asked_before_every_curator_has_considered_the_request(world: World, make_request: Make) -> None:
+    world.driver.decisions.policy = Policy()
+    world.driver.store.set_alignment("a", 1000, "ab" * 16)
+    world.driver.store.add(make_request(), 1)
+    for bob in (replace(world.bob, considered=False), AWAY):
+        world.is_bob_there = bob is not AWAY
+        world.bob = bob if isinstance(bob, Progress) else world.bob
+        assert not world.step()
+        assert not asyncio.run(world.driver._waits_for_a_person(world.driver.store.release(ID)))
+    world.is_bob_there, world.bob = True, replace(world.bob, considered=True)
+    drive(world)
+    assert world.driver.asks_a_person == {ID}
+
+
+def test_a_person_is_asked_no_more_once_another_curator_denies(world: World, make_request: Make) -> None:
+    held(world, make_request())
+    world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="denied: salary (by bob)")
+    asyncio.run(run_for(world, 3))
+    stored = world.driver.store.release(ID)
+    assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: denied: salary (by bob)")
+    assert not world.driver.asks_a_person
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1.1"])
+def test_a_request_that_the_policy_approves_and_no_budget_holds_is_refused_at_once(
+    world: World, make_request: Make, epsilon: str
+) -> None:
+    world.driver.store.set_alignment("a", 1000, "ab" * 16)
+    world.driver.store.add(make_request(epsilon=Decimal(epsilon)), 1)
+    world.step()
+    expected = ReleaseState.APPROVED if epsilon == "0.5" else ReleaseState.DENIED
+    assert world.state() is expected
 
 
 def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make_request: Make) -> None:

@@ -130,7 +130,15 @@ def store(tmp_path: Path, make_request: Make) -> Iterator[CuratorStore]:
 
 def source(store: CuratorStore, wanted: NotifySettings) -> EventSource:
     ledger = Ledger(store.connection, Decimal(1))
-    return EventSource(study="survey", name="alice", identity=IDENTITY, store=store, ledger=ledger, settings=wanted)
+    return EventSource(
+        study="survey",
+        name="alice",
+        identity=IDENTITY,
+        store=store,
+        ledger=ledger,
+        settings=wanted,
+        held=lambda: {ID, OTHER},
+    )
 
 
 def told(store: CuratorStore, wanted: NotifySettings, now: float = 0) -> list[tuple[str, str]]:

@@ -48,6 +48,7 @@ from veiltab.curator.progress import (
     check_key_may_leave,
     check_receipt_may_leave,
     check_same_column,
+    decides_alone,
     next_step,
     outcome_of,
 )
@@ -139,6 +140,33 @@ def test_what_is_held_waits_for_a_person_as_long_as_the_budget_holds_it() -> Non
     )
     dear = replace(held, refusal="too much")
     assert next_step(release(), dear, (progress(),), 1) == End(ReleaseState.DENIED, "too much")
+
+
+def test_one_denial_ends_a_request_at_once_whoever_is_left_to_decide() -> None:
+    held, denied = Review(curator="alice", held=("age",)), frozenset({"sex"})
+    own = next_step(release(), replace(held, denied=denied), (progress(considered=False),), 1)
+    other = next_step(release(), held, (progress(decided=False, denied=frozenset({"salary"})),), 1)
+    late = next_step(release(state=ReleaseState.APPROVED), REVIEWED, (progress(denied=frozenset({"salary"})),), 1)
+    remedy = ". Ask without them, or ask with --partial to have the rest."
+    assert own == End(ReleaseState.DENIED, "attributes: denied: sex (by alice)" + remedy)
+    assert other == late == End(ReleaseState.DENIED, "attributes: denied: salary (by bob)" + remedy)
+    assert decides_alone(release(), replace(held, denied=denied))
+    assert not decides_alone(release(), held)
+
+
+def test_a_part_goes_on_with_what_is_not_denied() -> None:
+    stored = release(request=replace(REQUEST, partial=True))
+    some, every = frozenset({"salary"}), frozenset(REQUEST.attributes)
+    held = Review(curator="alice", held=("sex",))
+    assert isinstance(next_step(stored, held, (progress(denied=some, request_digest=b""),), 1), Wait)
+    assert isinstance(next_step(stored, held, (progress(denied=every, request_digest=b""),), 1), End)
+
+
+def test_no_person_is_asked_before_every_curator_has_considered_the_request() -> None:
+    held = Review(curator="alice", held=("age",))
+    assert next_step(release(), held, (progress(), progress(curator="carol", considered=False)), 1) == Wait(
+        "curator carol: has not considered the request yet", curator="carol"
+    )
 
 
 def test_nobody_plans_before_all_have_decided() -> None:
@@ -510,6 +538,7 @@ class Curators(RuleBasedStateMachine):
             curator=name,
             request_digest=self.rows[name].request_digest,
             state=row.state,
+            considered=bool(self.verdicts[name]),
             decided=self.verdicts[name] in {APPROVED, DENIED},
             granted=frozenset({name} if self.verdicts[name] == APPROVED else ()),
             denied=frozenset({name} if self.verdicts[name] == DENIED else ()),
@@ -545,6 +574,7 @@ class Curators(RuleBasedStateMachine):
             curator=name,
             undecided=() if verdict else (name,),
             held=(name,) if verdict == HELD else (),
+            denied=frozenset({name} if verdict == DENIED else ()),
             is_reserved=name in self.kept and name not in self.charged,
             is_charged=name in self.charged,
             is_tested=self.passed.get(name, False),

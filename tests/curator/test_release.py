@@ -195,6 +195,7 @@ def says(curator: str, granted: set[str], denied: set[str]) -> Progress:
     return Progress(
         curator=curator,
         state=ReleaseState.APPROVED,
+        considered=True,
         decided=True,
         granted=frozenset(granted),
         denied=frozenset(denied),
