@@ -18,6 +18,7 @@ from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.canary_changes import most_canaries
 from veiltab.common.release.canary_plan import LEAST_CAP, planned_canaries
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
+from veiltab.common.release.limits import check_draws, check_limits
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
 from veiltab.common.release.witness import Witnessed, check_head
@@ -44,18 +45,9 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
     """Refuse a request that no curator of this study could fulfil.
 
     Raises:
-        InvalidInputError: unknown attributes, too many cells or rows, a deadline that is over or too far away.
+        InvalidInputError: as `check_limits`, or a deadline that is over or too far away.
     """
-    domain = study.domain(request.attributes)
-    if request.is_workload:
-        check_tables(request, study)
-    elif domain.cells > study.maximum_cells:
-        raise InvalidInputError(
-            f"the table has {domain.cells} cells; the study allows {study.maximum_cells}",
-            where="attributes",
-            remedy="Ask for fewer attributes.",
-        )
-    _check_draws(request, MAX_ROWS)
+    check_limits(request, study)
     if not now < request.deadline <= now + _LONGEST_SECONDS:
         raise InvalidInputError(
             f"the deadline must lie ahead, at most a year: this curator's clock says {_moment(now)}, the deadline is"
@@ -63,30 +55,6 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
             where="deadline",
             remedy="Compare the clocks of this curator and of the researcher.",
         )
-
-
-def check_tables(request: ReleaseRequest, study: Study) -> None:
-    """Refuse tables that no curator of this study could release together.
-
-    Raises:
-        InvalidInputError: too many tables, a table with too many cells, or attributes that are not in study order.
-    """
-    if len(request.tables) > study.maximum_tables:
-        raise InvalidInputError(
-            f"{len(request.tables)} tables are asked for; the study allows {study.maximum_tables}",
-            where="tables",
-            remedy="Ask for fewer tables, or for several releases.",
-        )
-    if study.domain(request.attributes).names != request.attributes:
-        raise InvalidInputError("the attributes are not in study order", where="attributes")
-    for table in request.tables:
-        cells = study.domain(table).cells
-        if cells > study.maximum_cells:
-            raise InvalidInputError(
-                f"the table {', '.join(table)} has {cells} cells; the study allows {study.maximum_cells}",
-                where="tables",
-                remedy="Ask without this table.",
-            )
 
 
 def check_asked_under(stored: CuratorRelease, study: Study) -> None:
@@ -168,12 +136,6 @@ def check_aborted(aborted: Counter[str]) -> None:
                 where=f"curator {name}",
                 remedy=f"Find out why; then `veiltab curator clear-tosses --peer {name}` takes part with it again.",
             )
-
-
-def _check_draws(request: ReleaseRequest, most: int) -> None:
-    for name, rows in (("sample", request.sample), ("stage", request.stage)):
-        if rows is not None and rows > most:
-            raise InvalidInputError(f"at most {most} rows can be drawn, not {rows}", where=name)
 
 
 def _moment(seconds: int) -> str:
@@ -319,7 +281,7 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
     Raises:
         InvalidInputError: sizes out of range, or an epsilon too small for them.
     """
-    _check_draws(request, min(MAX_ROWS, _MOST_DRAWS_EACH * population))
+    check_draws(request, min(MAX_ROWS, _MOST_DRAWS_EACH * population))
     match scheme_class(request.scheme).size_law:
         case SizeLaw.FIXED:
             size = request.sample

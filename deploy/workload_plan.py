@@ -11,12 +11,13 @@ from functools import cached_property
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.privacy.price import Price, price_budget
 from veiltab.common.privacy.workload_questions import typical_pair_error
+from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
-from veiltab.curator.release import check_request, plan_question
+from veiltab.curator.release import plan_question
 from veiltab.curator.workload import charge_of, most_bytes, planned_workload, table_error
 
 _NO_ALIGNMENT = "0" * 32
@@ -120,7 +121,7 @@ def plan_workload(request: ReleaseRequest, study: Study, *, population: int) -> 
     Raises:
         InvalidInputError: the study does not allow it, or the epsilon is too small for so many tables.
     """
-    check_request(request, study, request.deadline - 1)
+    check_limits(request, study)
     columns = requested_columns(request, study)
     question = plan_question(request, columns, study, population=population, alignment=_NO_ALIGNMENT)
     return WorkloadPlan(study=study, workload=planned_workload(question))

@@ -27,11 +27,9 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.core.rounding import Parameter, parse_delta, parse_epsilon
 from veiltab.common.errors import (
     DeniedError,
-    FailedReleaseError,
     IntegrityError,
     InvalidInputError,
     NotFoundError,
-    NotReadyError,
     UnavailableError,
     VeiltabError,
 )
@@ -39,7 +37,7 @@ from veiltab.common.extras import importing
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.release.tables import Workload, asked_tables
 from veiltab.common.release.wire import request_to_proto
 from veiltab.common.rpc.blocking import BlockingChannel
@@ -364,8 +362,7 @@ class Release:
                 self._ready = status
                 return status
             if status.state.unsuccessful:
-                kind = DeniedError if status.state is ReleaseState.DENIED else FailedReleaseError
-                raise kind(status.failure.rstrip("."), where=f"release {self.id}", remedy=status.advice)
+                raise self._not_ready(status)
             if time.monotonic() >= end:
                 raise UnavailableError(
                     f"not ready after {timeout:g} s; {status.waiting_for or 'every party is at work'}",
@@ -606,13 +603,17 @@ class Release:
         """Return the status of a release that is ready, under the client's study file.
 
         Raises:
-            NotReadyError, InvalidInputError: it is not, or it was asked for under another study file.
+            NotReadyError, DeniedError, FailedReleaseError: it is not.
+            InvalidInputError: it was asked for under another study file.
         """
         status = self._known_status()
         if status.state is not ReleaseState.READY:
-            reasons = filter(None, (status.state.value, status.failure or status.progress))
-            raise NotReadyError(f"the release is {'; '.join(reasons)}", where=f"release {self.id}")
+            raise self._not_ready(status)
         return status
+
+    def _not_ready(self, status: Status) -> VeiltabError:
+        reason = status.failure or status.progress
+        return not_ready(status.state, reason, where=f"release {self.id}", remedy=status.advice)
 
     def _known_status(self) -> Status:
         """Return the status of a release under the client's study file; InvalidInputError if that is another one.

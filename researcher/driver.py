@@ -19,9 +19,10 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.steps import release_ended, step
+from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.signing import SignedText
@@ -86,7 +87,8 @@ class ResearcherDriver:
             The release, and whether it was there.
 
         Raises:
-            InvalidInputError: another study file, unknown attributes, or a deadline that is over or too far away.
+            InvalidInputError: another study file, a deadline that is over or too far away, or what the study does not
+                allow.
             BudgetExceededError: no budget can ever hold it.
         """
         if study_digest != self.study.digest:
@@ -103,6 +105,7 @@ class ResearcherDriver:
             attributes=self.study.domain(request.attributes).names,
             tables=tuple(self.study.domain(table).names for table in request.tables),
         )
+        check_limits(request, self.study)
         check_fits_budget(request, self.study)
         started = self.store.start(request, label, now)
         self._started.set()
@@ -153,7 +156,7 @@ class ResearcherDriver:
         """Return the file of a release's certificate; its parties are asked for their signatures the first time.
 
         Raises:
-            NotReadyError: the release is not ready.
+            NotReadyError, DeniedError, FailedReleaseError: the release is not ready.
             IntegrityError: what a party states does not fit the release.
             VeiltabError: a party did not sign.
         """
@@ -162,7 +165,7 @@ class ResearcherDriver:
         if path.exists():
             return path
         if stored.state is not ReleaseState.READY or stored.spec is None:
-            raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
+            raise not_ready(stored.state, stored.failure, where=f"release {release_id}")
         if self._parties is None:
             raise NotReadyError("the service has just begun", where=self._own, remedy="Ask again.")
         making = self._certifying.get(release_id)

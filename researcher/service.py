@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
-from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.release.wire import (
     receipt_to_proto,
     request_from_proto,
@@ -106,7 +106,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     ) -> AsyncIterator[researcher_pb2.FetchHistogramResponse]:
         stored = self._driver.store.release(request.release_id)
         if stored.state is not ReleaseState.READY:
-            raise NotReadyError(f"the release is {stored.state.value}", where=f"release {request.release_id}")
+            raise not_ready(stored.state, stored.failure, where=f"release {request.release_id}")
         _check_is_one_table(stored)
         self._record(context, Subject.COUNTS, stored)
         path = self._driver.store.histogram(stored.request.release_id)

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import assert_never
 
-from veiltab.common.errors import ExpiredReleaseError, FailedReleaseError
+from veiltab.common.errors import DeniedError, ExpiredReleaseError, FailedReleaseError, NotReadyError, VeiltabError
 
 
 class ReleaseState(Enum):
@@ -55,3 +55,21 @@ def ended_without_result(state: ReleaseState, failure: str, *, where: str = "") 
     """
     kind = ExpiredReleaseError if state is ReleaseState.EXPIRED else FailedReleaseError
     return kind(failure or f"the release is {state.value}", where=where)
+
+
+def not_ready(state: ReleaseState, reason: str, *, where: str, remedy: str = "") -> VeiltabError:
+    """Return what says why a release that is not ready has no result: it was denied, it ended, or it is under way.
+
+    Args:
+        state: where it stands.
+        reason: why it ended, or what it waits for; may be empty.
+        where: the release.
+        remedy: what to do next.
+    """
+    if state is ReleaseState.DENIED:
+        return DeniedError(reason.rstrip(".") or f"the release is {state.value}", where=where, remedy=remedy)
+    if state.unsuccessful:
+        ended = ended_without_result(state, reason.rstrip("."))
+        return type(ended)(ended.problem, where=where, remedy=remedy)
+    reasons = filter(None, (f"the release is {state.value}", reason.rstrip(".")))
+    return NotReadyError("; ".join(reasons), where=where, remedy=remedy)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.file import Study
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.client import Client, Release
@@ -69,14 +69,15 @@ class Desk:
         """Return the status of a release that has results.
 
         Raises:
-            NotReadyError: it has none, or none yet.
+            NotReadyError, DeniedError, FailedReleaseError: it has none, or none yet.
         """
         status = self.status(name)
         if status.state is ReleaseState.READY:
             return status
         reason = status.failure or (f"it waits for {status.waiting_for}" if status.waiting_for else status.progress)
-        raise NotReadyError(
-            "; ".join(filter(None, (f"the release is {status.state.value}", reason))),
+        raise not_ready(
+            status.state,
+            reason,
             where=status.label or f"release {status.release_id[:12]}",
             remedy="It has no result; ask again under another label."
             if status.state.unsuccessful
