@@ -5,7 +5,8 @@ decision.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -32,13 +33,11 @@ class OwnVerdicts:
         granted: those that it granted.
         denied: those that it denied.
         are_all: whether there are no others.
-        are_considered: whether every other one waits for a person.
     """
 
     granted: frozenset[str]
     denied: frozenset[str]
     are_all: bool
-    are_considered: bool
 
 
 class Decisions:
@@ -51,10 +50,18 @@ class Decisions:
         ledger: what was spent.
         planner: plans requests, also those that nobody has granted yet.
         policy: who may have what.
+        aligned: returns the number of common respondents and the digest of the alignment, or raises why there is none.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a decision depends on
-        self, name: str, study: Study, store: CuratorStore, ledger: Ledger, planner: Planner, policy: Policy
+        self,
+        name: str,
+        study: Study,
+        store: CuratorStore,
+        ledger: Ledger,
+        planner: Planner,
+        policy: Policy,
+        aligned: Callable[[], tuple[int, str]],
     ) -> None:
         self.own_attributes = frozenset(rule.name for rule in study.attributes_of(name))
         self.policy = policy
@@ -63,6 +70,7 @@ class Decisions:
         self._store = store
         self._ledger = ledger
         self._planner = planner
+        self._aligned = aligned
         # Releases about which this process has decided by its policy.
         self._decided: set[str] = set()
         # Verdicts about releases under way that have all of them: each is final.
@@ -84,11 +92,10 @@ class Decisions:
             )
         verdicts = {d.attribute: d.verdict for d in self._store.decisions(release_id)}
         held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
-        # What an earlier process held may be decided by the policy of this one.
-        decided = set(verdicts) - set(() if release_id in self._decided else held)
         return Review(
             curator=self._name,
-            undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - decided)),
+            # What an earlier process held may be decided by the policy of this one.
+            is_considered=release_id in self._decided,
             held=held,
             denied=frozenset(name for name, verdict in verdicts.items() if verdict == DENIED),
             refusal=self._refusals.get(release_id, ""),
@@ -103,9 +110,7 @@ class Decisions:
         verdicts = {d.attribute: d.verdict for d in self._store.decisions(release_id)}
         granted = frozenset(name for name in own if verdicts.get(name) == APPROVED)
         denied = frozenset(name for name in own if verdicts.get(name) == DENIED)
-        found = OwnVerdicts(
-            granted=granted, denied=denied, are_all=own == granted | denied, are_considered=own <= verdicts.keys()
-        )
+        found = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
         if found.are_all and not stored.state.finished:
             self._verdicts[release_id] = found
         return found
@@ -114,8 +119,7 @@ class Decisions:
         """Decide by the policy about own attributes that are not decided about for good.
 
         Raises:
-            NotReadyError: the tables are not aligned yet, and the policy depends on how many respondents they share, or
-                a person is to decide.
+            NotReadyError: the tables are not aligned yet.
             InvalidInputError, DeniedError: the request cannot be planned, or the policy refuses the whole of it.
             BudgetExceededError: the budget does not hold it.
         """
@@ -124,21 +128,28 @@ class Decisions:
         decisions = self.policy.decide(request, self.own_attributes - final.keys(), int(time.time()), outlook)
         verdicts = {*final.values(), *(decision.verdict for decision in decisions)}
         denied = {one.attribute for one in decisions if one.verdict == DENIED}
-        if denial_of(request, {self._name: denied}) is None:
-            await self._foresee(request, is_held=HELD in verdicts)
+        # A part may be granted that the budget holds, so what others deny is waited for.
+        if denial_of(request, {self._name: denied}) is None and (HELD in verdicts or not request.partial):
+            await self._foresee(request)
         self._store.decide(request.release_id, decisions)
         self._decided.add(request.release_id)
 
-    def check_others_share(self, release_id: str, charge: Charge) -> None:
+    def is_considered(self, stored: CuratorRelease) -> bool:
+        """Whether the policy of this process has considered a request, or it is decided about."""
+        return stored.state is not ReleaseState.REQUESTED or stored.request.release_id in self._decided
+
+    def check_others_share(self, planned: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
         """Refuse a release without own attributes that would take too much of the budget; see `Ledger`."""
+        if self._name in {column.owner for column in planned.columns}:
+            return
         try:
-            self._ledger.check_others_share(release_id, charge, self.own_attributes, self.policy.others_share)
+            self._ledger.check_others_share(planned.release_id, charge, self.own_attributes, self.policy.others_share)
         except (NotReadyError, BudgetExceededError) as error:
             raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
 
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether only a person here can move a request on; its card is made by then."""
-        if stored.state is not ReleaseState.REQUESTED or (own := self.review(stored)).undecided or not own.held:
+        if stored.state is not ReleaseState.REQUESTED or not self.review(stored).held:
             return False
         await self._planner.make_card(await self._foreseen_spec(stored.request))
         return True
@@ -178,32 +189,22 @@ class Decisions:
         """Return the plan of a request if all of it were granted.
 
         Raises:
-            NotReadyError: the tables are not aligned yet.
-            InvalidInputError: there is no plan.
+            VeiltabError: the tables are not aligned yet, or there is no plan.
         """
-        latest = self._store.latest_alignment()
-        if latest is None:
-            raise NotReadyError(
-                "the tables are not aligned yet, and a decision depends on how many respondents they share",
-                where=f"curator {self._name}",
-            )
-        population, digest = latest
+        population, digest = self._aligned()
         columns = requested_columns(request, self._study)
         question = plan_question(request, columns, self._study, population=population, alignment=digest)
         return await self._planner.spec(question)
 
-    async def _foresee(self, request: ReleaseRequest, *, is_held: bool) -> None:
+    async def _foresee(self, request: ReleaseRequest) -> None:
         """Refuse a request that cannot be planned or paid for, before a person is asked.
 
-        One that no person here has to consider may go on before the tables are aligned, or without what others deny.
-
         Raises:
-            NotReadyError: the tables are not aligned yet.
+            VeiltabError: the tables are not aligned yet.
             DeniedError: there is no plan.
             BudgetExceededError: the budget does not hold it.
         """
-        if not is_held and (request.partial or self._store.latest_alignment() is None):
-            return
+        self._aligned()
         try:
             spec = await self._foreseen_spec(request)
         except InvalidInputError as error:
@@ -212,6 +213,8 @@ class Decisions:
         self._charges[request.release_id] = charge, spec.delta
         if refusal := self._budget_refusal(request.release_id):
             raise refusal
+        with suppress(NotReadyError):  # what is reserved may be given back
+            self.check_others_share(spec, charge)
 
     def _budget_refusal(self, release_id: str) -> BudgetExceededError | None:
         """Return why the budget, as it is charged now, does not hold a request; None if it does."""

@@ -164,7 +164,7 @@ class CuratorDriver:
         self.server_check = ServerCheck(self.name, store)
         self.sampler = Sampler(self.name, self._folder, self.coins, store, workplace)
         self.planner = Planner(store)
-        self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy)
+        self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy, self.alignment.result)
         self.looks = Looks()
         self.changes = Changes()
         self._identity = identity
@@ -432,7 +432,7 @@ class CuratorDriver:
         return Progress(
             curator=self.name,
             state=stored.state,
-            considered=verdicts.are_considered,
+            considered=self.decisions.is_considered(stored),
             decided=verdicts.are_all,
             granted=verdicts.granted,
             denied=verdicts.denied,
@@ -773,8 +773,7 @@ class CuratorDriver:
         with step("reserve", release_id=spec.release_id):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)
-            if self.name not in {column.owner for column in spec.columns}:
-                self.decisions.check_others_share(spec.release_id, charge)
+            self.decisions.check_others_share(spec, charge)
             try:
                 self.ledger.reserve(spec, charge)
             except BudgetExceededError:

@@ -160,8 +160,8 @@ class CuratorRelease:
 class Progress:
     """One curator's progress with a release, as its peers see it.
 
-    `considered` says that its policy has considered every attribute of its own, and that its budget holds the release:
-    what is left to decide waits for a person. `tested` says that the server has passed its test, or that it has no
+    `considered` says that its policy has considered the request, and that its budget holds it: what is left to decide
+    waits for a person. `tested` says that the server has passed its test, or that it has no
     columns to test. `commitment` is the one to its share of the release's coin, empty where it shows none.
     `publication` is the digest of what the server stated to it, empty where nothing is recorded. `request_digest` is
     that of the request that it received.
@@ -190,7 +190,7 @@ class Review:
 
     Args:
         curator: its name.
-        undecided: attributes that neither its policy nor a person has considered.
+        is_considered: whether its policy has considered the request, and its budget holds it.
         held: attributes that wait for a person.
         denied: attributes that its policy or a person denied.
         refusal: why the budget does not hold the release any more while it waits for a person; else empty.
@@ -202,7 +202,7 @@ class Review:
     """
 
     curator: str
-    undecided: tuple[str, ...] = ()
+    is_considered: bool = True
     held: tuple[str, ...] = ()
     denied: frozenset[str] = frozenset()
     refusal: str = ""
@@ -353,7 +353,7 @@ def decides_alone(stored: CuratorRelease, own: Review) -> bool:
     """Whether the next step is this curator's decision about its own attributes, whatever the others say."""
     if stored.state is not ReleaseState.REQUESTED:
         return False
-    return bool(own.undecided) or denial_of(stored.request, {own.curator: own.denied}) is not None
+    return not own.is_considered or denial_of(stored.request, {own.curator: own.denied}) is not None
 
 
 def denial_of(request: ReleaseRequest, denied: Mapping[str, Collection[str]]) -> DeniedError | None:
@@ -513,7 +513,7 @@ def _when_requested(stored: CuratorRelease, own: Review, peers: tuple[Progress, 
             f"researcher {stored.request.researcher}: asked {_both(own, other)} for different things under one id, or"
             " gave different purposes. Nothing was charged. Ask again.",
         )
-    if own.undecided:
+    if not own.is_considered:
         return Step.DECIDE
     if end := _denied(stored, own, peers):
         return end

@@ -242,6 +242,7 @@ class World:
         tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
         table = aligned(driver._folder / "aligned", tokens, {"sex": (np.arange(1000) % 2).astype(np.uint8)})
         monkeypatch.setattr(driver.alignment, "result", lambda: (1000, "ab" * 16))
+        monkeypatch.setattr(driver.decisions, "_aligned", lambda: driver.alignment.result())  # noqa: PLW0108 - patched
         monkeypatch.setattr(driver.alignment, "table", lambda _: table)
         monkeypatch.setattr(driver.coins, "toss", self.toss)
         monkeypatch.setattr(driver.planner, "_ask", self.ask_the_worker)
@@ -661,7 +662,6 @@ def test_an_upload_that_failed_is_made_again(world: World, make_request: Make) -
 def test_a_look_at_a_release_works_out_no_guarantee(
     world: World, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
 ) -> None:
-    world.driver.store.set_alignment("a", 1000, "ab" * 16)
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400, delta=Decimal("1e-6")))
     world.driver.store.set_spec(ID, make_spec(sample=400, delta=Decimal("1e-6")))
     world.bob = replace(world.bob, spec_digest=b"", reserved=False)
@@ -785,7 +785,6 @@ def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> 
 
 def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:
     world.driver.decisions.policy = Policy()
-    world.driver.store.set_alignment("a", 1000, "ab" * 16)
     world.driver.store.add(make_request(), 1)
     assert not world.step()
     assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
@@ -805,7 +804,6 @@ def drive(world: World, release_id: str = ID) -> None:
 def held(world: World, *requests: Any) -> None:  # noqa: ANN401 - requests
     """Let alice hold some requests for a person."""
     world.driver.decisions.policy = Policy()
-    world.driver.store.set_alignment("a", 1000, "ab" * 16)
     for request in requests:
         world.driver.store.add(request, 1)
         drive(world, request.release_id)
@@ -933,13 +931,17 @@ def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
 
 
 def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_a_request(
-    world: World, make_request: Make
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def result() -> tuple[int, str]:
+        raise NotReadyError("has not aligned its table yet")
+
     world.driver.decisions.policy = Policy()
     world.driver.store.add(make_request(epsilon=Decimal(2)), 1)
-    assert not world.step()
-    assert "not aligned yet" in world.driver.store.release(ID).waiting_for
-    world.driver.store.set_alignment("a", 1000, "ab" * 16)
+    with monkeypatch.context() as early:
+        early.setattr(world.driver.alignment, "result", result)
+        assert not world.step()
+    assert "not aligned" in world.driver.store.release(ID).waiting_for
     assert world.step()
     assert world.state() is ReleaseState.DENIED  # the budget is 1
     assert not world.driver.store.decisions(ID)
@@ -948,7 +950,6 @@ def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_
 
 def test_no_person_is_asked_before_every_curator_has_considered_the_request(world: World, make_request: Make) -> None:
     world.driver.decisions.policy = Policy()
-    world.driver.store.set_alignment("a", 1000, "ab" * 16)
     world.driver.store.add(make_request(), 1)
     for bob in (replace(world.bob, considered=False), AWAY):
         world.is_bob_there = bob is not AWAY
@@ -969,15 +970,15 @@ def test_a_person_is_asked_no_more_once_another_curator_denies(world: World, mak
     assert not world.driver.asks_a_person
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "1.1"])
-def test_a_request_that_the_policy_approves_and_no_budget_holds_is_refused_at_once(
-    world: World, make_request: Make, epsilon: str
+@pytest.mark.parametrize(("epsilon", "attributes"), [("0.5", None), ("1.1", None), ("1.1", ("salary",))])
+def test_a_request_that_no_budget_holds_is_refused_at_once_whoever_decides_about_it(
+    world: World, make_request: Make, epsilon: str, attributes: tuple[str, ...] | None
 ) -> None:
-    world.driver.store.set_alignment("a", 1000, "ab" * 16)
-    world.driver.store.add(make_request(epsilon=Decimal(epsilon)), 1)
+    asked = {} if attributes is None else {"attributes": attributes}
+    world.driver.store.add(make_request(epsilon=Decimal(epsilon), **asked), 1)
+    world.bob = replace(world.bob, considered=False, decided=False)
     world.step()
-    expected = ReleaseState.APPROVED if epsilon == "0.5" else ReleaseState.DENIED
-    assert world.state() is expected
+    assert world.state() is (ReleaseState.APPROVED if epsilon == "0.5" else ReleaseState.DENIED)
 
 
 def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make_request: Make) -> None:

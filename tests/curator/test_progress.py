@@ -86,7 +86,7 @@ def behind(curator: str, what: str) -> Wait:
 
 def test_the_steps_and_where_they_lead() -> None:
     peer = progress(spec_digest=SPECS[0].digest(), reserved=True, charged=True, sample_check=CHECKS[0])
-    stored, own = release(), Review(curator="alice", undecided=("sex",))
+    stored, own = release(), Review(curator="alice", is_considered=False)
     taken = []
     while isinstance(outcome := next_step(stored, own, (peer,), 1), Step):
         taken.append((outcome, outcome.leads_to))
@@ -572,7 +572,7 @@ class Curators(RuleBasedStateMachine):
         verdict = self.verdicts[name]
         return Review(
             curator=name,
-            undecided=() if verdict else (name,),
+            is_considered=bool(verdict),
             held=(name,) if verdict == HELD else (),
             denied=frozenset({name} if verdict == DENIED else ()),
             is_reserved=name in self.kept and name not in self.charged,

@@ -46,7 +46,7 @@ def key_of(world: World, researcher: Who, curator: Who, release_id: str, attribu
 
 
 def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(village: World) -> None:
-    options = ("--wait", "--timeout", "0.5", "--label", village.label(), "--purpose", "who is well")
+    options = ("--wait", "--timeout", "5", "--label", village.label(), "--purpose", "who is well")
     held = village.ask(("region", "health"), *options)
     assert held.code == 4
     release_id = held.data["error"]["where"].removeprefix("release ")
