@@ -103,9 +103,28 @@ def test_a_request_that_nobody_decides_about_expires_and_costs_nothing(village: 
 
 def test_a_denied_attribute_is_left_out_when_a_part_will_do(village: World) -> None:
     names = ("region", "smoker", "faith")
-    refused = village.ask(names, "--wait", "--timeout", "20", "--label", village.label())
+    label = village.label()
+    refused = village.ask(names, "--wait", "--timeout", "20", "--label", label)
     assert (refused.code, refused.data["error"]["reason"]) == (3, "DENIED")
     assert "denied: faith (by bob). Ask without them, or ask with --partial" in refused.errors
+    with village.client() as client, pytest.raises(DeniedError, match=r"denied: faith \(by bob\)"):
+        client.release(label).estimate()
+
+
+def test_a_denied_attribute_ends_the_request_before_anybody_is_asked(village: World) -> None:
+    """Bob's policy denies faith and holds health: nobody has to decide about health."""
+    names = ("region", "health", "faith")
+    refused = village.ask(names, "--wait", "--timeout", "20", "--label", village.label())
+    assert (refused.code, refused.data["error"]["reason"]) == (3, "DENIED")
+    assert "denied: faith (by bob)" in refused.errors
+    release_id = refused.data["error"]["where"].removeprefix("release ")
+    for curator in ("alice", "bob"):
+        village.wait_for_state(curator, release_id, "denied")
+    assert "curator bob: attributes: denied: faith (by bob)" in listed(village, "alice", release_id)["failure"]
+
+
+def test_a_part_is_released_without_what_is_denied(village: World) -> None:
+    names = ("region", "smoker", "faith")
 
     def partly() -> float:
         with village.client("rita") as client:
