@@ -175,15 +175,15 @@ def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Se
     """Read drafts; return all that is wrong with each file, and if nothing is, where they contradict one another."""
     from veiltab.common.study.draft import draft_from_bytes, draft_problems
     from veiltab.common.study.file import read_file
-    from veiltab.common.study.merging import conflicts, missing_step, with_step
+    from veiltab.common.study.merging import conflicts, missing_steps, with_steps
 
     files = {path: read_file(path, "draft") for path in paths}
     problems = [(path, problem) for path, data in files.items() for problem in draft_problems(data)]
     if problems:
         return [], problems
     drafts = [draft_from_bytes(files[path], str(path)) for path in paths]
-    if (step := missing_step(drafts)) and parties.takes_step(step):
-        drafts = with_step(drafts, step)
+    if (steps := missing_steps(drafts)) and parties.takes_steps(steps):
+        drafts = [with_steps(draft, steps) for draft in drafts]
     return drafts, [(None, conflict) for conflict in conflicts(drafts)]
 
 

@@ -53,11 +53,12 @@ class Parties:
         proposal = "rosa=rosa.example.org:7410"
         return _parties(given or [self._answer("--researcher", "Researcher, NAME=HOST:PORT", proposal)], "--researcher")
 
-    def takes_step(self, step: str) -> bool:
-        """Return whether ids that are written in different ways become alike by a step of normalisation."""
-        said = f'ids are written in different ways; with "{step}" in normalise they can match'
+    def takes_steps(self, steps: Sequence[str]) -> bool:
+        """Return whether ids that are written in different ways become alike by steps of normalisation."""
+        named = " and ".join(f'"{step}"' for step in steps)
+        said = f"ids are written in different ways; with {named} in normalise they can match"
         if self.takes_all:
-            note(f"{said}: it is taken")
+            note(f"{said}: taken")
             return True
         return sys.stdin.isatty() and click.confirm(f"{said[0].upper()}{said[1:]}. Take it?", default=True, err=True)
 

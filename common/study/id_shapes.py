@@ -19,6 +19,11 @@ WHOLE_NUMBERS = "9+"
 DECIMALS = "9+.0"
 TEXT = "text"
 
+COMPARE_IDS = (
+    'Compare the id columns: they hold different things, or need each another normalise (docs/tables.md, "Ids").'
+)
+"""What to do where no step makes ids alike."""
+
 MOST_CHARACTERS = 80
 """Of a shape; what is longer is a text."""
 
@@ -71,7 +76,7 @@ def repair_sentence(one: str, other: str) -> str:
     if step:
         why = "; a spreadsheet or a column of floats adds the .0" if DECIMALS in {one, other} else ""
         return f'Add "{step}" to normalise of both{why}.'
-    return 'Compare the id columns: they hold different things, or need each another normalise (docs/tables.md, "Ids").'
+    return COMPARE_IDS
 
 
 def _match_after(one: str, other: str, step: str) -> bool:

@@ -1,13 +1,15 @@
 """Makes one study of the drafts of its curators, and says where they contradict one another."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import Draft
-from veiltab.common.study.id_shapes import can_match, repair, repair_sentence, shape_after
-from veiltab.common.study.members import NORMALISE_STEPS, NUMBER_STEPS
+from veiltab.common.study.id_shapes import COMPARE_IDS, TEXT, WHOLE_NUMBERS, can_match, shape_after
+from veiltab.common.study.members import MOST_ZEROS, NORMALISE_STEPS, check_identification
 from veiltab.common.study.problems import Problem
 
 
@@ -37,22 +39,32 @@ class StudyFrame:
 def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
     """Return where valid drafts contradict one another; none if they make a study together."""
     found = [*_few(drafts)]
-    for one, other in combinations(drafts, 2):
+    pairs = list(combinations(drafts, 2))
+    for one, other in pairs:
         found += _conflicts_of_two(one, other)
+    steps = missing_steps(drafts)
+    if steps:
+        found += [_lacks_steps(draft, steps) for draft in drafts if with_steps(draft, steps) != draft]
+    else:
+        for one, other in pairs:
+            found += _cannot_match(one, other)
     return tuple(found)
 
 
-def missing_step(drafts: Sequence[Draft]) -> str:
-    """Return the step of normalisation with which ids that cannot match can; "" if all can, or if none does it."""
-    taken = {step for draft in drafts for step in draft.normalise if step.partition(":")[0] in NUMBER_STEPS}
-    pairs = [shapes for one, other in combinations(drafts, 2) for shapes in _shapes(one, other)]
-    steps = {repair(*shapes) for shapes in pairs if not can_match(*shapes)}
-    return next(iter(steps)) if len(steps) == 1 and taken <= steps else ""
+def missing_steps(drafts: Sequence[Draft]) -> tuple[str, ...]:
+    """Return steps of normalisation with which the ids of all drafts match; none if all match, or no steps help."""
+    if all(_match(one, other) for one, other in combinations(drafts, 2)):
+        return ()
+    shapes = [shape for draft in drafts for shape in draft.id_shapes]
+    lengths = sorted({len(after) for one in shapes if set(after := shape_after(one, ["digits"])) <= {"0", "9"}})
+    zeros = [f"zfill:{length}" for length in lengths if length <= MOST_ZEROS]
+    tried = [("integer",), *((step,) for step in zeros), ("digits",), *(("digits", step) for step in zeros)]
+    return next((steps for steps in tried if _match_with(drafts, steps)), ())
 
 
-def with_step(drafts: Sequence[Draft], step: str) -> list[Draft]:
-    """Return drafts whose ids are all normalised by this step too."""
-    return [replace(draft, normalise=tuple(dict.fromkeys((*draft.normalise, step)))) for draft in drafts]
+def with_steps(draft: Draft, steps: Sequence[str]) -> Draft:
+    """Return a draft whose ids are normalised by these steps too."""
+    return replace(draft, normalise=tuple(dict.fromkeys((*draft.normalise, *_fitting(draft, steps)))))
 
 
 def merged_tables(
@@ -110,11 +122,54 @@ def _conflicts_of_two(one: Draft, other: Draft) -> Iterator[Problem]:
             f"ids have {len(one.id_columns)} and {len(other.id_columns)} columns",
             "Name respondents by the same columns in both tables.",
         )
-        return
+
+
+def _cannot_match(one: Draft, other: Draft) -> Iterator[Problem]:
+    """Yield the id columns of two drafts that cannot match."""
     for place, shapes in enumerate(_shapes(one, other)):
         if not can_match(*shapes):
             columns = f"{one.id_columns[place]} is written as {shapes[0]}, {other.id_columns[place]} as {shapes[1]}"
-            yield _conflict(pair, f"ids cannot match: {columns}", repair_sentence(*shapes))
+            yield _conflict(f"{one.curator} and {other.curator}", f"ids cannot match: {columns}", COMPARE_IDS)
+
+
+def _lacks_steps(draft: Draft, steps: Sequence[str]) -> Problem:
+    """Return what to write into a draft so that its ids match those of all others."""
+    written = ", ".join(
+        f"{column} as {shape_after(shape, draft.normalise)}"
+        for column, shape in zip(draft.id_columns, draft.id_shapes, strict=True)
+    )
+    line = f"normalise = {json.dumps(with_steps(draft, steps).normalise)}"
+    return _conflict(draft.curator, f"ids are written in another way than those of others: {written}", f"Write {line}")
+
+
+def _match(one: Draft, other: Draft) -> bool:
+    return all(can_match(*shapes) for shapes in _shapes(one, other))
+
+
+def _match_with(drafts: Sequence[Draft], steps: Sequence[str]) -> bool:
+    """Whether the ids of all drafts match once these steps are added, and no step meets ids that it would refuse."""
+    changed = [with_steps(draft, steps) for draft in drafts]
+    if any(_contradict(draft.normalise) for draft in changed):
+        return False
+    shapes = {shape_after(shape, draft.normalise) for draft in changed for shape in draft.id_shapes}
+    # Digits of a text may begin with zeros, and whole numbers do not.
+    if TEXT in shapes or ("digits" in steps and WHOLE_NUMBERS in shapes):
+        return False
+    return all(_match(one, other) for one, other in combinations(changed, 2))
+
+
+def _fitting(draft: Draft, steps: Sequence[str]) -> list[str]:
+    """Return the steps that a draft takes: all but digits where whole numbers are made already."""
+    return [step for step in steps if step != "digits" or "integer" not in draft.normalise]
+
+
+def _contradict(steps: Sequence[str]) -> bool:
+    """Whether a study file would refuse steps."""
+    try:
+        check_identification(["id"], steps)
+    except InvalidInputError:
+        return True
+    return False
 
 
 def _shapes(one: Draft, other: Draft) -> list[tuple[str, str]]:

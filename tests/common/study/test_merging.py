@@ -10,7 +10,7 @@ from tests.common.study.test_keys import DRAFT
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import Draft, draft_from_bytes, draft_problems, is_draft
 from veiltab.common.study.file import study_from_bytes
-from veiltab.common.study.merging import StudyFrame, conflicts, merged_tables, missing_step, with_step
+from veiltab.common.study.merging import StudyFrame, conflicts, merged_tables, missing_steps, with_steps
 from veiltab.common.study.toml_text import toml_text
 
 ALICE = draft_from_bytes(DRAFT.encode(), "alice.toml")
@@ -116,6 +116,9 @@ OTHERWISE = (
     'Compare the id columns: they hold different things, or need each another normalise (docs/tables.md, "Ids").'
 )
 CLASH = "alice and bob: ids cannot match: id is written as 9+, person as"
+ANOTHER_WAY = "ids are written in another way than those of others:"
+INTEGER = 'Write normalise = ["strip", "casefold", "nfc", "integer"]'
+BOBS = 'Write normalise = ["nfc", "casefold", "strip", "integer"]'
 CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "carol", "integers": [1, 3]},))
 
 
@@ -138,15 +141,15 @@ CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "caro
         ),
         (
             [ALICE, replace(BOB, id_shapes=("0999",))],
-            [f'{CLASH} 0999. Add "integer" to normalise of both.'],
+            [f"alice: {ANOTHER_WAY} id as 9+. {INTEGER}", f"bob: {ANOTHER_WAY} person as 0999. {BOBS}"],
         ),
         (
-            [ALICE, replace(BOB, id_shapes=("9+.0",))],
-            [f'{CLASH} 9+.0. Add "integer" to normalise of both; a spreadsheet or a column of floats adds the .0.'],
+            [replace(ALICE, normalise=(*ALICE.normalise, "integer")), replace(BOB, id_shapes=("9+.0",))],
+            [f"bob: {ANOTHER_WAY} person as 9+.0. {BOBS}"],
         ),
         (
-            [ALICE, replace(BOB, id_shapes=("aa-99",))],
-            [f"{CLASH} aa-99. {OTHERWISE}"],
+            [ALICE, replace(BOB, id_shapes=("aa-aa",))],
+            [f"{CLASH} aa-aa. {OTHERWISE}"],
         ),
     ],
 )
@@ -155,38 +158,59 @@ def test_conflicts_are_named(drafts: Sequence[Draft], expected: Sequence[str]) -
 
 
 def test_every_pair_is_compared() -> None:
-    carol = replace(CAROL, normalise=("strip",), id_shapes=("9+.0",))
+    carol = replace(CAROL, normalise=("strip",), id_shapes=("aa",))
     assert [conflict.where for conflict in conflicts([ALICE, BOB, carol])] == [
         "alice and carol",
-        "alice and carol",
         "bob and carol",
+        "alice and carol",
         "bob and carol",
     ]
     assert conflicts([ALICE, BOB, CAROL]) == ()
 
 
+def drafts_with(*shapes: str | Sequence[str], steps: Sequence[tuple[str, ...]] = ()) -> list[Draft]:
+    """Return drafts whose ids are written so, and are normalised by some more steps."""
+    more = [*steps, *(() for _ in shapes)]
+    return [
+        replace(
+            BOB,
+            curator=f"curator-{place}",
+            id_shapes=tuple([one] if isinstance(one, str) else one),
+            id_columns=tuple(f"column {number}" for number in range(1 if isinstance(one, str) else len(one))),
+            normalise=(*BOB.normalise, *more[place]),
+            attributes=({"name": f"age-{place}", "owner": f"curator-{place}", "integers": [1, 3]},),
+        )
+        for place, one in enumerate(shapes)
+    ]
+
+
 @pytest.mark.parametrize(
-    ("drafts", "step"),
+    ("drafts", "steps"),
     [
-        ([ALICE, BOB], ""),
-        ([ALICE, replace(BOB, id_shapes=("0999",))], "integer"),
-        ([ALICE, replace(BOB, id_shapes=("9+.0",)), replace(CAROL, id_shapes=("0999",))], "integer"),
-        ([replace(ALICE, id_shapes=("99-99",)), replace(BOB, id_shapes=("9999",))], "digits"),
-        ([ALICE, replace(BOB, id_shapes=("aa-99",))], ""),
-        (
-            [
-                replace(ALICE, id_shapes=("99-99",)),
-                replace(BOB, id_shapes=("9999",)),
-                replace(CAROL, id_shapes=("9+.0",)),
-            ],
-            "",
-        ),
-        ([replace(ALICE, normalise=(*ALICE.normalise, "integer")), replace(BOB, id_shapes=("0999",))], "integer"),
-        ([replace(ALICE, normalise=(*ALICE.normalise, "zfill:9")), replace(BOB, id_shapes=("9+.0",))], ""),
+        (drafts_with("9+", "9+"), ()),
+        (drafts_with("9+", "0999"), ("integer",)),
+        (drafts_with("9+", "9+.0", "0999"), ("integer",)),
+        (drafts_with("99-99", "9999"), ("digits",)),
+        (drafts_with("9+", "aa-99"), ("digits", "zfill:2")),
+        (drafts_with("0999999", "9+", "aa-9999999"), ("digits", "zfill:7")),
+        (drafts_with("0999999", "9+", "aa-9999999", steps=[(), ("integer",)]), ("digits", "zfill:7")),
+        (drafts_with("99-99", "9999", "9+.0"), ()),
+        (drafts_with("9+", "aaa"), ()),
+        (drafts_with("9+", "0999", steps=[("integer",)]), ("integer",)),
+        (drafts_with("9+", "9+.0", steps=[("zfill:9",)]), ()),
+        (drafts_with(["text", "9+"], ["text", "0999"]), ()),  # integer would refuse the texts
+        (drafts_with(["9+", "9+"], ["9+", "0999"]), ("integer",)),
     ],
 )
-def test_a_step_that_lets_ids_match_is_known(drafts: Sequence[Draft], step: str) -> None:
-    assert missing_step(drafts) == step
-    if step:
+def test_the_steps_with_which_the_ids_of_all_curators_match(drafts: Sequence[Draft], steps: tuple[str, ...]) -> None:
+    assert missing_steps(drafts) == steps
+    if steps:
         assert conflicts(drafts)
-        assert not conflicts(with_step(drafts, step))
+        assert not conflicts([with_steps(draft, steps) for draft in drafts])
+
+
+def test_every_curator_is_told_the_line_to_write() -> None:
+    drafts = drafts_with("0999999", "9+", "aa-9999999")
+    lines = [str(problem) for problem in conflicts(drafts)]
+    assert len(lines) == len(drafts)
+    assert all('Write normalise = ["nfc", "casefold", "strip", "digits", "zfill:7"]' in line for line in lines)

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from tests.curator.made_rows import ids_in
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.draft import Draft
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.id_rules import id_rules
 from veiltab.common.study.id_shapes import can_match, repair, shape_after
+from veiltab.common.study.merging import missing_steps, with_steps
 from veiltab.curator.inspection import inspect_table
 from veiltab.curator.respondents import normalised_ids
 from veiltab.curator.table import load_table, read_table
@@ -176,3 +178,18 @@ def test_a_check_says_that_ids_cannot_match_and_what_would_repair_it(tmp_path: P
 def test_the_rules_of_all_curators_stand_in_one_sentence() -> None:
     rules = id_rules(study('normalise = []\nid_shapes = ["9+"]').curators)
     assert rules == "alice has pid by no step, written as 9+; bob has pid by strip, casefold, nfc"
+
+
+@pytest.mark.parametrize("ids", [("0012345", "12345", "vn-0012345"), ("0000007", "7", "vn-0000007")])
+def test_the_steps_that_a_merge_proposes_make_one_text_of_the_ids_of_a_person(ids: tuple[str, ...]) -> None:
+    shapes = ("0999999", "9+", "aa-9999999")
+    drafts = [
+        Draft(curator=f"c{place}", id_columns=("id",), normalise=("strip",), id_shapes=(shape,), attributes=())
+        for place, shape in enumerate(shapes)
+    ]
+    steps = missing_steps(drafts)
+    texts = {
+        str(normalised_ids([pa.array([one])], with_steps(draft, steps).normalise).values.to_pylist())
+        for one, draft in zip(ids, drafts, strict=True)
+    }
+    assert len(texts) == 1
