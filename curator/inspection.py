@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from veiltab.common.core.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
@@ -249,7 +250,7 @@ def _attribute_lines(attribute: AttributeInspection) -> list[str]:
         rule = "dropped" if attribute.missing_rule == "drop" else f"counted as {attribute.missing_rule}"
         lines.append(f"    {attribute.missing:>12,}  missing, {rule}")
     for unknown in attribute.unknown[:_SHOWN]:
-        lines.append(f"    {unknown.rows:>12,}  unknown value {unknown.value!a}{first_rows(unknown.first_rows)}")
+        lines.append(f"    {unknown.rows:>12,}  unknown value {quoted(unknown.value)}{first_rows(unknown.first_rows)}")
     if len(attribute.unknown) > _SHOWN:
         lines.append(f"    {attribute.unknown_rows:>12,}  unknown in all")
     return lines

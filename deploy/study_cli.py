@@ -1,6 +1,6 @@
 """`veiltab study`: make a study file without writing it by hand, and say what is wrong with one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from veiltab.common.study.draft import Draft
     from veiltab.common.study.file import Study
     from veiltab.common.study.problems import Problem
+    from veiltab.curator.drafting.table import TableProposal
     from veiltab.deploy.study_parties import Parties
 
 
@@ -52,6 +53,12 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
 @click.option("--id", "id_columns", multiple=True, metavar="COLUMN", help="A column that names a respondent.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="A column that stays out.")
 @click.option(
+    "--missing",
+    multiple=True,
+    metavar="COLUMN=TEXT",
+    help="A text that stands for a missing value in a column, such as age=99.",
+)
+@click.option(
     "--quantiles", "use_quantiles", is_flag=True, help="Bins at quartiles of the table: every party reads the edges."
 )
 @click.option("--yes", is_flag=True, help="Take every proposal.")
@@ -62,6 +69,7 @@ def draft(
     table: TableAddress,
     id_columns: tuple[str, ...],
     without: tuple[str, ...],
+    missing: tuple[str, ...],
     use_quantiles: bool,
     yes: bool,
     out: Path | None,
@@ -83,12 +91,20 @@ def draft(
         _refuse_present(path)
     if not (yes or as_json):
         check_person_is_there()
-    proposal = propose_table(table, name, id_columns=id_columns, without=without, use_quantiles=use_quantiles)
+    given = _missing_texts(missing)
+
+    def propose(more: Mapping[str, Collection[str]]) -> "TableProposal":
+        together = {column: {*given.get(column, ()), *more.get(column, ())} for column in {*given, *more}}
+        return propose_table(
+            table, name, id_columns=id_columns, without=without, use_quantiles=use_quantiles, missing=together
+        )
+
+    proposal = propose({})
     if as_json and not yes:
         emit(as_json, {"file": None, **proposal.as_dict()}, "")
         return
     if not as_json:
-        proposal = confirm_table(proposal, takes_all=yes)
+        proposal = confirm_table(proposal, propose, takes_all=yes)
     if not proposal.attributes:
         raise InvalidInputError(
             "no column is left to make an attribute", where=table.shown, remedy="Add a column with categories."
@@ -99,6 +115,19 @@ def draft(
     many = len(proposal.attributes)
     said = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
     emit(as_json, {"file": path, **proposal.as_dict()}, said)
+
+
+def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
+    """Return column -> texts that stand for a missing value there."""
+    found = dict[str, set[str]]()
+    for option in options:
+        column, equals, text = option.rpartition("=")
+        if not equals or not column:
+            raise InvalidInputError(
+                f"{option[:60]!r} names no column", where="--missing", remedy="Write it like --missing age=99."
+            )
+        found.setdefault(column, set()).add(text.strip())
+    return found
 
 
 @study.command(

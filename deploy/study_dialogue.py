@@ -1,8 +1,9 @@
 """Asks a curator, on a terminal, about each proposal for its part of a study."""
 
+import shlex
 import sys
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 
 import click
 
@@ -21,11 +22,16 @@ def check_person_is_there() -> None:
         )
 
 
-def confirm_table(proposal: TableProposal, *, takes_all: bool) -> TableProposal:
+Propose = Callable[[Mapping[str, Collection[str]]], TableProposal]
+"""Reads the table again, with more texts that stand for missing values, by column."""
+
+
+def confirm_table(proposal: TableProposal, again: Propose, *, takes_all: bool) -> TableProposal:
     """Show what is proposed and why; return what the person at the terminal takes.
 
     Args:
         proposal: of a table.
+        again: proposes anew where a person names missing values.
         takes_all: whether to show everything, and to ask nothing.
 
     Raises:
@@ -37,11 +43,11 @@ def confirm_table(proposal: TableProposal, *, takes_all: bool) -> TableProposal:
     _show(f"\n{proposal.ids.as_text()}")
     if not takes_all and not click.confirm("Do these name the respondents?", default=True):
         raise InvalidInputError("the id columns are not confirmed", remedy="Name the id columns with --id.")
-    confirmed = [_confirm_attribute(attribute, takes_all=takes_all) for attribute in proposal.attributes]
+    confirmed = [_confirm_attribute(attribute, again, takes_all=takes_all) for attribute in proposal.attributes]
     return replace(proposal, attributes=tuple(attribute for attribute in confirmed if attribute is not None))
 
 
-def _confirm_attribute(proposal: AttributeProposal, *, takes_all: bool) -> AttributeProposal | None:
+def _confirm_attribute(proposal: AttributeProposal, again: Propose, *, takes_all: bool) -> AttributeProposal | None:
     """Return an attribute as the person takes it; None if it stays out.
 
     What comes with a warning stays out unless the person says otherwise.
@@ -49,29 +55,41 @@ def _confirm_attribute(proposal: AttributeProposal, *, takes_all: bool) -> Attri
     _show(f"\n{proposal.as_text()}")
     if takes_all:
         return proposal
-    edges = "" if proposal.numbers is None else ", or other edges such as 0 18 65"
-    default = "n" if proposal.warnings else "y"
+    missing = set[str]()
     while True:
-        answer = click.prompt(f"Take it (y, n{edges})", default=default).strip().lower()
-        if answer in {"y", "yes"}:
+        edges = f", edges such as {proposal.edges_example}" if proposal.edges_example else ""
+        question = f"Take it (y, n{edges}, or missing TEXT)"
+        answer = click.prompt(question, default="n" if proposal.warnings else "y").strip()
+        if answer.lower() in {"y", "yes"}:
             return proposal
-        if answer in {"n", "no"}:
+        if answer.lower() in {"n", "no"}:
             return None
         try:
-            return proposal.with_bins(_edges(answer, proposal))
+            first, *texts = _words(answer)
+            if first != "missing":
+                return proposal.with_edges([first, *texts])
+            missing |= set(texts)
+            proposal = _proposed(again({proposal.rule.column: missing}), proposal.rule.column)
+            _show(proposal.as_text())
         except InvalidInputError as error:
             _show(f"  {error}")
 
 
-def _edges(answer: str, proposal: AttributeProposal) -> list[Decimal]:
-    """Return the edges that a person typed."""
+def _words(answer: str) -> list[str]:
+    """Return the words of an answer; one in quotes may have spaces."""
     try:
-        edges = [Decimal(word) for word in answer.split()]
-    except InvalidOperation:
-        edges = []
-    if proposal.numbers is None or not edges:
-        raise InvalidInputError("this is no answer", remedy="Type y or n.")
-    return edges
+        return shlex.split(answer) or [""]
+    except ValueError:
+        raise InvalidInputError("a quote is open", remedy="Close it.") from None
+
+
+def _proposed(table: TableProposal, column: str) -> AttributeProposal:
+    """Return what is proposed for a column; InvalidInputError says why nothing is."""
+    for attribute in table.attributes:
+        if attribute.rule.column == column:
+            return attribute
+    (reason,) = (omission.reason for omission in table.omissions if omission.column == column)
+    raise InvalidInputError(reason, where=column)
 
 
 def _show(text: str) -> None:

@@ -25,6 +25,11 @@ def escaped(text: str) -> str:
     return "".join(one if is_seen(one) else ascii(one)[1:-1] for one in text)
 
 
+def quoted(text: str) -> str:
+    """Return a text in quotes, as `escaped`."""
+    return f"'{escaped(text)}'"
+
+
 def mixes_scripts(name: str) -> bool:
     """Whether a name has letters of two scripts whose letters look alike, such as Latin and Cyrillic."""
     words = (unicodedata.name(one, "").partition(" ")[0] for one in unicodedata.normalize("NFKD", name))

@@ -25,6 +25,8 @@ MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN",
 
 _MOST_DISTINCT = 1 << 16
 _MOST_SAMPLED = 1 << 20
+_MOST_NOTED = 6
+_NONE: Mapping[str, Collection[str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,8 @@ class ColumnProfile:
         high: the largest one.
         are_whole: whether all numbers are whole.
         sample: numbers of about the first million rows that hold any.
+        no_numbers: first few values that are no numbers -> the first row of each.
+        no_dates: the same of dates.
     """
 
     column: str
@@ -65,6 +69,8 @@ class ColumnProfile:
     high: Decimal | None
     are_whole: bool
     sample: NDArray[np.float64]
+    no_numbers: Mapping[str, int]
+    no_dates: Mapping[str, int]
 
     @property
     def missing_rows(self) -> int:
@@ -82,14 +88,25 @@ class ColumnProfile:
         return not self.missing and len(self.values) == self.counted > 0
 
 
-def profile_columns(source: Source, columns: list[str], decimal: str = "") -> tuple[ColumnProfile, ...]:
-    """Read some columns of a table; `decimal` says how numbers are written that may be read in two ways.
+def profile_columns(
+    source: Source, columns: list[str], decimal: str = "", missing: Mapping[str, Collection[str]] = _NONE
+) -> tuple[ColumnProfile, ...]:
+    """Read some columns of a table.
+
+    Args:
+        source: the table.
+        columns: to be read.
+        decimal: how numbers are written that may be read in two ways.
+        missing: column -> its markers of missing values beside the usual ones.
 
     Raises:
         InvalidInputError: as `read_batches`.
     """
     kinds = {name: find_column(source, name) for name in columns}
-    profilers = [_Profiler(name, numerals_of(source.where, kinds[name], decimal)) for name in columns]
+    profilers = [
+        _Profiler(name, numerals_of(source.where, kinds[name], decimal), MISSING_MARKERS.union(missing.get(name, ())))
+        for name in columns
+    ]
     for batch in read_batches(source, (), columns):
         for profiler in profilers:
             profiler.take(batch.coded[profiler.column], batch.exact.get(profiler.column))
@@ -99,8 +116,10 @@ def profile_columns(source: Source, columns: list[str], decimal: str = "") -> tu
 class _Profiler:
     """One column while the table is read."""
 
-    def __init__(self, column: str, numerals: Numerals | None) -> None:
+    def __init__(self, column: str, numerals: Numerals | None, markers: Collection[str]) -> None:
         self.column = column
+        self._markers = markers
+        self._no_numbers, self._no_dates = dict[str, int](), dict[str, int]()
         self._numerals = numerals
         self._unclear = ""
         self._writings = DateWritings()
@@ -117,19 +136,26 @@ class _Profiler:
         raw: list[str | None] = [*column.dictionary.to_pylist(), None]
         entries = entries_of(column.indices, len(raw) - 1)
         self._decide(raw, entries, exact)
+        first_row = FIRST_ROW + self._rows
         self._rows += len(entries)
         numbers = np.full(len(raw), np.nan)
         for place, times in enumerate(np.bincount(entries, minlength=len(raw)).tolist()):
             value = (raw[place] or "").strip()
             if not times:
                 continue
-            if value in MISSING_MARKERS:
+            if value in self._markers:
                 self._missing[value] += times
                 continue
             self._count(value, times)
+            number = None
             if self._writings.take(value):
                 self._dates += times
-            elif (number := self._plain(value)) is not None:
+            else:
+                _note(self._no_dates, value, entries, place, first_row)
+                number = self._plain(value)
+            if number is None:
+                _note(self._no_numbers, value, entries, place, first_row)
+            else:
                 numbers[place] = self._number(Decimal(number), times)
         self._draw(numbers[entries])
 
@@ -138,7 +164,7 @@ class _Profiler:
         if self._numerals is None or self._unclear or not len(entries) or self._numerals.is_decided(exact):
             return
         try:
-            values = first_rows_of(raw, entries, FIRST_ROW + self._rows, MISSING_MARKERS.__contains__)
+            values = first_rows_of(raw, entries, FIRST_ROW + self._rows, self._markers.__contains__)
             self._numerals.decide(values, exact)
         except InvalidInputError as error:
             self._unclear = f"{error.problem}. {error.remedy}"
@@ -186,4 +212,12 @@ class _Profiler:
             high=self._high,
             are_whole=self._are_whole,
             sample=np.concatenate([np.empty(0), *self._sample]),
+            no_numbers=self._no_numbers,
+            no_dates=self._no_dates,
         )
+
+
+def _note(firsts: dict[str, int], value: str, entries: NDArray[np.int32], place: int, first_row: int) -> None:
+    """Note the first row of a value while there is room."""
+    if len(firsts) < _MOST_NOTED and value not in firsts:
+        firsts[value] = first_row + int(np.argmax(entries == place))

@@ -9,10 +9,11 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from itertools import count
 
 from veiltab.common.core.coding import NUMBER
+from veiltab.common.core.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import AttributeRule, attribute_rule
@@ -40,6 +41,8 @@ _RULES = frozenset({"drop", "category"})
 _SHOWN = 5
 _LARGEST = Decimal(10) ** 15
 
+_NONE: Mapping[str, int] = {}
+
 _Table = dict[str, object]
 
 
@@ -52,7 +55,7 @@ class AttributeProposal:
         rule: what the table says.
         reasons: why it is proposed so.
         warnings: what it would tell the other parties of few people, or of the data.
-        numbers: smallest and largest number of the column, if it is binned.
+        numbers: smallest and largest number of the column, if it holds numbers.
     """
 
     table: Mapping[str, object]
@@ -66,6 +69,13 @@ class AttributeProposal:
         """Name of the attribute."""
         return self.rule.name
 
+    @property
+    def edges_example(self) -> str:
+        """Edges as a person may type them; empty where the column has none."""
+        if "dates" in self.table:
+            return "1990 2000-07 2010"
+        return "" if self.numbers is None else "0 18 65"
+
     def as_dict(self) -> dict[str, object]:
         """Return the proposal as plain data for JSON."""
         return {**self.table, "reasons": list(self.reasons), "warnings": list(self.warnings)}
@@ -77,24 +87,34 @@ class AttributeProposal:
             f"  categories: {', '.join(self.rule.attribute.categories)}",
         ]
         recode = self.rule.coding.recode
-        lines += [f"  recode: {raw!a} is {category}" for raw, category in recode[:_SHOWN]]
+        lines += [f"  recode: {quoted(raw)} is {category}" for raw, category in recode[:_SHOWN]]
         if len(recode) > _SHOWN:
             lines.append(f"  recode: and {len(recode) - _SHOWN} more")
         lines += [f"  why: {reason}" for reason in self.reasons]
         lines += [f"  warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
-    def with_bins(self, edges: Sequence[Decimal]) -> "AttributeProposal":
+    def with_edges(self, words: Sequence[str]) -> "AttributeProposal":
         """Return the proposal with the edges that a person chose.
 
         Raises:
-            InvalidInputError: they do not increase, or numbers of the column lie outside them.
+            InvalidInputError: the column has no numbers and no dates, the edges do not increase, or numbers of the
+                column lie outside them.
         """
-        table = {**self.table, "bins": list(edges)}
-        rule = _rule(table)
-        if self.numbers and not edges[0] <= self.numbers[0] <= self.numbers[1] <= edges[-1]:
+        if "dates" in self.table:
+            return self._with_coding({"dates": list(words)})
+        if self.numbers is None:
+            raise InvalidInputError("this is no answer", remedy="Type y or n; a column of texts has no edges.")
+        edges = _edges(words)
+        changed = self._with_coding({"bins": edges})
+        if not edges[0] <= self.numbers[0] <= self.numbers[1] <= edges[-1]:
             raise InvalidInputError("numbers of the column lie outside these edges", remedy="Move the outer ones.")
-        return replace(self, table=table, rule=rule, reasons=("edges as typed",), warnings=())
+        return changed
+
+    def _with_coding(self, coding: Mapping[str, object]) -> "AttributeProposal":
+        kept = {key: value for key, value in self.table.items() if key not in {"integers", "recode", "bins", "dates"}}
+        table = {**kept, **coding}
+        return replace(self, table=table, rule=_rule(table), reasons=("edges as typed",), warnings=())
 
     def with_counts(self, reading: ColumnReading) -> "AttributeProposal":
         """Return the proposal with a warning for each category that few rows have, if listing it says that it occurs.
@@ -107,7 +127,7 @@ class AttributeProposal:
         few = [category for category in telling if counts[category] < FEW_ROWS]
         edge = "; type edges that are usual in your field" if self.numbers else ""
         warnings = [
-            f"{rows_have(counts[category])} {category!r}; the study file tells every party that such a value"
+            f"{rows_have(counts[category])} {quoted(category)}; the study file tells every party that such a value"
             f" occurs{edge}"
             for category in few[:_SHOWN]
         ]
@@ -124,13 +144,23 @@ class Omission:
     reason: str
 
 
+def strays(profile: ColumnProfile) -> Mapping[str, int]:
+    """Return the few values of a column of numbers, or of dates, that are none, each with its first row."""
+    if len(profile.values) <= MOST_CATEGORIES:
+        return {}
+    for rows, others in ((profile.numbers, profile.no_numbers), (profile.dates, profile.no_dates)):
+        if _MOSTLY * profile.present <= rows < profile.present and len(others) <= _SHOWN:
+            return others
+    return {}
+
+
 def looks_like_id(column: str) -> bool:
     """Return whether a column's name is one that ids often have."""
     return _ID_NAME.fullmatch(column) is not None
 
 
 def propose(
-    profile: ColumnProfile, *, name: str, owner: str, use_quantiles: bool = False
+    profile: ColumnProfile, *, name: str, owner: str, use_quantiles: bool = False, left: Mapping[str, int] = _NONE
 ) -> AttributeProposal | Omission:
     """Propose how a column becomes an attribute, or why it does not.
 
@@ -139,6 +169,7 @@ def propose(
         name: of the attribute.
         owner: the curator.
         use_quantiles: whether bins may have edges at quantiles of the data.
+        left: values that are taken for missing ones as they fit no others -> the first row of each.
     """
     are_numbers, are_dates = profile.numbers == profile.present, profile.dates == profile.present
     spellings = {} if are_numbers or are_dates else _spellings(profile)
@@ -158,14 +189,18 @@ def propose(
         rule = _rule(table)
     except InvalidInputError as error:
         return Omission(column=profile.column, reason=error.problem)
-    is_binned = "bins" in coding
     public = ("the edges are quantiles of this table, and every party reads them",)
+    what = "date" if are_dates else "number"
+    odd = [
+        f"{quoted(one)} (row {row}) is no {what}, and counts as missing: every party reads it in missing_values"
+        for one, row in left.items()
+    ]
     return AttributeProposal(
         table=table,
         rule=rule,
         reasons=(*reasons, *more),
-        warnings=public if is_binned and use_quantiles else (),
-        numbers=_range(profile) if is_binned else None,
+        warnings=(*(public if "bins" in coding and use_quantiles else ()), *odd),
+        numbers=_range(profile) if are_numbers and not are_dates else None,
     )
 
 
@@ -248,13 +283,30 @@ def _reason_of_numbers(profile: ColumnProfile) -> str:
 
 def _reason_of_texts(profile: ColumnProfile, texts: int) -> str:
     if texts > MOST_CATEGORIES and profile.numbers >= _MOSTLY * profile.present:
-        others = [value for value in profile.values if not NUMBER.fullmatch(value)][:_SHOWN]
-        return f"{profile.present - profile.numbers:,} rows hold no number, such as {', '.join(map(ascii, others))}"
+        return _reason_of_strays("numbers", profile.numbers, profile.present, profile.no_numbers)
+    if texts > MOST_CATEGORIES and profile.dates >= _MOSTLY * profile.present:
+        return _reason_of_strays("dates", profile.dates, profile.present, profile.no_dates)
     if texts >= _MOSTLY * profile.counted:
         return "almost every row has a text of its own, which would name people"
     if texts > MOST_CATEGORIES:
         return f"{texts:,} different texts, and {MOST_CATEGORIES} at most are proposed: put them into groups first"
     return ""
+
+
+def _reason_of_strays(what: str, rows: int, present: int, others: Mapping[str, int]) -> str:
+    first = min(others, key=lambda value: others[value])
+    return (
+        f"{rows:,} of {present:,} values are {what}; the first that is none is {quoted(first)} in row {others[first]}."
+        " Correct them, or name those that stand for a missing value with --missing"
+    )
+
+
+def _edges(words: Sequence[str]) -> list[Decimal]:
+    """Return the edges that a person typed."""
+    try:
+        return [Decimal(word) for word in words]
+    except InvalidOperation:
+        raise InvalidInputError("this is no answer", remedy="Type y or n, or edges such as 0 18 65.") from None
 
 
 def _text_coding(profile: ColumnProfile, spellings: Mapping[str, Sequence[str]]) -> tuple[_Table, list[str]]:

@@ -14,7 +14,7 @@ from veiltab.common.study.id_shapes import DECIMALS
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
 from veiltab.curator.drafting.profile import ColumnProfile, profile_columns
-from veiltab.curator.drafting.proposal import AttributeProposal, Omission, looks_like_id, propose
+from veiltab.curator.drafting.proposal import AttributeProposal, Omission, looks_like_id, propose, strays
 from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import read_respondents
 from veiltab.curator.tables.address import TableAddress
@@ -22,6 +22,8 @@ from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import read_header
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import Source
+
+_NONE: Mapping[str, Collection[str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +95,14 @@ class TableProposal:
         }
 
 
-def propose_table(
+def propose_table(  # noqa: PLR0913 - what a person may say of a table
     table: TableAddress | Path,
     curator: str,
     *,
     id_columns: Sequence[str] = (),
     without: Collection[str] = (),
     use_quantiles: bool = False,
+    missing: Mapping[str, Collection[str]] = _NONE,
 ) -> TableProposal:
     """Propose a curator's part of a study from its table.
 
@@ -109,6 +112,7 @@ def propose_table(
         id_columns: the columns that name a respondent, if a person says so.
         without: columns that stay out.
         use_quantiles: whether bins may have edges at quantiles of the data.
+        missing: column -> texts that stand for a missing value there, beside the usual ones.
 
     Raises:
         InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
@@ -116,15 +120,21 @@ def propose_table(
     check_name("--name", curator)
     source = open_table(table)
     header = read_header(source)
-    _check_columns(source.where, header, [*id_columns, *without])
+    _check_columns(source.where, header, "--id and --without", [*id_columns, *without])
+    _check_columns(source.where, header, "--missing", list(missing))
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
     decimal = TableAddress.of(table).decimal
-    profiles = profile_columns(source, [name for name in header if name not in unwanted], decimal)
+    profiles = profile_columns(source, [name for name in header if name not in unwanted], decimal, missing)
     if not profiles or not profiles[0].rows:
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
     chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
-    proposals = _proposals(profiles, chosen, curator, use_quantiles=use_quantiles)
+    left = {one.column: found for one in profiles if one.column not in chosen and (found := strays(one))}
+    if left:  # as they are taken for missing ones, the rest is looked at once more
+        more = {name: {*missing.get(name, ()), *found} for name, found in left.items()}
+        again = {one.column: one for one in profile_columns(source, list(left), decimal, more)}
+        profiles = tuple(again.get(one.column, one) for one in profiles)
+    proposals = _proposals(profiles, chosen, curator, left, use_quantiles=use_quantiles)
     proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
@@ -150,9 +160,9 @@ def _steps(table: TableAddress | Path, source: Source, id_columns: Sequence[str]
     return (*NORMALISE_STEPS, "integer") if DECIMALS in raw.raw_id_shapes and not raw.errors else NORMALISE_STEPS
 
 
-def _check_columns(where: str, header: Collection[str], named: Sequence[str]) -> None:
+def _check_columns(where: str, header: Collection[str], options: str, named: Sequence[str]) -> None:
     """Refuse columns that the options name twice, or that are not there."""
-    check_once("--id and --without name", named, "Name each column once.")
+    check_once(f"{options} name", named, "Name each column once.")
     for name in named:
         if name not in header:
             raise InvalidInputError(
@@ -161,7 +171,12 @@ def _check_columns(where: str, header: Collection[str], named: Sequence[str]) ->
 
 
 def _proposals(
-    profiles: Sequence[ColumnProfile], id_columns: Collection[str], curator: str, *, use_quantiles: bool
+    profiles: Sequence[ColumnProfile],
+    id_columns: Collection[str],
+    curator: str,
+    left: Mapping[str, Mapping[str, int]],
+    *,
+    use_quantiles: bool,
 ) -> dict[str, AttributeProposal | Omission]:
     """Return a proposal for each column that is no id, by the column."""
     proposals: dict[str, AttributeProposal | Omission] = {}
@@ -174,7 +189,9 @@ def _proposals(
         elif column not in id_columns:
             name = _free_name(column, taken)
             taken.add(name)
-            proposals[column] = propose(profile, name=name, owner=curator, use_quantiles=use_quantiles)
+            proposals[column] = propose(
+                profile, name=name, owner=curator, use_quantiles=use_quantiles, left=left.get(column, {})
+            )
     return proposals
 
 

@@ -151,18 +151,44 @@ class Typed(io.StringIO):
 def test_a_person_takes_changes_and_refuses_proposals(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rare = Path("alice.csv").read_text() + "7,nun,1999\n"
     Path("alice.csv").write_text(rare)
-    answers = ["y", "", "1 2 3", "x", "1900 1960 2000"]
+    answers = ["y", "1 2 3", "", "1 2 3", "x", "1900 1960 2000"]
     monkeypatch.setattr(sys, "stdin", Typed("\n".join([*answers, ""])))
     code, out, err = tables("draft", "--name", "alice", "--table", "alice.csv")
     assert (code, err) == (0, "")
     # What would name one person stays out unless somebody says otherwise.
     assert "warning: 1 row has 'nun'" in out
-    assert "Take it (y, n) [n]: " in out
+    assert "Take it (y, n, or missing TEXT) [n]: " in out
+    assert "this is no answer. Type y or n; a column of texts has no edges." in out
     assert "numbers of the column lie outside these edges" in out
-    assert "this is no answer. Type y or n." in out
+    assert "this is no answer. Type y or n, or edges such as 0 18 65." in out
     written = tomllib.loads(Path("alice.toml").read_text())
     assert [(one["name"], one["bins"]) for one in written["attribute"]] == [("born", [1900, 1960, 2000])]
     assert "nun" not in Path("alice.toml").read_text()
+
+
+def test_edges_and_missing_values_are_taken_at_every_prompt(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f"{row},{row % 9},{1950 + row % 40}-01-02,{['a', 'b'][row % 2]}\n" for row in range(60))
+    Path("carol.csv").write_text(f"id,kids,born,town\n{rows}60,9,1950-01-02,k.A.\n61,99,1950-01-02,a\n")
+    answers = ["y", "missing 99", "0 3 10", "1940 1970 2000", 'missing "k.A." "no such"', "missing k.A.", "y"]
+    monkeypatch.setattr(sys, "stdin", Typed("\n".join([*answers, ""])))
+    code, out, err = tables("draft", "--name", "carol", "--table", "carol.csv")
+    assert (code, err) == (0, "")
+    assert "edges such as 1990 2000-07 2010" in out
+    kids, born, town = tomllib.loads(Path("carol.toml").read_text())["attribute"]
+    assert (kids["bins"], kids["missing_values"]) == ([0, 3, 10], ["", "NA", "?", "99"])
+    assert born["dates"] == ["1940", "1970", "2000"]
+    assert (town["categories"], town["missing_values"]) == (["a", "b"], ["", "NA", "?", "k.A."])
+    assert tables("check", "carol.toml")[0] == 0
+
+
+def test_missing_values_are_options_too(tables: Run) -> None:
+    Path("bob.csv").write_text(Path("bob.csv").read_text().replace("Ulm", "k.A."))
+    code, _, err = tables("draft", "--name", "bob", "--table", "bob.csv", "--yes", "--missing", "town=k.A.", "--json")
+    assert (code, err) == (0, "")
+    assert (
+        tables("draft", "--name", "bob", "--table", "bob.csv", "--yes", "--missing", "k.A.", "--out", "b.toml")[0] == 2
+    )
+    assert "town" not in Path("bob.toml").read_text()  # all other rows have the same value
 
 
 @pytest.mark.parametrize(("typed", "problem"), [("n\n", "id columns are not confirmed"), ("y\nn\nn\n", "no column")])

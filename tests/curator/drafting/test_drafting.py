@@ -24,6 +24,7 @@ from veiltab.curator.tables.opening import open_table
 
 Propose = Callable[..., TableProposal]
 ROWS = 200
+DAYS = [f"{1900 + row // 2}-{row % 12 + 1:02}-{row % 28 + 1:02}" for row in range(ROWS)]
 
 
 @pytest.fixture
@@ -183,14 +184,52 @@ def test_quantiles_only_where_they_are_asked_for(propose: Propose) -> None:
     assert "every party reads them" in found.warnings[0]
 
 
+def test_a_stray_text_among_numbers_is_named_with_its_row_and_counts_as_missing(propose: Propose) -> None:
+    values = [f'"{row},5"' for row in range(100, 300)]
+    found = attribute(propose, [*values[:150], "k.A.", *values[150:], "o.\u00c4."])
+    assert found.table["missing_values"] == ["", "NA", "?", "k.A.", "o.\u00c4."]
+    assert found.numbers == (Decimal("100.5"), Decimal("299.5"))
+    first, second = found.warnings
+    assert first.startswith("'k.A.' (row 152) is no number, and counts as missing: every party reads it")
+    assert second.startswith("'o.\u00c4.' (row 203) is no number")
+
+
+def test_dates_are_found_in_spite_of_a_stray_cell(propose: Propose) -> None:
+    found = attribute(propose, [*DAYS, "00:00:00", "00:00:00"])
+    assert "dates" in found.table
+    assert found.table["missing_values"] == ["", "NA", "?", "00:00:00"]
+    assert found.warnings[0].startswith("'00:00:00' (row 202) is no date, and counts as missing")
+
+
+def test_what_a_person_calls_missing_is_missing(propose: Propose) -> None:
+    values = [*range(10), *range(9), 99] * 5
+    assert coding(attribute(propose, values, missing={"x": ["99"]})) == {
+        "integers": [0, 9],
+        "missing_values": ["", "NA", "?", "99"],
+        "missing": "category",
+    }
+    with pytest.raises(InvalidInputError, match="column 'y' is not in the header"):
+        attribute(propose, values, missing={"y": ["99"]})
+
+
+def test_letters_of_a_recode_are_shown_as_they_are(propose: Propose) -> None:
+    shown = attribute(propose, ["m\u00e4nnlich", "m\u00e4nnlich", "M\u00e4nnlich", "w"] * 40).as_text()
+    assert "recode: 'M\u00e4nnlich' is m\u00e4nnlich" in shown
+
+
+def test_whole_numbers_may_have_edges(propose: Propose) -> None:
+    chosen = attribute(propose, [*range(10)] * 9).with_edges(["0", "5", "9"])
+    assert coding(chosen) == {"bins": [0, 5, 9]}
+
+
 def test_edges_of_a_person(propose: Propose) -> None:
     found = attribute(propose, [*range(13, 90)] * 2)
-    chosen = found.with_bins([Decimal(edge) for edge in (0, 18, 65, 120)])
+    chosen = found.with_edges(["0", "18", "65", "120"])
     assert chosen.rule.attribute.categories == ("[0, 18)", "[18, 65)", "[65, 120]")
     assert chosen.table["bins"] == [0, 18, 65, 120]
     for edges, problem in (((0, 18, 65), "lie outside"), ((0, 90, 18), "do not increase"), ((0,), "do not increase")):
         with pytest.raises(InvalidInputError, match=problem):
-            found.with_bins([Decimal(edge) for edge in edges])
+            found.with_edges([str(edge) for edge in edges])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +246,14 @@ def test_edges_of_a_person(propose: Propose) -> None:
         ([f"Ann {row}" for row in range(100)], "almost every row has a text of its own, which would name people"),
         ([*(f"Ann {row}" for row in range(9)), "Ann 0"], "almost every row has a text of its own"),
         ([f"town {row}" for row in range(65)] * 4, "65 different texts, and 64 at most are proposed"),
-        ([*range(1000, 1200), "many", "x1"], r"2 rows hold no number, such as 'many', 'x1'"),
+        (
+            [*range(1000, 1200), "many", *(f"x{row}" for row in range(9))],
+            "200 of 210 values are numbers; the first that is none is 'many' in row 202. Correct them, or name those",
+        ),
+        (
+            [*DAYS, "00:00:00", *(f"1{row}:00:00" for row in range(9))],
+            "200 of 210 values are dates; the first that is none is '00:00:00' in row 202. Correct them",
+        ),
         ([5 * number for number in (1, 10**16)] * 5, "its numbers are too large for bins"),
         (range(500, 600), "it numbers the rows"),
         (["x" * 81, "y"] * 5, "cannot be shown"),
