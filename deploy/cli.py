@@ -9,6 +9,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, run
 from veiltab.common.errors import UnavailableError
 from veiltab.common.process.memory import keep_freed_memory
+from veiltab.common.process.signals import raise_at_interrupt
 
 _COMMANDS = {
     "demo": (
@@ -80,6 +81,7 @@ class LazyGroup(click.Group):
             ) from None
         if not isinstance(command, click.Command):
             raise TypeError(cmd_name)
+        raise_at_interrupt()
         return command
 
     def resolve_command(

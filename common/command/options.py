@@ -15,6 +15,7 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.core.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.protection import keep_files_private
+from veiltab.common.process.signals import end_at_interrupt
 from veiltab.common.release.tables import Workload
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study, load_study
@@ -177,6 +178,7 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_options(**values: Any) -> None:  # noqa: ANN401 - whatever click read
+        end_at_interrupt()
         keep_files_private()
         command(options=ServeOptions(**{name: values.pop(name) for name in own}), **values)
 

@@ -4,7 +4,8 @@ SIGTERM and SIGINT end a party in order. SIGHUP stops it in the same order, and 
 process. An end wins over a restart whenever it comes, because SIGTERM finds one of two things at every moment:
 
 1. From the start of the process until `PartySignals` is entered, it finds its default disposition: the process ends
-   at once. Every step of a party is durable before the next, so nothing is lost.
+   at once. Every step of a party is durable before the next, so nothing is lost. So it is with SIGINT: Python's own
+   handler raises KeyboardInterrupt, which an import or a callback from C can lose.
 2. While the block lasts, it finds Python's C handler, which writes the number of the signal into a pipe
    (`signal.set_wakeup_fd`). The loop reads the pipe, and `__exit__` reads it again after the default dispositions are
    back. Nothing is left to handlers that run later or on a closed loop: asyncio's own, when they are removed, drop a
@@ -14,8 +15,8 @@ process. An end wins over a restart whenever it comes, because SIGTERM finds one
    default dispositions and pending signals, and in the new image until its 1 ends.
 
 `restart` is read after `__exit__`. An end that came before the default dispositions is in the pipe and has made it
-false; a later one leaves no process that could begin again. All this holds for SIGINT too, but in 1 Python raises
-KeyboardInterrupt.
+false; a later one leaves no process that could begin again. All this holds for SIGINT too, except in 1 where the
+process was started with SIGINT ignored.
 
 However long a party needs to end in order, from its first SIGTERM it has `LONGEST_END` seconds. Python's handler, which
 the main thread runs between two instructions even if the loop is blocked, sets an alarm; SIGALRM has its default
@@ -37,6 +38,18 @@ LONGEST_END = 9
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 _CAPACITY = 65_536
 """Bytes that a pipe holds."""
+
+
+def end_at_interrupt() -> None:
+    """Let the kernel end this process at a SIGINT; to be called in the main thread."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def raise_at_interrupt() -> None:
+    """Let Python raise KeyboardInterrupt again where `end_at_interrupt` was called."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class PartySignals:
