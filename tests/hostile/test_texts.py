@@ -94,7 +94,7 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
         curator_peer_pb2.ReleaseProgress(
             release_id="0" * 32, state=REQUESTED, granted=["sex"], denied=["age"], failure="f"
         ),
-        lambda message: _progress_from_proto("bob", message),
+        lambda message: _progress_from_proto("bob", frozenset({"sex", "age"}), message),
     ),
     "a party's status": (
         status_pb2.GetStatusResponse(
@@ -102,7 +102,7 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
             version="1",
             work=[status_pb2.Work(kind="release", id="0", about="a", state="s", waiting_for="w")],
             counts=[status_pb2.WorkCount(kind="release", state="s", number=1)],
-            budgets=[status_pb2.BudgetLeft(protects="nodes", epsilon="1", left="1", delta="0.1")],
+            budgets=[status_pb2.BudgetLeft(protects="nodes", epsilon="1", left="1", delta="0.1", left_delta="0.1")],
             queues={"releases": 1},
         ),
         status_from_proto,
