@@ -86,7 +86,6 @@ SMALL = [
     *(((8,), k) for k in range(2)),
     *(((4, 3), k) for k in range(2)),
     *(((2, 3, 2), k) for k in range(2)),
-    pytest.param((2, 3), 4, marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
     pytest.param((2, 2), 4, marks=pytest.mark.long),
     pytest.param((8,), 2, marks=pytest.mark.long),
     pytest.param((5,), 3, marks=pytest.mark.long),
