@@ -150,7 +150,8 @@ def test_of_one_table_any_parameter_comes_from_the_others(words: str, asked: str
 def test_the_cells_of_one_table_come_from_the_study(study_path: Path) -> None:
     found = planned(study_path, "--attributes", "age,sex", "--epsilon", "1")
     words = ["--population", str(N), "--delta", "1e-6", "--epsilon", "1", "--cells", "6", "--json"]
-    assert found == json.loads(CliRunner().invoke(plan, words, catch_exceptions=False).stdout)
+    alone = json.loads(CliRunner().invoke(plan, words, catch_exceptions=False).stdout)
+    assert found == alone | {"budget": found["budget"], "charges": found["charges"]}
     study_path.write_text(study_path.read_text().replace("[study]\n", "[study]\nmaximum_cells = 5\n"))
     words = ["--study", str(study_path), "--attributes", "age,sex", "--population", "500", "--epsilon", "1"]
     refused = CliRunner().invoke(plan, words).exception

@@ -142,7 +142,7 @@ def test_a_release_that_waits_says_for_whom_and_shows_no_results(shared: Reader)
         (f"/releases/{'0' * 32}", 404, "there is no such release"),
         ("/releases/nobody", 404, "there is no such release"),
         (f"/releases/{WAITING}/table", 503, "the release is requested; it waits for curator bob: a person decides"),
-        (f"/releases/{FAILED}/table", 503, "curator bob denied salary. It has no result"),
+        (f"/releases/{FAILED}/table", 403, "curator bob denied salary."),
         (f"/releases/{STRANGE}/table?attributes=sex", 400, "has another study file"),
         (f"/releases/{WAGES}/table?attributes=age", 400, "no result of an attribute 'age'"),
         (f"/releases/{WAGES}/table?attributes=sex&given=sex", 400, "nothing is left to ask about"),
