@@ -69,7 +69,7 @@ def test_a_release_is_refused_then_asked_again_approved_by_two_persons_and_its_r
     eye.look_at(page, "half-approved")
     decide(ben.open(f"/releases/{approved}"), f"Approve as {BEN}", "seen")
     expect(ben.page.get_by_role("status")).to_contain_text("Approved: region")
-    page = ben.wait_for(f"/releases/{approved}", "passes the test of its noise", seconds=120)
+    page = ben.wait_for(f"/releases/{approved}", "passes the test of all columns together", seconds=120)
     page = ben.wait_for(f"/releases/{approved}", "may fetch the keys")
     eye.look_at(page, "released")
 
