@@ -165,12 +165,17 @@ def test_canaries_that_would_fill_the_disks_of_curators_are_refused() -> None:
         planned_workload(replace(few, request=replace(REQUEST, canaries=most + 1)))
 
 
-def test_canaries_whose_changes_would_fill_a_message_are_refused() -> None:
-    noise = planned_workload(QUESTION).table(0).server_mechanism
-    most = min(most_canaries(table, 1 - noise.retention) for table in (ASKED[:2], ASKED[1:3]))
-    assert most < 64 * QUESTION.population
-    with pytest.raises(InvalidInputError, match=r"at most \d+ canaries can be hidden"):
-        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=2 * most)))
+def test_canaries_whose_changes_would_not_fit_a_message_are_refused() -> None:
+    many = 64 * QUESTION.population
+    with pytest.raises(InvalidInputError, match=r"at most \d+ canaries"):
+        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=many)))
+    tables = [planned_workload(QUESTION).table(number) for number in range(len(REQUEST.tables))]
+    most = [most_canaries(table.columns, 1 - table.server_mechanism.retention) for table in tables]
+    assert max(most) < many
+    planned = planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=min(most))))
+    assert {table.canaries for table in planned.tables} == {min(most)}
+    with pytest.raises(InvalidInputError, match=f"at most {min(most)} canaries"):
+        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=min(most) + 1)))
 
 
 def test_the_server_may_sample_each_table() -> None:
