@@ -1,6 +1,7 @@
 """`veiltab curator`: check a table, serve it, decide about requests, show the ledger."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_bytes
 
@@ -14,7 +15,7 @@ from veiltab.common.command.options import (
     study_argument,
 )
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.privacy.card import N_IS_EXACT
 from veiltab.common.study.file import load_study
 from veiltab.curator.alignment.ring import PART_BYTES
@@ -149,9 +150,12 @@ def approve(
         )
         emit(as_json, _outcome_data(outcome), _approval_text(outcome))
         return
-    waiting = [one for one in sorted(standing.store.waiting_for_a_person(now)) if waits_for(standing, one, who)]
+    held = sorted(standing.store.waiting_for_a_person(now))
+    waiting = [one for one in held if waits_for(standing, one, who)]
+    if not waiting:
+        raise _nothing_waits(who, held)
     outcomes = [approve_request(standing, one, person=who, reason=reason, expires=expires) for one in waiting]
-    lines = [f"{one.release_id}  {_approval_text(one)}" for one in outcomes] or ["Nothing waits for this person."]
+    lines = [f"{one.release_id}  {_approval_text(one)}" for one in outcomes]
     emit(as_json, {"releases": [_outcome_data(one) for one in outcomes]}, "\n".join(lines))
 
 
@@ -174,6 +178,17 @@ def deny(
     outcome = deny_request(standing, release_id, _separated(attributes), person=who, reason=reason)
     denied = "the request" if outcome.is_whole else ", ".join(outcome.denied)
     emit(as_json, {"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
+
+
+def _nothing_waits(who: str, held: Sequence[str]) -> NotReadyError:
+    """Return why `approve --all` finds nothing: nothing is held, or this person has approved all that is."""
+    if held:
+        return NotReadyError(f"{who} has approved all that waits", remedy="Another person must approve it as well.")
+    return NotReadyError(
+        "no request waits for a person",
+        remedy="`veiltab curator requests` lists what has arrived. A request that was just made takes some seconds:"
+        " the policies of all curators consider it before a person is asked.",
+    )
 
 
 def _separated(attributes: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import Reading, read_table
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.refusals import first_rows
+from veiltab.curator.unknown_values import unknown_values
 
 _SHOWN = 20
 
@@ -161,9 +162,20 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         alignment=study.alignment,
         costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),
-        problems=(*(str(error) for error in reading.errors), *mismatches),
+        problems=(*_problems(reading), *mismatches),
         notes=(*_notes(reading, study), *not_measured),
     )
+
+
+def _problems(reading: Reading) -> list[str]:
+    """Return what is wrong with a table, with the values that the study does not know."""
+    columns = [column for column in reading.columns if column.unknown_rows]
+    shown = {
+        str(unknown_values(error.where, column)): str(unknown_values(error.where, column, is_shown=True))
+        for error in reading.errors
+        for column in columns
+    }
+    return [shown.get(str(error), str(error)) for error in reading.errors]
 
 
 def _mismatches(study: Study, curator_name: str, shapes: Sequence[str]) -> list[str]:

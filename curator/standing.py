@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from veiltab.common.core.nearest import known_names
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import check_owner
@@ -62,7 +63,7 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
     study.curator(name)
     path = state_folder / "curator.sqlite"
     if not path.exists():
-        raise NotFoundError("no curator has run on this folder", where=str(state_folder))
+        raise _not_a_state(state_folder)
     check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
     with closing(CuratorStore(path)) as store:
         check_served_study(study, study_path, store)
@@ -75,6 +76,15 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
             policy_path=policy_path or store.served_policy().path,
             named_policy=named,
         )
+
+
+def _not_a_state(folder: Path) -> NotFoundError:
+    """Return the refusal of a folder that has no curator's state, with those beside it that have one."""
+    states = [path.parent.name for path in sorted(folder.parent.glob("*/curator.sqlite"))]
+    problem = "no curator has run on this folder" if folder.is_dir() else "there is no such folder"
+    known = known_names("Folders of curators beside it", states, folder.name) if states else ""
+    remedy = "Give the folder that the curator serves with, as --state."
+    return NotFoundError(problem, where=str(folder), remedy=f"{remedy} {known}".strip())
 
 
 def current_budget(study: Study, store: CuratorStore, named: Policy | None) -> Decimal:

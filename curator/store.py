@@ -300,7 +300,11 @@ class CuratorStore:
             "SELECT id, researcher FROM asked WHERE substr(id, 1, ?) = ? ORDER BY created, id", [len(begun), begun]
         ).fetchall()
         if not rows or not begun:
-            raise NotFoundError("no such release here", where=f"release {prefix[:32]}")
+            raise NotFoundError(
+                "no such release here",
+                where=f"release {prefix[:32]}",
+                remedy="`veiltab curator requests` lists what has arrived here; --all lists what has ended, too.",
+            )
         if len(rows) > 1:
             named = ", ".join(f"{row['id']} ({row['researcher']})" for row in rows[:_MOST_NAMED])
             more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""

@@ -1,8 +1,13 @@
-"""Refusals of values that the study does not know, with what they seem to be; they quote no value."""
+"""Refusals of values that the study does not know, with what they seem to be.
+
+They quote no value, as they may be logged, except in the report that a curator asks for at its own terminal.
+"""
 
 import re
 
 from veiltab.common.core.coding import Coding
+from veiltab.common.core.nearest import nearest
+from veiltab.common.core.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.column import ColumnReading
 from veiltab.curator.drafting.dates import DateWritings
@@ -10,24 +15,39 @@ from veiltab.curator.tables.numerals import Notation, is_number
 from veiltab.curator.tables.refusals import first_rows, row_count
 
 _WHOLE_WITH_DECIMALS = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
+_SHOWN, _LONGEST = 3, 40
 _TRUTH = {"true", "false"}
 
 
-def unknown_values(where: str, column: ColumnReading) -> InvalidInputError:
+def unknown_values(where: str, column: ColumnReading, *, is_shown: bool = False) -> InvalidInputError:
     """Return the refusal of a column with unknown values; numbers and dates outside the bins are among them.
 
     Args:
         where: the table.
         column: a column with unknown rows.
+        is_shown: whether the values are quoted.
     """
     hint = _hint(column)
     remedy = "`veiltab curator check` shows them; correct the table, or the study file at every party."
+    if is_shown:
+        remedy = (
+            f"{_quoted_values(column)} Correct the table; or, in the study file at every party, add what stands for a"
+            " missing value to missing_values, and another spelling to recode."
+        )
     return InvalidInputError(
         f"column {column.rule.column!r} (attribute {column.rule.name}) holds {_kind(column.rule.coding)},"
         f" in {row_count(column.unknown_rows)}{first_rows(column.unknown_first)}",
         where=where,
         remedy=f"{hint} {remedy}" if hint else remedy,
     )
+
+
+def _quoted_values(column: ColumnReading) -> str:
+    """Return the first unknown values with their rows, and the category that the first of them may mean."""
+    shown = [f"{quoted(one.value[:_LONGEST])} in row {one.first_rows[0]}" for one in column.unknown[:_SHOWN]]
+    more = ", and others" if len(column.unknown) > _SHOWN else ""
+    near = nearest(column.rule.attribute.categories, column.unknown[0].value.strip()) if column.unknown else ""
+    return f"{', '.join(shown)}{more}. {near}".strip()
 
 
 def _kind(coding: Coding) -> str:

@@ -13,7 +13,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.command.options import identity_option, study_argument
-from veiltab.common.errors import DeniedError, VeiltabError
+from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.observe.status import Budget, Observation, Work
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.study.file import load_study
@@ -28,15 +28,24 @@ _EVERY_SECONDS = 1.0
 @click.command(epilog="Example: veiltab status study.toml --identity pki/curator-alice --watch\n\n" + EXIT_CODES)
 @study_argument
 @identity_option
+@click.option("--name", help="The party's name, if it is to be checked: the identity says which party it is.")
 @click.option("--endpoint", metavar="HOST:PORT", help="HOST:PORT of the party, if not the study file's.")
 @click.option("--watch", is_flag=True, help="Refresh it on the screen until Ctrl-C.")
 @json_option
-def status(study_path: Path, identity_folder: Path, endpoint: str | None, watch: bool, as_json: bool) -> None:
+def status(
+    study_path: Path, identity_folder: Path, name: str | None, endpoint: str | None, watch: bool, as_json: bool
+) -> None:
     """Show what a running party is doing and what it waits for; ask with its own certificate."""
     if watch and as_json:
         raise click.UsageError("--watch is for a screen; give it without --json.")
     study = load_study(study_path)
     identity = identity_in(identity_folder, study.id)
+    if name not in {None, identity.party.name}:
+        raise InvalidInputError(
+            f"the identity is that of {identity.party}, not of {name!r}",
+            where="--name",
+            remedy="Give the folder of that party's identity.",
+        )
     address = endpoint or endpoint_of(study, identity.party)
     if watch:
         with suppress(KeyboardInterrupt):

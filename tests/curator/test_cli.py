@@ -128,9 +128,26 @@ def test_a_folder_without_a_curator_is_not_made(terminal: Terminal) -> None:
     for command in ("requests", "ledger"):
         code, out, err = terminal.run(command)
         assert (code, out) == (2, "")
-        assert "no curator has run on this folder" in err
+        assert "there is no such folder. Give the folder that the curator serves with, as --state." in err
     assert not (terminal.folder / "state").exists()
     assert terminal.json("requests", code=2)["error"]["reason"] == "NOT_FOUND"
+
+
+def test_another_folder_than_a_curator_s_is_refused_with_the_nearest_that_is_one(terminal: Terminal) -> None:
+    terminal.store().close()
+    (terminal.folder / "state").rename(terminal.folder / "state-alice")
+    said = terminal.run("requests")[2]
+    assert "there is no such folder. Give the folder that the curator serves with, as --state." in said
+    assert "Did you mean 'state-alice'? Folders of curators beside it: state-alice." in said
+    (terminal.folder / "state").mkdir()
+    assert "no curator has run on this folder" in terminal.run("requests")[2]
+
+
+def test_where_nothing_waits_for_a_person_approve_all_says_what_to_look_at(terminal: Terminal) -> None:
+    terminal.store().close()
+    code, out, err = terminal.run("approve", "--all", "--person", "Ana Diaz")
+    assert (code, out) == (4, "")
+    assert "no request waits for a person. `veiltab curator requests` lists what has arrived" in err
 
 
 def test_without_requests(terminal: Terminal) -> None:
@@ -313,7 +330,9 @@ def test_two_persons_approve_all_that_waits(terminal: Terminal, make_request: Ma
         {"release": ID, "approved": [], "missing": {"sex": 1}},
         {"release": OTHER, "approved": [], "missing": {"age": 1, "sex": 1}},
     ]
-    assert terminal.run(*of_two, "ana diaz") == (0, "Nothing waits for this person.\n", "")
+    code, out, err = terminal.run(*of_two, "ana diaz")
+    assert (code, out) == (4, "")
+    assert "ana diaz has approved all that waits. Another person must approve it as well." in err
     code, out, _ = terminal.run(*of_two, "Ben Ode", "--reason", "agreed")
     assert (code, out) == (0, f"{ID}  Approved: sex\n{OTHER}  Approved: age, sex\n")
     assert verdicts(terminal, OTHER) == {"sex": (APPROVED, "person"), "age": (APPROVED, "person")}
@@ -389,7 +408,8 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(terminal: Termin
     code, _, err = terminal.run("approve", "--release", "00")
     assert (code, f"2 releases begin so: {ID} (rosa), {OTHER} (rosa)" in err) == (2, True)
     for unknown in ("", "2", "%"):
-        assert "no such release here" in terminal.run("approve", "--release", unknown)[2]
+        said = terminal.run("approve", "--release", unknown)[2]
+        assert "no such release here. `veiltab curator requests` lists what has arrived here" in said
     assert verdicts(terminal) == {"sex": (HELD, "policy")}
 
 
@@ -661,9 +681,9 @@ def test_a_table_that_was_changed_since_it_is_served_is_noticed(terminal: Termin
     store.set_served_table(ServedTable.of(table), 1, "ab")
     assert terminal.run("requests")[2] == ""
     table.write_text("id,sex,age\n1,f,young\n2,m,old\n")
-    for command in (("requests",), ("approve", "--all", "--person", "Ana Diaz")):
+    for expected, command in ((0, ("requests",)), (4, ("approve", "--all", "--person", "Ana Diaz"))):
         code, _, err = terminal.run(*command)
-        assert (code, f"{table} was changed since the running curator read it" in err) == (0, True)
+        assert (code, f"{table} was changed since the running curator read it" in err) == (expected, True)
     assert "Restart `veiltab curator serve`" in err
     table.unlink()
     assert f"{table} cannot be read any more" in terminal.run("requests")[2]

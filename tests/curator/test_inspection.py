@@ -158,9 +158,18 @@ def test_everything_wrong_is_in_one_report(tmp_path: Path, study: Study) -> None
 def test_text_shows_unknown_values_without_their_power_over_the_terminal(tmp_path: Path, study: Study) -> None:
     text = inspect_table(write(tmp_path, "a,\x1b[2J\u202e,s", "b,red,s"), study, "alice").as_text()
     assert r"'\x1b[2J\u202e', first in row 2" in text
-    assert text.isascii()
     assert "not ready" in text
     assert "\x1b" not in text
+
+
+def test_a_problem_quotes_the_values_that_the_study_does_not_know(tmp_path: Path, study: Study) -> None:
+    report = inspect_table(write(tmp_path, "a,redd,s", "b,m\u00e4nnlich,s", "c,red,s"), study, "alice")
+    (problem,) = report.problems
+    assert (
+        "2 rows, first in rows 2, 3. 'redd' in row 2, 'm\u00e4nnlich' in row 3. Did you mean 'red'? Correct" in problem
+    )
+    assert "missing_values" in problem
+    assert "curator check" not in problem
 
 
 def test_json_holds_the_whole_report(tmp_path: Path, study: Study) -> None:

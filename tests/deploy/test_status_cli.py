@@ -164,6 +164,15 @@ def test_a_screen_is_no_place_for_json(ask: Ask) -> None:
     assert "--watch is for a screen" in err
 
 
+def test_a_name_is_taken_as_every_command_takes_it(ask: Ask, port: int) -> None:
+    assert ask("--endpoint", f"localhost:{port}", "--name", "alice")[0] == 0
+    code, _, err = ask("--endpoint", f"localhost:{port}", "--name", "bob")
+    assert code == 2
+    assert "--name: the identity is that of curator alice of study survey, not of 'bob'" in err.replace(
+        "curator alice, not", "curator alice of study survey, not"
+    )
+
+
 def test_a_folder_without_one_key(ask: Ask) -> None:
     code, _, err = ask(who="absent")
     assert code == 2

@@ -560,7 +560,7 @@ def run(*arguments: str | Path) -> None:
 @pytest.mark.parametrize(
     ("owner", "persons", "refusal", "words"),
     [
-        (None, [ANA], NotFoundError, "no curator has run on this folder"),
+        (None, [ANA], NotFoundError, "there is no such folder"),
         (Party(study="other", role=Role.CURATOR, name="alice").uri, [ANA], ConflictError, "holds the state of"),
         (Party(study="survey", role=Role.CURATOR, name="bob").uri, [ANA], ConflictError, "holds the state of"),
         ("", [ANA, "ana  díaz"], InvalidInputError, "the same person's"),
