@@ -311,15 +311,15 @@ def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
 
 
 def _receipt(spec: ReleaseSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
-    sizes = [column.size for column in tested_columns(spec, tester)]
+    sizes, level = [column.size for column in tested_columns(spec, tester)], level_of(spec, tester)
+    sides = {family: levels(family, sizes, level) for family, number in members(sizes).items() if number}
     chosen: list[NoiseTest] = []
     loudest: dict[Family, tuple[tuple[bool, float], NoiseTest]] = {}
     for test in tests:
         if test.family in _WHOLE:
             chosen.append(test)
             continue
-        sides = levels(test.family, sizes, level_of(spec, tester))
-        rank = (not is_accepted(test.law, test.count, *sides), test.surprise)
+        rank = (not is_accepted(test.law, test.count, *sides[test.family]), test.surprise)
         if test.family not in loudest or rank > loudest[test.family][0]:
             loudest[test.family] = (rank, test)
     chosen += [loudest[family][1] for family in Family if family in loudest]
@@ -329,7 +329,7 @@ def _receipt(spec: ReleaseSpec, tester: str, canaries: int, tests: Iterable[Nois
         canaries=canaries,
         changed=chosen[0].count,
         changes=digest,
-        counts=tuple(_count_receipt(one, levels(one.family, sizes, level_of(spec, tester))) for one in chosen),
+        counts=tuple(_count_receipt(one, sides[one.family]) for one in chosen),
         expected=expected,
         sd=sd,
     )
