@@ -32,7 +32,7 @@ from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.work_options import WorkOptions
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
-from veiltab.server.collection.http_options import http_options
+from veiltab.server.https.http_options import http_options
 
 _SOON_DAYS = 30
 _SERVE = {Role.CURATOR: curator_cli.serve, Role.SERVER: server_cli.serve, Role.RESEARCHER: researcher_cli.serve}
@@ -262,7 +262,7 @@ def _check_http(values: Mapping[str, Value], party: Party, findings: Findings) -
         if http is None or identity is None:
             return
         with importing("http", "taking reports over HTTPS"):
-            from veiltab.server.collection.http import server_tls  # noqa: PLC0415 - optional packages
+            from veiltab.server.https.http import server_tls  # noqa: PLC0415 - optional packages
         server_tls(*http.files(identity, party.name))
 
 

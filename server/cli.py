@@ -6,7 +6,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH
 from veiltab.common.command.options import ServeOptions, serve_options
-from veiltab.server.quota import Quota
+from veiltab.server.sharing.quota import Quota
 
 _QUOTA = Quota()
 
@@ -77,8 +77,8 @@ def serve(
     http_key: Path | None,
 ) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from veiltab.server.collection.http_options import http_options
-    from veiltab.server.serving import serve_server
+    from veiltab.server.https.http_options import http_options
+    from veiltab.server.party.serving import serve_server
 
     quota = Quota(releases=quota_releases, gibibytes=quota_gib)
     http = http_options(http_address, http_certificate, http_key)

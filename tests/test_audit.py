@@ -30,8 +30,8 @@ from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.noise import curators_noise
 from veiltab.curator.store import CuratorStore
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
-from veiltab.server.perturbation import perturb_release
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import perturb_release
 
 ALPHA = 1e-3
 """Level of the audit: an honest release is flagged once in a thousand audits at most."""

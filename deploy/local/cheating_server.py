@@ -19,7 +19,7 @@ import numpy as np
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb_chunk
 from veiltab.common.core.randomness import ByteSource
-from veiltab.server import perturbation
+from veiltab.server.release import perturbation
 
 
 class Cheat(Enum):

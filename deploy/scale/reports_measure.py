@@ -27,7 +27,7 @@ from veiltab.deploy.scale.processor import cpu_seconds, source_here
 from veiltab.deploy.scale.relay import relayed
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds
-from veiltab.server.collection.json_messages import report_to_json
+from veiltab.server.https.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 

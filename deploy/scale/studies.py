@@ -25,8 +25,8 @@ from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 from veiltab.curator.workplace import is_small
 from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way
 from veiltab.deploy.scale.model import Machine, Need, Party, Room, Scale, Work, seconds_to_result
-from veiltab.server.collection.http_options import MOST_CONNECTIONS
-from veiltab.server.collection.rounds import MOST_AT_ONCE
+from veiltab.server.https.http_options import MOST_CONNECTIONS
+from veiltab.server.rounds.rounds import MOST_AT_ONCE
 
 ID_BYTES = 18
 """Of an id that a curator keeps while it runs: 13 characters, their number, and whether its row is complete."""

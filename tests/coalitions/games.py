@@ -28,8 +28,8 @@ from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.noise import curators_noise
 from veiltab.curator.store import CuratorStore
-from veiltab.server.perturbation import perturb_release
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import perturb_release
 
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="smoker", owner="bob", size=2))
 CANARIES = 500

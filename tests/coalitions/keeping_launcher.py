@@ -44,7 +44,7 @@ def keep_sample(folder: Path) -> None:
 
 def keep_ciphertext(folder: Path) -> None:
     """Copy the columns before they are deleted."""
-    store: Any = importlib.import_module("veiltab.server.store").ServerStore
+    store: Any = importlib.import_module("veiltab.server.records.store").ServerStore
     delete = store.delete_ciphertext
 
     def kept(self: Any, release_id: str) -> None:  # noqa: ANN401 - a store
@@ -65,7 +65,7 @@ def leave_rows_as_they_are() -> None:
 
 def publish_ciphertext() -> None:
     """Add no noise at the server."""
-    perturbation: Any = importlib.import_module("veiltab.server.perturbation")
+    perturbation: Any = importlib.import_module("veiltab.server.release.perturbation")
     cheating: Any = importlib.import_module("veiltab.deploy.local.cheating_server")
     perturbation.perturb_chunk = partial(cheating.perturb_dishonestly, cheat=cheating.Cheat.LAZY)
 

@@ -61,6 +61,6 @@ for room in {rooms()}:
         "veiltab.common.observe.metrics",
         "veiltab.common.observe.otlp",
         "veiltab.curator.tables.sheet_size",
-        "veiltab.server.collection.http",
-        "veiltab.server.postgres",
+        "veiltab.server.https.http",
+        "veiltab.server.records.postgres",
     }

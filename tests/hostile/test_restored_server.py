@@ -12,9 +12,9 @@ from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, World, launcher,
 
 NAMES = ["region", "income"]
 IN_THE_MIDDLE = {
-    "nothing is written": "veiltab.server.perturbation:_write_columns:1",
-    "everything is written": "veiltab.server.store:ServerStore.publish:1",
-    "it is recorded as published": "veiltab.server.store:ServerStore.delete_ciphertext:1",
+    "nothing is written": "veiltab.server.release.perturbation:_write_columns:1",
+    "everything is written": "veiltab.server.records.store:ServerStore.publish:1",
+    "it is recorded as published": "veiltab.server.records.store:ServerStore.delete_ciphertext:1",
 }
 """Where the server is killed for the copy."""
 

@@ -13,9 +13,9 @@ from veiltab.common.collection.tokens import token_digest
 from veiltab.common.errors import VeiltabError
 from veiltab.common.rpc.status import CODES, DETAILS_KEY, incident, to_status
 from veiltab.common.study.file import Study
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.service import CollectionServicer
-from veiltab.server.collection.store import CollectionStore
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_service import CollectionServicer
+from veiltab.server.rounds.rounds_store import CollectionStore
 from veiltab.v1 import collection_pb2
 
 REQUEST_LOST, ANSWER_LOST = "request lost", "answer lost"

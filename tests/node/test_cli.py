@@ -15,8 +15,8 @@ from veiltab.deploy.pki import init_pki
 from veiltab.node.cli import node
 from veiltab.node.device import Answer, Node
 from veiltab.node.journal import State
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.store import CollectionStore
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_store import CollectionStore
 
 TOKENS = [f"{number:032x}" for number in range(30)]
 

@@ -29,8 +29,8 @@ from veiltab.common.storage.files import OwnedFolder
 from veiltab.deploy.pki import init_pki
 from veiltab.node.device import Node
 from veiltab.node.journal import Journal, State
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.store import CollectionStore
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_store import CollectionStore
 from veiltab.v1 import collection_pb2
 
 TOKENS = [bytes([number] * 16) for number in range(1, 6)]

@@ -2,7 +2,8 @@
 
     python killing_launcher.py POINT[,POINT...] server serve ...
 
-MODULE:NAME:N         SIGKILL before the Nth call of a function, as in veiltab.server.store:ServerStore.publish:1
+MODULE:NAME:N         SIGKILL before the Nth call of a function:
+                      veiltab.server.records.store:ServerStore.publish:1
 MODULE:NAME:N:after   SIGKILL after it
 MODULE:NAME:N:SECONDS no kill: the Nth call waits so long
 write:N, write:N:after    before or after the Nth statement that changes a database for good

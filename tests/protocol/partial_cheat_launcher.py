@@ -12,7 +12,7 @@ def main() -> None:
     # A script's own folder comes first on the path; its modules are none of the product's.
     del sys.path[0]
     from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the change
-    from veiltab.server import perturbation  # noqa: PLC0415 - after the change
+    from veiltab.server.release import perturbation  # noqa: PLC0415 - after the change
 
     perturb = perturbation.perturb_chunk  # type: ignore[attr-defined] # its import
 

@@ -24,7 +24,7 @@ from veiltab.node.journal import Journal, State
 from veiltab.node.values import Fleet, NodeValue
 from veiltab.v1 import collection_pb2
 
-STORE = "veiltab.server.collection.store:CollectionStore"
+STORE = "veiltab.server.rounds.rounds_store:CollectionStore"
 
 
 @pytest.fixture(scope="module")

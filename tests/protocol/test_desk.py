@@ -24,7 +24,7 @@ def patched(source: str) -> tuple[str, ...]:
 
 OTHER_ANSWER = patched(
     """
-    from veiltab.server.releases import Releases
+    from veiltab.server.release.releases import Releases
 
     sent = Releases.short_columns_of
 
@@ -36,7 +36,7 @@ OTHER_ANSWER = patched(
 )
 OTHER_STREAM = patched(
     """
-    from veiltab.server.releases import Releases
+    from veiltab.server.release.releases import Releases
 
     served = Releases.published_column
 

@@ -75,7 +75,7 @@ def test_no_report_that_was_acknowledged_is_lost_with_a_killed_server(tmp_path: 
     poll = made_poll(tmp_path / "study")
     (port,) = free_ports(1)
     poll.local.options[CLOUD] = ("--http", f"localhost:{port}")
-    store = "veiltab.server.collection.store:CollectionStore"
+    store = "veiltab.server.rounds.rounds_store:CollectionStore"
     with poll.local, ThreadPoolExecutor(16) as nodes:
         poll.start(launcher(f"{store}._spend:3:after"))
         asked = poll.opened(100)

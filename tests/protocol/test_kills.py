@@ -34,12 +34,17 @@ class Kill:
 
 
 QUICK = {
-    "server, uploading": Kill(who=CLOUD, point="veiltab.server.upload:ColumnUpload.write:2"),
+    "server, uploading": Kill(who=CLOUD, point="veiltab.server.release.upload:ColumnUpload.write:2"),
     "server, having sampled": Kill(
-        who=CLOUD, point="veiltab.server.perturbation:_write_columns:1:after", sampling=Sampling.SERVER, sample=900
+        who=CLOUD,
+        point="veiltab.server.release.perturbation:_write_columns:1:after",
+        sampling=Sampling.SERVER,
+        sample=900,
     ),
-    "server, after the rename": Kill(who=CLOUD, point="veiltab.server.store:ServerStore.publish:1"),
-    "server, published": Kill(who=CLOUD, point="veiltab.server.store:ServerStore.publish:1:after", published=True),
+    "server, after the rename": Kill(who=CLOUD, point="veiltab.server.records.store:ServerStore.publish:1"),
+    "server, published": Kill(
+        who=CLOUD, point="veiltab.server.records.store:ServerStore.publish:1:after", published=True
+    ),
     "curator, charged": Kill(who=ALICE, point="veiltab.curator.ledger:Ledger.charge:1:after"),
     "curator, encrypting": Kill(who=BOB, point="veiltab.curator.encryption:ColumnEncryption._write:2"),
     "curator, testing": Kill(who=ALICE, point="veiltab.curator.store:CuratorStore.record_publication:1:after"),
@@ -59,20 +64,20 @@ LONG = [
         Kill(who=CLOUD, point=f"{point}{when}")
         for when in ("", ":after")
         for point in (
-            "veiltab.server.releases:Releases.open_release:1",
-            "veiltab.server.releases:Releases.open_release:2",
-            "veiltab.server.receiving:ColumnUpload:1",
-            "veiltab.server.receiving:ColumnUpload:4",
-            "veiltab.server.upload:ColumnUpload.write:1",
-            "veiltab.server.upload:ColumnUpload.finish:1",
-            "veiltab.server.store:ServerStore.complete_columns:1",
-            "veiltab.server.store:ServerStore.complete_columns:2",
+            "veiltab.server.release.releases:Releases.open_release:1",
+            "veiltab.server.release.releases:Releases.open_release:2",
+            "veiltab.server.release.receiving:ColumnUpload:1",
+            "veiltab.server.release.receiving:ColumnUpload:4",
+            "veiltab.server.release.upload:ColumnUpload.write:1",
+            "veiltab.server.release.upload:ColumnUpload.finish:1",
+            "veiltab.server.records.store:ServerStore.complete_columns:1",
+            "veiltab.server.records.store:ServerStore.complete_columns:2",
         )
     ),
-    Kill(who=CLOUD, point="veiltab.server.perturbation:_write_columns:1"),
-    Kill(who=CLOUD, point="veiltab.server.perturbation:_write_columns:1:after"),
-    Kill(who=CLOUD, point="veiltab.server.perturbation:perturb_chunk:1:after"),
-    Kill(who=CLOUD, point="veiltab.server.releases:Releases._perturb:1:after", published=True),
+    Kill(who=CLOUD, point="veiltab.server.release.perturbation:_write_columns:1"),
+    Kill(who=CLOUD, point="veiltab.server.release.perturbation:_write_columns:1:after"),
+    Kill(who=CLOUD, point="veiltab.server.release.perturbation:perturb_chunk:1:after"),
+    Kill(who=CLOUD, point="veiltab.server.release.releases:Releases._perturb:1:after", published=True),
     Kill(who=CLOUD, point="veiltab.common.rpc.chunks:chunk_of:2", published=True),
     *(
         Kill(who=who, point=f"{point}{when}")

@@ -22,7 +22,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import receipt_from_proto, request_to_proto
 from veiltab.common.rpc.identity import Role
 from veiltab.deploy.local.cheating_server import Cheat
-from veiltab.server.perturbation import SALT
+from veiltab.server.release.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 
 CANARIES = 2000

@@ -118,7 +118,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def paused(world: World) -> tuple[str, Columns]:
     """Run a release until the server is about to perturb it; return what the server holds."""
-    world.restart(CLOUD, how=launcher("veiltab.server.perturbation:_write_columns:1"))
+    world.restart(CLOUD, how=launcher("veiltab.server.release.perturbation:_write_columns:1"))
     with world.client("rita") as client:
         release_id = client.request(FREE, epsilon="4", label=world.label()).id
     world.wait_for_kill(CLOUD)

@@ -84,14 +84,14 @@ def nothing_but_the_publication(two: TwoServers, release_id: str) -> bool:
 
 
 PERTURBING = [
-    "veiltab.server.perturbation:_perturb:1",
-    "veiltab.server.folders:ReleaseFolder.delete_outputs_through:1",
-    "veiltab.server.perturbation:_write_columns:1",
-    "veiltab.server.perturbation:perturb_chunk:1:after",
-    "veiltab.server.perturbation:_write_columns:1:after",
-    "veiltab.server.store:ServerStore.publish:1",
+    "veiltab.server.release.perturbation:_perturb:1",
+    "veiltab.server.sharing.folders:ReleaseFolder.delete_outputs_through:1",
+    "veiltab.server.release.perturbation:_write_columns:1",
+    "veiltab.server.release.perturbation:perturb_chunk:1:after",
+    "veiltab.server.release.perturbation:_write_columns:1:after",
+    "veiltab.server.records.store:ServerStore.publish:1",
     # In the middle of the publishing transaction, which is undone.
-    "veiltab.server.session:Session.published:2:after",
+    "veiltab.server.records.session:Session.published:2:after",
 ]
 
 
@@ -127,10 +127,10 @@ def publications(two: TwoServers, number: int, release_id: str) -> list[str]:
 
 
 UPLOADING = [
-    "veiltab.server.receiving:ColumnUpload:2",
-    "veiltab.server.upload:ColumnUpload.write:3",
-    "veiltab.server.store:ServerStore.complete_columns:1",
-    "veiltab.server.store:ServerStore.complete_columns:2:after",
+    "veiltab.server.release.receiving:ColumnUpload:2",
+    "veiltab.server.release.upload:ColumnUpload.write:3",
+    "veiltab.server.records.store:ServerStore.complete_columns:1",
+    "veiltab.server.records.store:ServerStore.complete_columns:2:after",
 ]
 
 

@@ -259,7 +259,7 @@ KILLS = [
     ("veiltab.curator.store:CuratorStore.spend_key:3:after", ALICE),
     ("veiltab.curator.store:CuratorStore.set_receipt:2:after", BOB),
     ("veiltab.curator.store:CuratorStore.choose_tables:1", ALICE),
-    ("veiltab.server.store:ServerStore.publish:2:after", CLOUD),
+    ("veiltab.server.records.store:ServerStore.publish:2:after", CLOUD),
 ]
 
 

@@ -23,8 +23,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.deploy.local.processes import free_ports
-from veiltab.server.perturbation import SALT
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import SALT
 
 LAUNCHER = Path(__file__).with_name("two_servers_launcher.py")
 NODES = """

@@ -17,10 +17,10 @@ from typing import Any
 from killing_launcher import patch  # type: ignore[import-not-found] # beside this script
 
 SHORT = {
-    "veiltab.server.leases:SECONDS": 1.5,
-    "veiltab.server.releases:_LOOK_SECONDS": 0.3,
-    "veiltab.server.releases:_SWEEP_SECONDS": 0.5,
-    "veiltab.server.postgres:PAUSE_SECONDS": 2,
+    "veiltab.server.sharing.leases:SECONDS": 1.5,
+    "veiltab.server.release.releases:_LOOK_SECONDS": 0.3,
+    "veiltab.server.release.releases:_SWEEP_SECONDS": 0.5,
+    "veiltab.server.records.postgres:PAUSE_SECONDS": 2,
 }
 """What lasts less long than in earnest."""
 

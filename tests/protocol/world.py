@@ -34,8 +34,8 @@ from veiltab.deploy.cli import veiltab
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.pki import init_pki
 from veiltab.researcher.client import Client
-from veiltab.server.perturbation import SALT
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import SALT
 
 Who = tuple[Role, str]
 ALICE: Who = (Role.CURATOR, "alice")

@@ -63,7 +63,7 @@ ALONE = 50
 _MAY_HOLD_SYMBOLS = re.compile(r"curator-\w+/alignments/[0-9a-f]+/column-\w+\.npy(\.tmp)?")
 _BATCH = 2**20
 _STRIDES = {"alice": 0.6180339887, "bob": 0.7548776662}
-_UPLOAD = "veiltab.server.receiving:Receiver.take:1"
+_UPLOAD = "veiltab.server.release.receiving:Receiver.take:1"
 STAGES = ("loading", "aligning", "releasing", "idle")
 _PHASES = 4
 

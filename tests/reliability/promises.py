@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tests.protocol.world import CLOUD, World
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
 
 CURATORS = ("alice", "bob")
 

@@ -2,8 +2,8 @@
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.server.perturbation import perturb_release
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import perturb_release
 
 
 def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:

@@ -30,11 +30,11 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import data_of
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
-from veiltab.server import canaries as module
-from veiltab.server.canaries import Canaries, CanaryStream, canary_rows
-from veiltab.server.perturbation import PLACES, SALT
-from veiltab.server.releases import Releases
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release import canaries as module
+from veiltab.server.release.canaries import Canaries, CanaryStream, canary_rows
+from veiltab.server.release.perturbation import PLACES, SALT
+from veiltab.server.release.releases import Releases
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

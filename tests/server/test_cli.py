@@ -11,8 +11,8 @@ from veiltab.common.errors import ConflictError, InvalidInputError, UnavailableE
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki import init_pki
 from veiltab.server.cli import serve
-from veiltab.server.quota import Quota
-from veiltab.server.sharing import SharedFolder
+from veiltab.server.sharing.quota import Quota
+from veiltab.server.sharing.shared_folder import SharedFolder
 
 Serve = Callable[..., None]
 
@@ -29,7 +29,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: 
 @pytest.fixture
 def start(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Start a server that cannot be started."""
-    monkeypatch.setattr("veiltab.server.serving.log_to_stderr", lambda **_: None)
+    monkeypatch.setattr("veiltab.server.party.serving.log_to_stderr", lambda **_: None)
 
     def started(*options: str) -> None:
         words = [str(served / "study.toml"), "--name", "cloud", "--identity", str(served / "pki" / "server-cloud")]
@@ -70,7 +70,7 @@ def test_a_database_of_another_folder_or_none_is_refused(start: Serve, tmp_path:
 
 def test_a_curator_s_quota_is_an_option(start: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     quotas: list[Quota] = []
-    monkeypatch.setattr("veiltab.server.serving.serve_server", lambda *_, quota, **__: quotas.append(quota))
+    monkeypatch.setattr("veiltab.server.party.serving.serve_server", lambda *_, quota, **__: quotas.append(quota))
     start()
     start("--quota-releases", "3", "--quota-gib", "2")
     assert quotas == [Quota(releases=256, gibibytes=64), Quota(releases=3, gibibytes=2)]

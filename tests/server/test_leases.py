@@ -16,15 +16,15 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.server import leases as leasing
-from veiltab.server.folders import ReleaseFolder
-from veiltab.server.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
-from veiltab.server.perturbation import perturb_release
-from veiltab.server.receiving import Announced, Receiver
-from veiltab.server.releases import Releases
-from veiltab.server.retention import sweep
-from veiltab.server.session import Session
-from veiltab.server.store import ServerStore
+from veiltab.server.records.session import Session
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import perturb_release
+from veiltab.server.release.receiving import Announced, Receiver
+from veiltab.server.release.releases import Releases
+from veiltab.server.release.retention import sweep
+from veiltab.server.sharing import leases as leasing
+from veiltab.server.sharing.folders import ReleaseFolder
+from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
 
 Make = Callable[..., Any]
 Two = tuple[ServerStore, ServerStore]
@@ -263,7 +263,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
     import os  # noqa: PLC0415
     import shutil  # noqa: PLC0415
 
-    from veiltab.server import perturbation  # noqa: PLC0415
+    from veiltab.server.release import perturbation  # noqa: PLC0415
 
     for holder, name in (
         (shutil, "rmtree"),
@@ -291,7 +291,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
 
 @pytest.fixture
 def soon_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.server.postgres.PAUSE_SECONDS", 1)
+    monkeypatch.setattr("veiltab.server.records.postgres.PAUSE_SECONDS", 1)
 
 
 def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_took_over(
@@ -485,7 +485,7 @@ async def finished(*processes: Releases) -> None:
 def test_what_one_process_does_not_finish_another_takes_up(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.server.releases._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("veiltab.server.release.releases._LOOK_SECONDS", 0.05)
     processes = Releases(study, two[0]), Releases(study, two[1])
     begun: list[int] = []
 
@@ -521,7 +521,7 @@ def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it was committed nobody knows; here it was not, and then it was."""
-    monkeypatch.setattr("veiltab.server.releases._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("veiltab.server.release.releases._LOOK_SECONDS", 0.05)
     releases, publish = Releases(study, two[0]), two[0].publish
     tries: list[int] = []
 
@@ -552,7 +552,7 @@ def test_nodes_wait_for_a_database_that_is_away(
     two: Two, study: Study, make_spec: Make, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_LOOK_SECONDS", "_SWEEP_SECONDS"):
-        monkeypatch.setattr(f"veiltab.server.releases.{name}", 0.05)
+        monkeypatch.setattr(f"veiltab.server.release.releases.{name}", 0.05)
     monkeypatch.setattr(leasing, "SECONDS", 1.0)
     processes = Releases(study, two[0]), Releases(study, two[1])
 

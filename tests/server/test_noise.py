@@ -1,7 +1,7 @@
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.server.noise import noise_digest, noise_secret
+from veiltab.server.records.noise import noise_digest, noise_secret
 
 SECRET, SPEC = bytes(range(32)), bytes(32)
 COLUMNS = {"age": b"\x01" * 32, "sex": b"\x02" * 32}

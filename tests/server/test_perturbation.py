@@ -19,8 +19,8 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.server.perturbation import PLACES, SALT, check_column
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import PLACES, SALT, check_column
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -86,7 +86,7 @@ def test_the_output_has_the_law_of_the_mechanism(
     cells = np.random.default_rng(8).choice(6, rows, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
     cells[CHUNK : 2 * CHUNK] = cells[:CHUNK]
     complete(store, spec, (cells // 3).astype(np.uint8), (cells % 3).astype(np.uint8))
-    monkeypatch.setattr("veiltab.server.store.noise_secret", lambda *_: bytes(range(32)))
+    monkeypatch.setattr("veiltab.server.records.store.noise_secret", lambda *_: bytes(range(32)))
     perturb(store, spec)
     first, second = published(store, spec)
     noisy = first.astype(np.int64) * 3 + second
@@ -143,7 +143,7 @@ def test_known_answers_of_noise_and_places(
     store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One noise secret gives the same publication in another year, as a copy of the state must."""
-    monkeypatch.setattr("veiltab.server.store.noise_secret", lambda *_: bytes(range(32)))
+    monkeypatch.setattr("veiltab.server.records.store.noise_secret", lambda *_: bytes(range(32)))
     spec, columns = sampled_by_the_server(make_spec)
     complete(store, spec, *columns)
     perturb(store, spec)
@@ -255,13 +255,13 @@ class Crash(BaseException):
 
 STEPS = (
     "shutil.rmtree",
-    "veiltab.server.perturbation.perturb_chunk",
-    "veiltab.server.perturbation.os.fsync",
-    "veiltab.server.perturbation.sync_folder",
+    "veiltab.server.release.perturbation.perturb_chunk",
+    "veiltab.server.release.perturbation.os.fsync",
+    "veiltab.server.release.perturbation.sync_folder",
     "pathlib.Path.mkdir",
     "pathlib.Path.rename",
-    "veiltab.server.store.ServerStore.publish",
-    "veiltab.server.store.ServerStore.delete_ciphertext",
+    "veiltab.server.records.store.ServerStore.publish",
+    "veiltab.server.records.store.ServerStore.delete_ciphertext",
 )
 
 

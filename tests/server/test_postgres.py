@@ -12,9 +12,9 @@ import pytest
 from tests.hostile.small_disk import SmallDisk, small_disk
 from tests.server.cluster import Cluster
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError, VeiltabError
-from veiltab.server.databases import open_state
-from veiltab.server.postgres import Postgres, open_postgres
-from veiltab.server.store import ServerStore
+from veiltab.server.records.databases import open_state
+from veiltab.server.records.postgres import Postgres, open_postgres
+from veiltab.server.records.store import ServerStore
 
 SCRIPTS = ("CREATE TABLE note (number INTEGER PRIMARY KEY, text TEXT NOT NULL, bytes BLOB)",)
 
@@ -242,7 +242,7 @@ def test_a_user_who_may_not_make_tables_is_told(cluster: Cluster) -> None:
 
 
 def test_without_its_packages_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "veiltab.server.postgres", raising=False)
+    monkeypatch.delitem(sys.modules, "veiltab.server.records.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     with pytest.raises(InvalidInputError, match=r"needs the package psycopg_pool.*pip install 'veiltab\[postgres\]'"):
         open_state(tmp_path / "server.sqlite", SCRIPTS, "postgresql://user@host/database")

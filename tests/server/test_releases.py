@@ -32,13 +32,13 @@ from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.database import Database
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
-from veiltab.server.leases import Lease
-from veiltab.server.perturbation import perturb_release
-from veiltab.server.receiving import Announced
-from veiltab.server.releases import Releases
-from veiltab.server.service import IngestServicer
-from veiltab.server.session import Session
-from veiltab.server.store import ServerStore
+from veiltab.server.party.service import IngestServicer
+from veiltab.server.records.session import Session
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import perturb_release
+from veiltab.server.release.receiving import Announced
+from veiltab.server.release.releases import Releases
+from veiltab.server.sharing.leases import Lease
 from veiltab.v1 import ingest_pb2
 
 Make = Callable[..., Any]
@@ -371,7 +371,7 @@ def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
         raise FileNotFoundError
 
     with monkeypatch.context() as broken:
-        broken.setattr("veiltab.server.folders.ReleaseFolder.begin_column", gone)
+        broken.setattr("veiltab.server.sharing.folders.ReleaseFolder.begin_column", gone)
         with pytest.raises(FileNotFoundError):
             run(send(releases, make_spec(), "sex"))
     assert store.session(ID).state is ReleaseState.UPLOADING
@@ -390,7 +390,7 @@ def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         time.sleep(0.05)
         perturb_release(store, spec, lease, stage)
 
-    monkeypatch.setattr("veiltab.server.releases.perturb_release", recorded)
+    monkeypatch.setattr("veiltab.server.release.releases.perturb_release", recorded)
     return counted
 
 
@@ -458,9 +458,9 @@ def test_columns_that_fit_a_chunk_together_come_with_the_answer(
         await whole_release(releases, spec)
         session = store.session(ID)
         folder = store.published_folder(ID)
-        monkeypatch.setattr("veiltab.server.releases.CHUNK", 800)
+        monkeypatch.setattr("veiltab.server.release.releases.CHUNK", 800)
         assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
-        monkeypatch.setattr("veiltab.server.releases.CHUNK", 799)
+        monkeypatch.setattr("veiltab.server.release.releases.CHUNK", 799)
         assert releases.short_columns_of(session) == {}
         monkeypatch.undo()
         (folder / "salary").unlink()
@@ -551,7 +551,7 @@ def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr("veiltab.server.perturbation.perturb_chunk", full)
+        broken.setattr("veiltab.server.release.perturbation.perturb_chunk", full)
         broken.setattr(store.leases, "seconds", store.leases.seconds / 100)
         run(whole_release(releases, make_spec()))
     assert store.session(ID).state is ReleaseState.PERTURBING

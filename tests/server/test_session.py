@@ -20,7 +20,7 @@ from veiltab.common.errors import (
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.server.session import Session
+from veiltab.server.records.session import Session
 
 Make = Callable[..., Any]
 ATTRIBUTES = ("a", "b", "c")

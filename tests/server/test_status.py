@@ -26,13 +26,13 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study
-from veiltab.server import store as stored
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.store import CollectionStore
-from veiltab.server.leases import Lease
-from veiltab.server.releases import Releases
-from veiltab.server.status import observe
-from veiltab.server.store import ServerStore
+from veiltab.server.party.status import observe
+from veiltab.server.records import store as stored
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.releases import Releases
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_store import CollectionStore
+from veiltab.server.sharing.leases import Lease
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
@@ -113,7 +113,7 @@ def test_a_release_says_how_far_its_perturbation_is(
         said.append(parts.seen().work[0].waiting_for)
         perturb_chunk(*arguments, **options)
 
-    monkeypatch.setattr("veiltab.server.perturbation.perturb_chunk", watched)
+    monkeypatch.setattr("veiltab.server.release.perturbation.perturb_chunk", watched)
     asyncio.run(parts.releases._perturb_under(parts.sessions.leases.take(spec.release_id), spec.release_id))
     assert said == ["", *(f"perturbing columns: {share} %" for share in (25, 50, 75))]
     (work,) = parts.seen().work

@@ -22,9 +22,9 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
-from veiltab.server.leases import Lease
-from veiltab.server.quota import Quota
-from veiltab.server.store import ServerStore, room_of
+from veiltab.server.records.store import ServerStore, room_of
+from veiltab.server.sharing.leases import Lease
+from veiltab.server.sharing.quota import Quota
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, VeiltabError
-from veiltab.server.upload import ColumnUpload
+from veiltab.server.release.upload import ColumnUpload
 
 COLUMN = bytes(range(7, 107))
 DIGEST = hashlib.sha256(COLUMN).digest()
@@ -72,7 +72,7 @@ def test_what_is_acknowledged_is_durable(path: Path, monkeypatch: pytest.MonkeyP
         whole = os.fstat(descriptor)
         synced.append("folder" if stat.S_ISDIR(whole.st_mode) else whole.st_size)
 
-    monkeypatch.setattr("veiltab.server.upload.os.fsync", recorded)
+    monkeypatch.setattr("veiltab.server.release.upload.os.fsync", recorded)
     assert not upload(path, (0, COLUMN[:60]))
     assert upload(path, (60, COLUMN[60:]))
     assert synced == ["folder", "folder", 60, 100]

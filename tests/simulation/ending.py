@@ -13,7 +13,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress import DENIED
 from veiltab.curator.release import agreed_columns, plan_question, planned_spec
-from veiltab.server.perturbation import PLACES
+from veiltab.server.release.perturbation import PLACES
 
 if TYPE_CHECKING:
     from tests.simulation.deployment import Deployment

@@ -15,8 +15,8 @@ from veiltab.curator import driver, progress
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.sample_rows import SampleRows
 from veiltab.curator.shared_sample import SharedSample
-from veiltab.server import perturbation
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release import perturbation
 
 
 @contextmanager

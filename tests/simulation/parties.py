@@ -33,9 +33,9 @@ from veiltab.deploy.pki import init_pki
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.service import ResearcherServicer
 from veiltab.researcher.store import ResearcherStore
-from veiltab.server.releases import Releases
-from veiltab.server.service import IngestServicer, ReleaseServicer
-from veiltab.server.store import ServerStore
+from veiltab.server.party.service import IngestServicer, ReleaseServicer
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.releases import Releases
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server

@@ -22,8 +22,8 @@ from veiltab.common.release.receipt import Receipt, is_right, joint_receipt, own
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.chunks import data_of
 from veiltab.deploy.local.cheating_server import Cheat, perturb_dishonestly
-from veiltab.server.canaries import Canaries
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.canaries import Canaries
 
 KEY = bytes(range(32))
 SIZES = (3, 300)
@@ -77,7 +77,9 @@ def test_the_canaries_show_every_cheat_and_no_honest_server(
     store: ServerStore, make_spec: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, cheat: Cheat | None
 ) -> None:
     if cheat is not None:
-        monkeypatch.setattr("veiltab.server.perturbation.perturb_chunk", partial(perturb_dishonestly, cheat=cheat))
+        monkeypatch.setattr(
+            "veiltab.server.release.perturbation.perturb_chunk", partial(perturb_dishonestly, cheat=cheat)
+        )
     owned = (
         Column(attribute="sex", owner="alice", size=2),
         Column(attribute="salary", owner="bob", size=3),

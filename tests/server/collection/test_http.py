@@ -27,14 +27,15 @@ from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import InvalidInputError, kinds
 from veiltab.common.rpc.status import HTTP_STATUS
 from veiltab.deploy.pki import init_pki
-from veiltab.server.collection import http, http_application
-from veiltab.server.collection.http import MOST_BESIDE_BODY, bound, server_tls, serving_reports
-from veiltab.server.collection.http_application import application
-from veiltab.server.collection.json_messages import most_bytes, report_from_json, report_to_json
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.store import CollectionStore
-from veiltab.server.releases import Releases
-from veiltab.server.serving import _both
+from veiltab.server.https import application as http_application
+from veiltab.server.https import http
+from veiltab.server.https.application import application
+from veiltab.server.https.http import MOST_BESIDE_BODY, bound, server_tls, serving_reports
+from veiltab.server.https.json_messages import most_bytes, report_from_json, report_to_json
+from veiltab.server.party.serving import _both
+from veiltab.server.release.releases import Releases
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_store import CollectionStore
 
 PATH = f"/v1/rounds/{ID}"
 REPORTS = f"{PATH}/reports"

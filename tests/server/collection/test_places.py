@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from veiltab.server.collection.places import Places, client_of
+from veiltab.server.https.places import Places, client_of
 
 
 @dataclass(eq=False)

@@ -41,8 +41,8 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.study.file import Study
-from veiltab.server.collection.rounds import MOST_AT_ONCE, MOST_WAITING_EACH, RoundKeeper
-from veiltab.server.collection.store import Arrival, CollectionStore
+from veiltab.server.rounds.rounds import MOST_AT_ONCE, MOST_WAITING_EACH, RoundKeeper
+from veiltab.server.rounds.rounds_store import Arrival, CollectionStore
 
 TOKENS = [bytes([number] * 16) for number in range(1, 21)]
 SOUTHERN = bytes([99] * 16)
@@ -373,7 +373,7 @@ def test_a_caller_that_goes_away_keeps_nobody_else_waiting(rounds: RoundKeeper, 
 def test_rounds_end_and_are_forgotten_by_themselves(
     rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch, at: Callable[[float], None]
 ) -> None:
-    monkeypatch.setattr("veiltab.server.collection.rounds._SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr("veiltab.server.rounds.rounds._SWEEP_SECONDS", 0.01)
     opened(rounds)
     store.close_round(ID, int(time.time()))
     rounds.open_round(round_with(round_id=OTHER_ID), "rosa")
@@ -420,7 +420,7 @@ def test_one_token_takes_few_places_of_the_queue(rounds: RoundKeeper, store: Col
 def test_so_many_reports_wait_and_no_more(
     rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.server.collection.rounds.MOST_WAITING", 3)
+    monkeypatch.setattr("veiltab.server.rounds.rounds.MOST_WAITING", 3)
     opened(rounds)
 
     async def scenario() -> list[str]:

@@ -32,7 +32,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.storage.database import Database
-from veiltab.server.collection.store import BLOCK, Arrival, CollectionStore, split_digests
+from veiltab.server.rounds.rounds_store import BLOCK, Arrival, CollectionStore, split_digests
 
 BUDGET = Decimal(4)
 NORTH, SOUTH = 0, 1
@@ -61,7 +61,7 @@ def opened(store: CollectionStore) -> CollectionStore:
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Set the server's clock."""
-    return lambda now: monkeypatch.setattr("veiltab.server.collection.store.time.time", lambda: now)
+    return lambda now: monkeypatch.setattr("veiltab.server.rounds.rounds_store.time.time", lambda: now)
 
 
 def arrival(number: int, symbol: int = 7, stratum: int = NORTH, round_id: str = ID) -> Arrival:
@@ -242,7 +242,7 @@ def test_of_two_reports_with_one_token_in_a_batch_one_counts(opened: CollectionS
 def test_a_batch_of_more_tokens_than_a_query_takes_counts_each_once(
     opened: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.server.collection.store._AT_ONCE", 2)
+    monkeypatch.setattr("veiltab.server.rounds.rounds_store._AT_ONCE", 2)
     batch = [
         *(arrival(number) for number in (2, 0, 1, 0)),
         *(arrival(number, stratum=SOUTH) for number in (6, 4, 3, 5, 29)),

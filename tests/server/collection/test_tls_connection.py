@@ -11,9 +11,9 @@ import pytest
 
 from tests.common.collection.rounds import study as poll
 from veiltab.deploy.pki import init_pki
-from veiltab.server.collection.http import server_tls
-from veiltab.server.collection.places import Connection, Places
-from veiltab.server.collection.tls_connection import TlsConnection
+from veiltab.server.https.http import server_tls
+from veiltab.server.https.places import Connection, Places
+from veiltab.server.https.tls_connection import TlsConnection
 
 
 @pytest.fixture(scope="module")

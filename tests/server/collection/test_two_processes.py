@@ -16,8 +16,8 @@ from veiltab.common.collection.oracles import Category, Report
 from veiltab.common.collection.round import RoundState
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.errors import UnavailableError, VeiltabError
-from veiltab.server.collection.store import Arrival, CollectionStore
-from veiltab.server.postgres import Postgres
+from veiltab.server.records.postgres import Postgres
+from veiltab.server.rounds.rounds_store import Arrival, CollectionStore
 
 BUDGET = Decimal(4)
 DIGESTS = [token_digest(ID, number.to_bytes(16, "big")) for number in range(300)]

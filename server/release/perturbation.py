@@ -2,8 +2,8 @@
 
 The output is written to a folder of its own, synced and renamed whole; only then is the release marked published, and
 only then is the ciphertext deleted. An interrupted run starts again and draws the same noise (see
-veiltab.server.noise), so a release has only one perturbation. A run whose lease was lost publishes nothing and deletes
-its output.
+veiltab.server.records.noise), so a release has only one perturbation. A run whose lease was lost publishes nothing and
+deletes its output.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.common.storage.mapped import mapped_array
-from veiltab.server.leases import Lease, LostLeaseError
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.sharing.leases import Lease, LostLeaseError
 
 PLACES = ".places"
 """File of the sampled places beside the published columns; no attribute has such a name."""

@@ -19,7 +19,7 @@ from veiltab.common.errors import (
 from veiltab.common.observe.steps import step
 from veiltab.common.rpc.status import failures_logged
 from veiltab.common.study.file import Study
-from veiltab.server.collection.store import Arrival, CollectionStore, split_digests
+from veiltab.server.rounds.rounds_store import Arrival, CollectionStore, split_digests
 
 _log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.rpc.request import begin_request
 from veiltab.common.rpc.status import http_status, refusal_of
-from veiltab.server.collection.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
-from veiltab.server.collection.rounds import RoundKeeper
+from veiltab.server.https.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
+from veiltab.server.rounds.rounds import RoundKeeper
 
 MOST_UNDER_WAY = 768
 """Whole requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""

@@ -14,16 +14,16 @@ from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Identity, Role
-from veiltab.server.collection.http_options import HttpOptions
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.service import CollectionServicer
-from veiltab.server.collection.store import CollectionStore
-from veiltab.server.quota import Quota
-from veiltab.server.releases import Releases
-from veiltab.server.service import IngestServicer, ReleaseServicer
-from veiltab.server.sharing import SharedFolder, hold_folder
-from veiltab.server.status import observe
-from veiltab.server.store import ServerStore
+from veiltab.server.https.http_options import HttpOptions
+from veiltab.server.party.service import IngestServicer, ReleaseServicer
+from veiltab.server.party.status import observe
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.releases import Releases
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_service import CollectionServicer
+from veiltab.server.rounds.rounds_store import CollectionStore
+from veiltab.server.sharing.quota import Quota
+from veiltab.server.sharing.shared_folder import SharedFolder, hold_folder
 from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server
 from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server
@@ -86,7 +86,7 @@ def _reports(
 ) -> AbstractAsyncContextManager[None]:
     """Bind the address for reports over HTTPS; return what takes them."""
     with importing("http", "taking reports over HTTPS", where="--http"):
-        from veiltab.server.collection import http as reports  # noqa: PLC0415 - optional packages
+        from veiltab.server.https import http as reports  # noqa: PLC0415 - optional packages
     certificate, key = http.files(identity_folder, identity.party.name)
     tls, listener = reports.server_tls(certificate, key), reports.bound(http.address, shared=shared)
     host, port, *_ = listener.getsockname()

@@ -19,12 +19,12 @@ from veiltab.common.release.witness import WITNESS_TABLE, Witnessed, longest_led
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest
-from veiltab.server.databases import open_state
-from veiltab.server.folders import ReleaseFolder
-from veiltab.server.leases import Lease, leases_of
-from veiltab.server.noise import SECRET_LENGTH, noise_digest, noise_secret
-from veiltab.server.quota import Quota
-from veiltab.server.session import Session
+from veiltab.server.records.databases import open_state
+from veiltab.server.records.noise import SECRET_LENGTH, noise_digest, noise_secret
+from veiltab.server.records.session import Session
+from veiltab.server.sharing.folders import ReleaseFolder
+from veiltab.server.sharing.leases import Lease, leases_of
+from veiltab.server.sharing.quota import Quota
 
 Answer = TypeVar("Answer")
 

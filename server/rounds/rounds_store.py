@@ -29,7 +29,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.storage.database import Connection, erase_traces, transaction
-from veiltab.server.databases import open_state
+from veiltab.server.records.databases import open_state
 
 BLOCK = 512
 """Counters of one row of the table of counts: a report touches few rows, whatever the domain."""

@@ -6,9 +6,9 @@ A release that is published or ended never changes back, so its columns may be d
 from contextlib import suppress
 
 from veiltab.common.release.state import ReleaseState
-from veiltab.server.leases import BusyError, Lease
-from veiltab.server.session import Session
-from veiltab.server.store import ServerStore
+from veiltab.server.records.session import Session
+from veiltab.server.records.store import ServerStore
+from veiltab.server.sharing.leases import BusyError, Lease
 
 
 def sweep(store: ServerStore, now: int, retention: int) -> None:

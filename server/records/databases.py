@@ -5,8 +5,8 @@ from pathlib import Path
 
 from veiltab.common.extras import importing
 from veiltab.common.storage.database import Connection, open_database
-from veiltab.server.leases import LEASES
-from veiltab.server.sharing import DEPLOYMENT
+from veiltab.server.sharing.leases import LEASES
+from veiltab.server.sharing.shared_folder import DEPLOYMENT
 
 
 def open_state(path: Path, migrations: Sequence[str], database: str) -> Connection:
@@ -25,5 +25,5 @@ def open_state(path: Path, migrations: Sequence[str], database: str) -> Connecti
     if not database:
         return open_database(path, migrations)
     with importing("postgres", "PostgreSQL", where="--database"):
-        from veiltab.server.postgres import open_postgres  # noqa: PLC0415 - optional packages
+        from veiltab.server.records.postgres import open_postgres  # noqa: PLC0415 - optional packages
     return open_postgres(database, {"lease": LEASES, "deployment": DEPLOYMENT, path.stem: migrations})

@@ -19,11 +19,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.rpc.connections import connection_opened
-from veiltab.server.collection.http_application import SECONDS, application
-from veiltab.server.collection.http_options import MOST_CONNECTIONS
-from veiltab.server.collection.places import Places, client_of
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.tls_connection import TlsConnection
+from veiltab.server.https.application import SECONDS, application
+from veiltab.server.https.http_options import MOST_CONNECTIONS
+from veiltab.server.https.places import Places, client_of
+from veiltab.server.https.tls_connection import TlsConnection
+from veiltab.server.rounds.rounds import RoundKeeper
 
 MOST_BESIDE_BODY = 8192
 """Bytes of a request beside its body: request line, headers, sizes of chunks, trailers."""

@@ -24,8 +24,8 @@ from veiltab.common.errors import NotFoundError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.chunks import CHUNK, check_offset, chunk_of
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
-from veiltab.server.perturbation import PLACES, mapped_column
-from veiltab.server.store import ServerStore
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import PLACES, mapped_column
 from veiltab.v1.release_pb2 import Chunk
 
 

@@ -18,8 +18,8 @@ from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import CHUNK, ShortChunks, data_of, file_chunks, streamed
 from veiltab.common.rpc.identity import Identity, Party, utc_now
 from veiltab.common.rpc.signing import signed, signed_to_proto
-from veiltab.server.receiving import Announced
-from veiltab.server.releases import Releases
+from veiltab.server.release.receiving import Announced
+from veiltab.server.release.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 from veiltab.v1.release_pb2 import SignedStatement
 

@@ -13,12 +13,12 @@ from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import sync_folder
-from veiltab.server.leases import Lease, LostLeaseError
-from veiltab.server.perturbation import check_column
-from veiltab.server.retention import end
-from veiltab.server.session import Session
-from veiltab.server.store import ServerStore
-from veiltab.server.upload import ColumnUpload
+from veiltab.server.records.session import Session
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import check_column
+from veiltab.server.release.retention import end
+from veiltab.server.release.upload import ColumnUpload
+from veiltab.server.sharing.leases import Lease, LostLeaseError
 
 Chunks = AsyncIterator[tuple[int, bytes]]
 

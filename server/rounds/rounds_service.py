@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from veiltab.common.collection.wire import report_from_proto, round_from_proto, round_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunk_messages, streamed
-from veiltab.server.collection.rounds import RoundKeeper
+from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from veiltab.server.collection.places import Places
+from veiltab.server.https.places import Places
 
 _RECORD = 2**14
 """Bytes that are read at a time: a TLS record has no more."""

@@ -32,14 +32,14 @@ from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
-from veiltab.server.canaries import Canaries, CanaryStream
-from veiltab.server.leases import BusyError, Lease
-from veiltab.server.perturbation import PLACES, SALT, perturb_release
-from veiltab.server.quota import Quota
-from veiltab.server.receiving import Announced, Chunks, Receiver
-from veiltab.server.retention import end, sweep
-from veiltab.server.session import Session, check_owner
-from veiltab.server.store import ServerStore
+from veiltab.server.records.session import Session, check_owner
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.canaries import Canaries, CanaryStream
+from veiltab.server.release.perturbation import PLACES, SALT, perturb_release
+from veiltab.server.release.receiving import Announced, Chunks, Receiver
+from veiltab.server.release.retention import end, sweep
+from veiltab.server.sharing.leases import BusyError, Lease
+from veiltab.server.sharing.quota import Quota
 
 Answer = TypeVar("Answer")
 

@@ -8,11 +8,11 @@ from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.server.collection.rounds import RoundKeeper
-from veiltab.server.collection.store import CollectionStore
-from veiltab.server.releases import Releases
-from veiltab.server.session import Session
-from veiltab.server.store import ServerStore
+from veiltab.server.records.session import Session
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.releases import Releases
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_store import CollectionStore
 
 _DOWN = Context(prec=100, rounding=ROUND_FLOOR)
 

@@ -1,0 +1,1 @@
+"""Reports of nodes over HTTPS, for clients that cannot do mutual TLS."""

@@ -1,0 +1,1 @@
+"""The server as a process: its RPCs, its observation, and what runs them."""

@@ -1,0 +1,1 @@
+"""What the server keeps: sessions in a database, and columns as files in its folder."""

@@ -1,0 +1,1 @@
+"""The server's work on a release: it receives columns, perturbs them once, and shows canaries."""
