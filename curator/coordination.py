@@ -20,9 +20,9 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
-from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.alignment.ring import PART_BYTES, Flow, Standing
 from veiltab.curator.alignment.ring_wire import flow_kind_to_proto
+from veiltab.curator.alignment.tokens import TOKEN_LENGTH
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import MOST_ASKED, Said
 from veiltab.curator.progress import Progress

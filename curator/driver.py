@@ -88,8 +88,8 @@ from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.statements import signed_statement
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
+from veiltab.curator.table_steps import check_choice, next_step_of_tables
 from veiltab.curator.upload import ServerLink
-from veiltab.curator.workload import check_choice, next_step_of_tables
 from veiltab.curator.workplace import Workplace
 
 _log = logging.getLogger(__name__)

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.curator.alignment.intersection import TOKEN_LENGTH, SymbolType
+from veiltab.curator.alignment.intersection import SymbolType
 from veiltab.curator.alignment.ring import Flow, FlowKind
 from veiltab.curator.alignment.ristretto import ELEMENT_BYTES
-from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
+from veiltab.curator.alignment.tokens import TOKEN_LENGTH
+from veiltab.curator.table_steps import MOST_TABLES_AT_A_TIME
 
 _ROW_BYTES = 8
 """Of a row number, and of a word by which rows are ordered."""

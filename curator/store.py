@@ -38,7 +38,7 @@ from veiltab.curator.progress import (
     PublicationDigests,
 )
 from veiltab.curator.served_files import ServedPolicy, ServedTable
-from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, TableState, request_of_table, table_ids
+from veiltab.curator.table_steps import MOST_TABLES_AT_A_TIME, TableState, request_of_table, table_ids
 
 _MIGRATIONS = (
     """

@@ -22,13 +22,9 @@ from veiltab.common.release.spec import ALIGNMENT_ID
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens
-from veiltab.curator.alignment.intersection import (
-    TOKEN_LENGTH,
-    AlignedTable,
-    PopulationDigest,
-    alignment_id,
-)
+from veiltab.curator.alignment.intersection import AlignedTable, PopulationDigest, alignment_id
 from veiltab.curator.alignment.token_order import TokenOrder
+from veiltab.curator.alignment.tokens import TOKEN_LENGTH
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.process.cores import cores
-from veiltab.curator.alignment.intersection import TOKEN_LENGTH, sorted_order
+from veiltab.curator.alignment.intersection import sorted_order
 from veiltab.curator.alignment.masking import MAX_IDS, ids_of
 from veiltab.curator.alignment.ring import Flow, FlowKind, flows
 from veiltab.curator.alignment.ristretto import (
@@ -18,7 +18,7 @@ from veiltab.curator.alignment.ristretto import (
     masked,
     weighted_sum,
 )
-from veiltab.curator.alignment.tokens import tokens
+from veiltab.curator.alignment.tokens import TOKEN_LENGTH, tokens
 from veiltab.curator.table_rows import TableRows
 
 _TOKENS_TRIED = 2**16

@@ -22,8 +22,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
-
-TOKEN_LENGTH = 16
+from veiltab.curator.alignment.tokens import TOKEN_LENGTH
 
 SymbolType = np.dtype[np.unsignedinteger]
 

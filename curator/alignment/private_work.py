@@ -16,11 +16,12 @@ from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.alignment.exchange import own_order, own_tokens
-from veiltab.curator.alignment.intersection import TOKEN_LENGTH, common_tokens, slices, token_pieces, tokens_of
+from veiltab.curator.alignment.intersection import common_tokens, slices, token_pieces, tokens_of
 from veiltab.curator.alignment.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
 from veiltab.curator.alignment.private_sessions import PrivateSession
 from veiltab.curator.alignment.ring import Flow, FlowKind
 from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, is_in_balance, summed
+from veiltab.curator.alignment.tokens import TOKEN_LENGTH
 from veiltab.curator.coordination import Peers
 from veiltab.curator.table import Table
 

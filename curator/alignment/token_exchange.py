@@ -11,7 +11,7 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room, named_in_errors
 from veiltab.curator.alignment.exchange import own_tokens
-from veiltab.curator.alignment.intersection import TOKEN_LENGTH
+from veiltab.curator.alignment.tokens import TOKEN_LENGTH
 from veiltab.curator.coordination import Peers
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.table import Table

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from veiltab.common.core.randomness import check_key
 from veiltab.common.errors import InvalidInputError
 
+TOKEN_LENGTH = 16
+"""Bytes of a token."""
+
 _BLOCK = 16
 _BATCH = 2**16
 _MORE = 17

@@ -52,16 +52,8 @@ from veiltab.curator.progress import (
 )
 from veiltab.curator.release import PlanQuestion, check_request
 from veiltab.curator.store import CuratorStore
-from veiltab.curator.workload import (
-    MOST_TABLES_AT_A_TIME,
-    TableState,
-    charge_of,
-    check_choice,
-    most_bytes,
-    next_step_of_tables,
-    planned_workload,
-    typical_error,
-)
+from veiltab.curator.table_steps import MOST_TABLES_AT_A_TIME, TableState, check_choice, next_step_of_tables
+from veiltab.curator.workload import charge_of, most_bytes, planned_workload, typical_error
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
