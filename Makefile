@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-scale bench-linked bench-peers docs tutorial-test docs-pictures compose-test console-test lock clean
+.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-costs bench-scale bench-linked bench-peers docs tutorial-test docs-pictures compose-test console-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -78,6 +78,9 @@ bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.release
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.reports
+
+bench-costs: .venv/dev ## the unit costs of `veiltab plan scale`, on this machine: 1 min
+	$(BIN)/python -m benchmarks.costs
 
 bench-scale: .venv/dev ## releases at 10^6 to 10^8 people beside DuckDB; a cluster that loses workers: 15 min, 22 GB
 	$(BIN)/python -m benchmarks.scale --picture docs/pictures/scale.svg

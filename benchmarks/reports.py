@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from benchmarks.costs.reports import SETTLED_SECONDS, connect_alone, https_request, node_identity
 from benchmarks.parties import cpu_of
 from veiltab.common.collection.tokens import new_token
 from veiltab.common.collection.wire import report_to_proto
@@ -30,7 +31,6 @@ from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.deploy.local.collection import CollectionOptions, prepare
 from veiltab.deploy.local.processes import LocalStudy, free_ports
-from veiltab.deploy.scale.reports_measure import SETTLED_SECONDS, connect_alone, https_request, node_identity
 from veiltab.node.decision import decide, symbol_of
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds

@@ -11,8 +11,9 @@ everything; once with all the memory it wants, once held to 1.5 GB.
 
 CPU is user and system time of all processes of a party, the researcher's client apart. "Protected" is loading, the
 alignment and the release of everybody at all parties together. What is left to do for the certificate of a release when
-its estimate is there stands apart. Beside it stands what `veiltab plan scale --measure` foresees. Tables, states and
-scratch space lie in a folder that is deleted at the end; a size for which its disk has no room is skipped.
+its estimate is there stands apart. Beside it stands what `veiltab plan scale` foresees with the unit costs of this
+machine. Tables, states and scratch space lie in a folder that is deleted at the end; a size for which its disk has no
+room is skipped.
 """
 
 import json
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from benchmarks.costs.tables import measured_tables
 from benchmarks.made_tables import OWN_SHARE, write_tables
 from benchmarks.parties import Parties, Usage
 from benchmarks.printing import console, figures_table
@@ -43,7 +45,6 @@ from veiltab.curator.workplace import SMALL
 from veiltab.deploy.scale.costs import TableCosts
 from veiltab.deploy.scale.model import Machine, Party
 from veiltab.deploy.scale.studies import Tables, scale_of_tables
-from veiltab.deploy.scale.tables_measure import measured_tables
 from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import InvalidInputError
-from veiltab.deploy.scale.costs import REPORT_COSTS, TABLE_COSTS, Costs, ReportCosts, TableCosts, Way
+from veiltab.deploy.scale.costs import REPORT_COSTS, TABLE_COSTS, Costs, Way
 from veiltab.deploy.scale.model import Machine, Need, Scale
 from veiltab.researcher.drawing import check_picture
 
@@ -72,7 +72,6 @@ _OF_NODES = ("reports_per_node", "over")
 @click.option("--memory", type=float, default=16.0, show_default=True, help="Of each party, GB.")
 @click.option("--disk", type=float, default=1000.0, show_default=True, help="Free at each party, GB.")
 @click.option("--disk-speed", type=float, default=500.0, show_default=True, help="Of each party's disk, MB/s.")
-@click.option("--measure", is_flag=True, help="Measure the unit costs on this machine first, in half a minute.")
 @click.option("--picture", type=PATH, help="Draw which stage takes how long, and for what (.svg or .png).")
 @json_option
 def scale(
@@ -92,7 +91,6 @@ def scale(
     memory: float,
     disk: float,
     disk_speed: float,
-    measure: bool,
     picture: Path | None,
     as_json: bool,
 ) -> None:
@@ -125,11 +123,11 @@ def scale(
                 pairs=pairs,
                 canaries=canaries,
             )
-            title, costs = _tables_title(study), _table_costs(measure=measure)
+            title, costs = _tables_title(study), TABLE_COSTS
             found = scale_of_tables(study, costs, machine)
         case None, int():
             rounds = Rounds(nodes=nodes, reports=reports_per_node, way=Way(over))
-            title, costs = _rounds_title(rounds), _report_costs(rounds.way, measure=measure)
+            title, costs = _rounds_title(rounds), REPORT_COSTS[rounds.way]
             found = scale_of_rounds(rounds, costs, TABLE_COSTS, machine)
         case _:
             raise InvalidInputError(
@@ -141,25 +139,7 @@ def scale(
         from veiltab.deploy.scale.picture import draw
 
         draw(title, found, picture)
-    emit(as_json, _as_dict(found, costs), _text(title, found, costs, is_measured=measure))
-
-
-def _table_costs(*, measure: bool) -> TableCosts:
-    if not measure:
-        return TABLE_COSTS
-    from veiltab.deploy.scale.tables_measure import measured_tables
-
-    note("measuring the passes of a release")
-    return measured_tables()
-
-
-def _report_costs(way: Way, *, measure: bool) -> ReportCosts:
-    if not measure:
-        return REPORT_COSTS[way]
-    from veiltab.deploy.scale.reports_measure import measured_reports
-
-    note("measuring a round of collection")
-    return measured_reports(way)
+    emit(as_json, _as_dict(found, costs), _text(title, found, costs))
 
 
 def _check_fits(context: click.Context, others: Sequence[str]) -> None:
@@ -224,8 +204,7 @@ def _as_dict(found: Scale, costs: Costs) -> dict[str, Any]:
     }
 
 
-def _text(title: str, found: Scale, costs: Costs, *, is_measured: bool) -> str:
-    here = ", measured now" if is_measured else ", --measure measures them here"
+def _text(title: str, found: Scale, costs: Costs) -> str:
     machine = found.machine
     equipment = (
         f"Each party: {machine.cores:,} cores, {_bytes(machine.memory)} of memory, {_bytes(machine.disk)} of disk with"
@@ -256,7 +235,7 @@ def _text(title: str, found: Scale, costs: Costs, *, is_measured: bool) -> str:
         lines += ["What breaks, the first first:", *map(_need, found.broken)]
     else:
         lines += ["Nothing breaks. What is nearest to it:", *map(_need, found.needs[:_NAMED])]
-    return "\n".join([*lines, "", f"Unit costs: {costs.source}; --json lists them{here}."])
+    return "\n".join([*lines, "", f"Unit costs: {costs.source}; --json lists them."])
 
 
 def _need(need: Need) -> str:

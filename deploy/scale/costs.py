@@ -1,7 +1,7 @@
 """What a row, a byte and a report cost each party, as measured: the units of `veiltab plan scale`.
 
-Every figure of CPU is user and system time. `veiltab plan scale --measure` measures all of them anew but starting,
-certifying and memory: see tables_measure and reports_measure.
+Every figure of CPU is user and system time. `make bench-costs` measures all of them anew but starting,
+certifying and memory.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -120,7 +120,7 @@ class ReportCosts(Costs):
 
 
 TABLE_COSTS = TableCosts(
-    source="--measure, 2026-11-22, 2 cores of AMD EPYC",
+    source="measured on 2026-11-22, 2 cores of AMD EPYC",
     start_curator=1.6,
     start_server=0.7,
     start_researcher=0.75,
@@ -148,7 +148,7 @@ TABLE_COSTS = TableCosts(
 """Those of a machine that was measured."""
 
 _GRPC = ReportCosts(
-    source="--measure, 2026-11-22, 2 cores of AMD EPYC",
+    source="measured on 2026-11-22, 2 cores of AMD EPYC",
     report=1550.0,
     received=2790.0,
     sent=3810.0,

@@ -13,7 +13,6 @@ from veiltab.common.command.cli import run
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.plan_cli import plan
-from veiltab.deploy.scale import tables_measure
 from veiltab.deploy.scale.costs import TABLE_COSTS
 
 
@@ -42,10 +41,8 @@ def test_a_hundred_million_phones_as_one_object() -> None:
     assert found["unit_costs"]["costs"]["report"]["unit"] == "us of CPU a report"
 
 
-def test_the_last_line_says_whether_costs_were_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables_measure, "measured_tables", lambda: TABLE_COSTS)
-    assert said("--rows 10").endswith("--json lists them, --measure measures them here.\n")
-    assert said("--rows 10 --measure").endswith("--json lists them, measured now.\n")
+def test_the_last_line_says_where_the_costs_come_from() -> None:
+    assert said("--rows 10").endswith(f"Unit costs: {TABLE_COSTS.source}; --json lists them.\n")
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.costs.relay import Relay, relayed
+from benchmarks.costs.reports import measured_reports
+from benchmarks.costs.tables import measured_tables
 from benchmarks.made_tables import write_tables
 from benchmarks.parties import Parties
 from benchmarks.watching import disk_of
 from veiltab.deploy.local.processes import free_ports
 from veiltab.deploy.scale.costs import TABLE_COSTS, Way
 from veiltab.deploy.scale.model import Machine, Party, Scale
-from veiltab.deploy.scale.relay import Relay, relayed
-from veiltab.deploy.scale.reports_measure import measured_reports
 from veiltab.deploy.scale.studies import Rounds, Tables, scale_of_rounds, scale_of_tables
-from veiltab.deploy.scale.tables_measure import measured_tables
 
 FACTOR = 2.0
 CLOSE = 0.05

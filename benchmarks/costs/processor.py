@@ -21,15 +21,13 @@ def cpu_seconds(pid: int) -> float:
     try:
         line = (_PROC / str(pid) / "stat").read_text("ascii", errors="replace")
     except OSError:
-        raise UnavailableError(
-            "the CPU time of a process can only be read on Linux", where="--measure", remedy="Leave --measure away."
-        ) from None
+        raise UnavailableError("the CPU time of a process can only be read on Linux", where=str(_PROC)) from None
     return sum(map(int, line.rpartition(")")[2].split()[_TIMES])) / os.sysconf("SC_CLK_TCK")
 
 
 def source_here() -> str:
     """Return what unit costs that are measured now say about where they come from."""
-    return f"--measure, {datetime.now().astimezone().date()}, {_machine_name()}"
+    return f"measured on {datetime.now().astimezone().date()}, {_machine_name()}"
 
 
 def _machine_name() -> str:

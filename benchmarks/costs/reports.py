@@ -14,6 +14,8 @@ from pathlib import Path
 
 import grpc
 
+from benchmarks.costs.processor import cpu_seconds, source_here
+from benchmarks.costs.relay import relayed
 from veiltab.common.collection.tokens import new_token
 from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.core.randomness import SystemSource
@@ -23,8 +25,6 @@ from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
 from veiltab.deploy.local.collection import CollectionOptions, prepare
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.scale.costs import ReportCosts, Way
-from veiltab.deploy.scale.processor import cpu_seconds, source_here
-from veiltab.deploy.scale.relay import relayed
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds
 from veiltab.server.https.json_messages import report_to_json

@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from benchmarks.costs.files import measured_cut, measured_page
+from benchmarks.costs.processor import source_here
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
@@ -50,8 +52,6 @@ from veiltab.curator.table import Table, load_table
 from veiltab.curator.workplace import Workplace
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.scale.costs import TABLE_COSTS, TableCosts
-from veiltab.deploy.scale.files_measure import measured_cut, measured_page
-from veiltab.deploy.scale.processor import source_here
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
 from veiltab.v1.curator_peer_pb2_grpc import (

@@ -1,0 +1,1 @@
+"""Measures the unit costs of `veiltab plan scale` on this machine."""
