@@ -189,7 +189,7 @@ async def _https_sender(local: LocalStudy, port: int, *, kept: bool) -> AsyncIte
         writer.write(https_request(report))
         answer = await reader.readuntil(b"}")
         if not answer.startswith(b"HTTP/1.1 200"):
-            raise UnavailableError("the server took no report", where="--measure")
+            raise UnavailableError("the server took no report", where="server")
         if kept:
             idle.append(connection)
             return
