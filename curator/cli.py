@@ -104,8 +104,8 @@ def requests(standing: Standing, is_all: bool, as_json: bool) -> None:
 
 
 def _requests_text(standing: Standing, *, is_all: bool) -> str:
-    ids = standing.store.waiting_for_a_person(time.time())
-    every = standing.store.releases()
+    ids = standing.store.decisions.waiting_for_a_person(time.time())
+    every = standing.store.releases.releases()
     waiting = [one for one in every if one.request.release_id in ids]
     under_way = [one for one in every if one.request.release_id not in ids and not one.state.finished]
     ended = [one for one in every if one.state.finished]
@@ -144,13 +144,13 @@ def approve(
     who, now = named_person(person, standing.persons), int(time.time())
     expires = expiry(now, expires_days)
     if prefix is not None:
-        release_id = standing.store.release_id(prefix)
+        release_id = standing.store.releases.release_id(prefix)
         outcome = approve_request(
             standing, release_id, _separated(attributes), person=who, reason=reason, expires=expires
         )
         emit(as_json, _outcome_data(outcome), _approval_text(outcome))
         return
-    held = sorted(standing.store.waiting_for_a_person(now))
+    held = sorted(standing.store.decisions.waiting_for_a_person(now))
     waiting = [one for one in held if waits_for(standing, one, who)]
     if not waiting:
         raise _nothing_waits(who, held)
@@ -173,7 +173,7 @@ def deny(
     standing: Standing, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str, as_json: bool
 ) -> None:
     """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
-    release_id = standing.store.release_id(prefix)
+    release_id = standing.store.releases.release_id(prefix)
     who = named_person(person, standing.persons)
     outcome = deny_request(standing, release_id, _separated(attributes), person=who, reason=reason)
     denied = "the request" if outcome.is_whole else ", ".join(outcome.denied)
@@ -256,7 +256,7 @@ curator.add_command(notify)
 def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
     """Take part in releases again with a curator by which too many ended that were charged."""
     name = person_name(named_person(person))
-    cleared = standing.store.clear_aborted(standing.study.curator(peer).name, person=name)
+    cleared = standing.store.coins.clear_aborted(standing.study.curator(peer).name, person=name)
     emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that ended by curator {peer}")
 
 
@@ -290,7 +290,7 @@ def witness(standing: Standing, cleared: str | None, person: str | None, as_json
     if cleared is not None:
         doubts.set_aside(cleared, person=person_name(named_person(person)))
     own, others = standing.ledger.head[0], [each.name for each in standing.study.curators if each.name != standing.name]
-    remembered = {name: standing.store.witness(name)[0] for name in others}
+    remembered = {name: standing.store.alignments.witness(name)[0] for name in others}
     plain = {"entries": own, "remembered": remembered, "lacking": [one.as_dict() for one in doubts.all()]}
     emit(as_json, plain, witness_text(own, remembered, doubts.all()))
 
@@ -327,7 +327,7 @@ def test(
     """Say which rules would decide about a request, what it would be charged, and what would be left."""
     if researcher not in {each.name for each in standing.study.researchers}:
         raise InvalidInputError("researcher is not in the study", where="--researcher")
-    latest = standing.store.latest_alignment()
+    latest = standing.store.alignments.latest_alignment()
     respondents = population or (latest[0] if latest else None)
     if respondents is None:
         raise InvalidInputError(

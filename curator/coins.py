@@ -60,11 +60,11 @@ class Coins:
     def commit(self, release_id: str) -> None:
         """Draw this curator's share of a release's coin and commit to it, in the transaction of the charge."""
         coin_id = release_coin(release_id)
-        self._commit(coin_id, self._store.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH)))
+        self._commit(coin_id, self._store.coins.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH)))
 
     def commitment(self, release_id: str) -> bytes:
         """Return this curator's commitment to its share of a release's coin; empty before there is one."""
-        return self._store.commitments(release_coin(release_id)).get(self._name, b"")
+        return self._store.coins.commitments(release_coin(release_id)).get(self._name, b"")
 
     async def toss(self, coin_id: str, peers: Peers, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
         """Toss a coin with all other curators, or return its value if it was tossed.
@@ -79,11 +79,11 @@ class Coins:
             IntegrityError: a share was opened that was not committed to.
             ConflictError: a curator committed to two things, or the coin is forgotten.
         """
-        value = self._store.coin_value(coin_id)
+        value = self._store.coins.coin_value(coin_id)
         if value is not None:
             return value
         # A share that was committed to before is durable, and leaves with a durable record of all commitments alone.
-        is_new = self._name not in self._store.commitments(coin_id)
+        is_new = self._name not in self._store.coins.commitments(coin_id)
         with transaction(self._store.connection, is_synced=is_new):
             own = self.share(coin_id)
             mine = self._commit(coin_id, own)
@@ -92,7 +92,7 @@ class Coins:
         for name in peers.curators:
             if name not in shown:
                 self._take(coin_id, name, await peers.commitment(name, coin_id, mine))
-        commitments = self._store.commitments(coin_id)
+        commitments = self._store.coins.commitments(coin_id)
         shares = {self._name: own}
         refusal: NotReadyError | UnavailableError | None = None
         for name in peers.curators:  # all of them, so that none passes for one that withholds
@@ -102,25 +102,25 @@ class Coins:
                 refusal = refusal or error
                 continue
             verify_share(coin_id, name, share, commitments[name])
-            self._store.set_opening_received(coin_id, name)
+            self._store.coins.set_opening_received(coin_id, name)
             shares[name] = share
         if refusal is not None:
             raise refusal
         value = toss(coin_id, shares)
-        self._store.set_coin_value(coin_id, value)
+        self._store.coins.set_coin_value(coin_id, value)
         return value
 
     def awaited(self, coin_id: str) -> frozenset[str]:
         """Return the curators whose part of a coin is missing here: a commitment or, once all are there, a share."""
-        if self._store.coin_value(coin_id) is not None:
+        if self._store.coins.coin_value(coin_id) is not None:
             return frozenset()
         others = self._curators - {self._name}
-        uncommitted = others - set(self._store.commitments(coin_id))
-        return uncommitted or others - self._store.openings_received(coin_id)
+        uncommitted = others - set(self._store.coins.commitments(coin_id))
+        return uncommitted or others - self._store.coins.openings_received(coin_id)
 
     def withheld(self, coin_id: str) -> frozenset[str]:
         """Return the curators that have this one's share of a coin, and never opened theirs here."""
-        return self._store.openings_withheld(coin_id)
+        return self._store.coins.openings_withheld(coin_id)
 
     def exchange_commitments(self, coin_id: str, peer: str, committed: bytes) -> bytes:
         """Record a peer's commitment to its share, and return one's own.
@@ -153,12 +153,12 @@ class Coins:
             own = self._share_for_peer(coin_id)
             if committed:
                 self._take(coin_id, peer, committed)
-            commitments = self._store.commitments(coin_id)
+            commitments = self._store.coins.commitments(coin_id)
             if set(commitments) != self._curators:
                 raise NotReadyError("does not hold every commitment yet", where=f"curator {self._name}")
             if transcript(commitments) != seen:
                 raise ConflictError("the curators hold different commitments", where="coin toss")
-            self._store.set_opening_given(coin_id, peer)
+            self._store.coins.set_opening_given(coin_id, peer)
         return own
 
     def share(self, coin_id: str) -> bytes:
@@ -175,14 +175,14 @@ class Coins:
                 raise NotReadyError("has not charged the release yet", where=f"curator {self._name}")
         elif kind != _ALIGNMENT or not ALIGNMENT_ID.fullmatch(name):
             raise InvalidInputError("there is no such coin", where="coin toss")
-        share = self._store.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH))
+        share = self._store.coins.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH))
         if not share:
             raise ConflictError("this coin was tossed and is forgotten", where="coin toss")
         return share
 
     def _share_for_peer(self, coin_id: str) -> bytes:
         """Return `share` to a peer, who could else name any number of alignments for which one would be kept."""
-        if coin_id.startswith(f"{_ALIGNMENT}/") and not self._store.knows_coin(coin_id):
+        if coin_id.startswith(f"{_ALIGNMENT}/") and not self._store.coins.knows_coin(coin_id):
             raise NotReadyError("has not begun this alignment yet", where=f"curator {self._name}")
         return self.share(coin_id)
 
@@ -195,9 +195,9 @@ class Coins:
         """
         if len(committed) != _COMMITMENT_BYTES:
             raise InvalidInputError(f"a commitment has {_COMMITMENT_BYTES} bytes", where=f"curator {peer}")
-        self._store.commit(coin_id, peer, committed)
+        self._store.coins.commit(coin_id, peer, committed)
 
     def _commit(self, coin_id: str, own: bytes) -> bytes:
         mine = commitment(coin_id, self._name, own)
-        self._store.commit(coin_id, self._name, mine)
+        self._store.coins.commit(coin_id, self._name, mine)
         return mine

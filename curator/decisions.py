@@ -90,7 +90,7 @@ class Decisions:
                 is_reserved=self._ledger.is_reserved(release_id),
                 is_charged=self._ledger.is_charged(release_id),
             )
-        verdicts = {d.attribute: d.verdict for d in self._store.decisions(release_id)}
+        verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
         held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
         return Review(
             curator=self._name,
@@ -107,7 +107,7 @@ class Decisions:
         if release_id in self._verdicts:
             return self._verdicts[release_id]
         own = self.own_attributes & set(stored.request.attributes)
-        verdicts = {d.attribute: d.verdict for d in self._store.decisions(release_id)}
+        verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
         granted = frozenset(name for name in own if verdicts.get(name) == APPROVED)
         denied = frozenset(name for name in own if verdicts.get(name) == DENIED)
         found = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
@@ -124,14 +124,16 @@ class Decisions:
             BudgetExceededError: the budget does not hold it.
         """
         outlook = await self._outlook(request) if self.policy.needs_outlook(request) else None
-        final = {d.attribute: d.verdict for d in self._store.decisions(request.release_id) if d.verdict != HELD}
+        final = {
+            d.attribute: d.verdict for d in self._store.decisions.decisions(request.release_id) if d.verdict != HELD
+        }
         decisions = self.policy.decide(request, self.own_attributes - final.keys(), int(time.time()), outlook)
         verdicts = {*final.values(), *(decision.verdict for decision in decisions)}
         denied = {one.attribute for one in decisions if one.verdict == DENIED}
         # A part may be granted that the budget holds, so what others deny is waited for.
         if denial_of(request, {self._name: denied}) is None and (HELD in verdicts or not request.partial):
             await self._foresee(request)
-        self._store.decide(request.release_id, decisions)
+        self._store.decisions.decide(request.release_id, decisions)
         self._decided.add(request.release_id)
 
     def is_considered(self, stored: CuratorRelease) -> bool:

@@ -10,11 +10,6 @@ from veiltab.common.errors import NotFoundError
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 
-DOUBT_TABLE = """
-    CREATE TABLE doubt (
-        who TEXT PRIMARY KEY, length INTEGER NOT NULL, head BLOB NOT NULL, is_set_aside INTEGER NOT NULL DEFAULT 0)
-    """
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:

@@ -230,9 +230,9 @@ class CuratorDriver:
             InvalidInputError: it has another study file, or shows a ledger that it cannot have.
         """
         check_study_digest(self.study, study_digest, f"curator {peer}")
-        check_shown_ledger(witness, peer, self.store.planned())
-        longest = self.store.witness(peer)
-        self.store.set_witness(peer, *witness)
+        check_shown_ledger(witness, peer, self.store.releases.planned())
+        longest = self.store.alignments.witness(peer)
+        self.store.alignments.set_witness(peer, *witness)
         return longest
 
     def propose(self, request: ReleaseRequest, study_digest: str, witnessed: Witnessed = NONE_SEEN) -> CuratorRelease:
@@ -248,13 +248,13 @@ class CuratorDriver:
         """
         check_study_digest(self.study, study_digest, f"researcher {request.researcher}")
         now = int(time.time())
-        if not self.store.knows(request.release_id):
+        if not self.store.releases.knows(request.release_id):
             check_request(request, self.study, now)
             self.ledger.verify_against(witnessed, f"researcher {request.researcher}")
-            check_open_requests(request.researcher, self.store.open_requests())
+            check_open_requests(request.researcher, self.store.releases.open_requests())
             # The others hear of it with what is decided about it.
             self._unsaid.add(request.release_id)
-        stored = self.store.add(request, now, study_digest)
+        stored = self.store.releases.add(request, now, study_digest)
         self._submitted.set()
         return stored
 
@@ -263,18 +263,18 @@ class CuratorDriver:
 
         One that waits for a person is not waited for, nor one of several tables that is charged: its tables are.
         """
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, asker.name)
         if not self._is_worth_saying(stored):
             await self.changes.until(
-                lambda: self._is_worth_saying(self.store.release(release_id)),
+                lambda: self._is_worth_saying(self.store.releases.release(release_id)),
                 [_for_researcher(release_id)],
                 asker,
                 seconds,
             )
-            stored = self.store.release(release_id)
+            stored = self.store.releases.release(release_id)
         if stored.request.is_workload:
-            stored = replace(stored, bytes_uploaded=self.store.bytes_uploaded_of_tables(release_id))
+            stored = replace(stored, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
         return stored, self._progress(stored)
 
     def _is_worth_saying(self, stored: CuratorRelease) -> bool:
@@ -300,10 +300,10 @@ class CuratorDriver:
             DeniedError: as `check_asker`.
             VeiltabError: as `check_choice`.
         """
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if check_choice(stored, numbers):
-            self.store.choose_tables(release_id, numbers, int(time.time()))
+            self.store.tables.choose_tables(release_id, numbers, int(time.time()))
             self.changes.notify(release_id)
             self._look_after_tables()
 
@@ -313,15 +313,16 @@ class CuratorDriver:
         Raises:
             DeniedError, NotReadyError, FailedReleaseError: as `check_asker` and `check_receipt_may_leave`.
         """
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
-        check_receipt_may_leave(stored, self.store.decisions(release_id), time.time())
+        check_receipt_may_leave(stored, self.store.decisions.decisions(release_id), time.time())
         return TestedRelease(
-            receipts=self.store.receipts(release_id),
-            changes=self.store.canary_changes(release_id),
-            canary_key=self.store.canary_key(release_id),
+            receipts=self.store.tests.receipts(release_id),
+            changes=self.store.tests.canary_changes(release_id),
+            canary_key=self.store.pads.canary_key(release_id),
             digests=PublicationDigests(
-                columns=self.store.published_digests(release_id), places=self.store.places_digest(release_id)
+                columns=self.store.tests.published_digests(release_id),
+                places=self.store.tests.places_digest(release_id),
             ),
         )
 
@@ -333,7 +334,7 @@ class CuratorDriver:
             DeniedError: the curator that asks has no columns there.
             NotReadyError: the server has not passed the test of one's own columns.
         """
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         if stored.spec is not None and not stored.spec.columns_of(owner):
             raise DeniedError("this is for those with columns in the release", where=f"curator {owner}")
         if not self._is_tested(stored):
@@ -348,7 +349,7 @@ class CuratorDriver:
             NotReadyError: the release is not ready here.
             InvalidInputError: this curator's certificate has expired.
         """
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         return signed_statement(self._identity, stored, self.store, self.ledger)
 
@@ -367,7 +368,7 @@ class CuratorDriver:
             FailedReleaseError: as `check_key_may_leave` and `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.OTP:
             raise InvalidInputError("the keys of a curator are asked for together", where=f"release {release_id}")
@@ -387,7 +388,7 @@ class CuratorDriver:
             InvalidInputError: the release has one-time pads.
             VeiltabError: as `pad_file`, of any attribute that is granted.
         """
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.CHACHA20:
             raise InvalidInputError("one-time pads are fetched one by one", where=f"release {release_id}")
@@ -396,7 +397,7 @@ class CuratorDriver:
     def _given(self, stored: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Return what is recorded as the keys of columns that may leave, and record that they are given."""
         release_id, researcher = stored.request.release_id, stored.request.researcher
-        decisions = {decision.attribute: decision for decision in self.store.decisions(release_id)}
+        decisions = {decision.attribute: decision for decision in self.store.decisions.decisions(release_id)}
         keys, refusal = dict[str, bytes](), DeniedError("no attribute is asked for", where=f"release {release_id}")
         for attribute, column in claimed.items():
             try:
@@ -404,7 +405,7 @@ class CuratorDriver:
             except DeniedError as error:
                 refusal = error
                 continue
-            pad, tested = self.store.pad(release_id, attribute), self.store.tested(release_id, attribute)
+            pad, tested = self.store.pads.pad(release_id, attribute), self.store.tests.tested(release_id, attribute)
             if pad is None or tested is None:
                 raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
             check_same_column(tested, column, attribute)
@@ -413,12 +414,12 @@ class CuratorDriver:
             raise refusal
         with transaction(self.store.connection):
             for attribute in keys:
-                self.store.record_key_given(release_id, attribute, researcher)
+                self.store.pads.record_key_given(release_id, attribute, researcher)
         return keys
 
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release."""
-        return self._progress(self.store.release(release_id))
+        return self._progress(self.store.releases.release(release_id))
 
     def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
         """Yield this curator's progress with some releases, of those that it knows."""
@@ -452,7 +453,7 @@ class CuratorDriver:
         if stored.state is not ReleaseState.PERTURBING and not stored.state.finished:
             return b""
         release_id = stored.request.release_id
-        columns, places = self.store.published_digests(release_id), self.store.places_digest(release_id)
+        columns, places = self.store.tests.published_digests(release_id), self.store.tests.places_digest(release_id)
         return PublicationDigests(columns=columns, places=places).digest() if columns else b""
 
     def _is_tested(self, stored: CuratorRelease) -> bool:
@@ -470,7 +471,7 @@ class CuratorDriver:
             NotFoundError: the release is not known here.
             NotReadyError: they are not drawn yet.
         """
-        self.store.release(release_id)
+        self.store.releases.release(release_id)
         return self.sampler.shared_indices(release_id)
 
     # The driver
@@ -478,7 +479,7 @@ class CuratorDriver:
     async def run(self, table: Table) -> None:
         """Align the table and drive releases until cancelled."""
         peers = Peers(self._identity, self.study)
-        server = ServerLink(self._identity, self.study, self.ledger, self.store.noise_digest)
+        server = ServerLink(self._identity, self.study, self.ledger, self.store.tests.noise_digest)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))
@@ -504,11 +505,11 @@ class CuratorDriver:
             if self.store.has_changed_elsewhere():
                 self.looks.wake()
                 self.changes.notify_all()
-            decided = self._held - self.store.waiting_for_a_person(time.time())
+            decided = self._held - self.store.decisions.waiting_for_a_person(time.time())
             self._held -= decided | self.decisions.refused_of(self._held) | self.looks.ended(self._held)
             for release_id in decided:
                 self.looks.forget(release_id)  # whoever goes on with it looks anew
-            return self.store.unfinished()
+            return self.store.releases.unfinished()
         return ()
 
     def _show_work(self) -> None:
@@ -516,20 +517,20 @@ class CuratorDriver:
         with failures_logged(_log, "the work under way cannot be shown"):
             for release_id, text in self._stages.texts.items():
                 self._shown.add(release_id)
-                self._say(self.store.release(release_id), text)
+                self._say(self.store.releases.release(release_id), text)
 
     def _say(self, stored: CuratorRelease, text: str) -> None:
         """Record what a release waits for, or what is done for it; of one of several tables, with them."""
-        self.store.set_waiting(stored.request.release_id, text)
+        self.store.releases.set_waiting(stored.request.release_id, text)
         if stored.part_of:
-            self.store.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
+            self.store.releases.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
         while True:
-            if self.store.has_traces:
+            if self.store.coins.has_traces:
                 with failures_logged(_log, "the traces of seeds cannot be erased"):
-                    await asyncio.to_thread(self.store.erase_traces)
+                    await asyncio.to_thread(self.store.coins.erase_traces)
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
@@ -540,7 +541,7 @@ class CuratorDriver:
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         while not stored.state.finished:
             before, wakes = stored.state, self.looks.wakes
             stored = await self._take_steps(stored, entered, peers, server)
@@ -551,7 +552,7 @@ class CuratorDriver:
                 return
             else:
                 attempt = await self._wait(stored, attempt, wakes)
-                stored = self.store.release(release_id)
+                stored = self.store.releases.release(release_id)
         if stored.part_of:
             self._look_after_tables()
         if stored.state.unsuccessful:
@@ -618,13 +619,13 @@ class CuratorDriver:
                     return self._changed(release_id)
                 case Step(leads_to=state) as taken:
                     if state is not before:  # else there is more to do in this state
-                        self.store.set_state(release_id, state, seconds=_left(stored, entered))
+                        self.store.releases.set_state(release_id, state, seconds=_left(stored, entered))
             stored = self._changed(release_id, taken)
         return stored
 
     def _changed(self, release_id: str, taken: Step | None = None) -> CuratorRelease:
         """Return a release that has changed, by a step that was taken or otherwise; wake whoever waits for that."""
-        stored = self.store.release(release_id)
+        stored = self.store.releases.release(release_id)
         if taken in _FOLLOWED:
             self._unsaid.add(release_id)
         else:
@@ -673,7 +674,7 @@ class CuratorDriver:
     def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
         if not stored.request.is_workload:
             return next_step(stored, own, others, time.time())
-        tables = self.store.tables(stored.request.release_id)
+        tables = self.store.tables.tables(stored.request.release_id)
         return next_step_of_tables(stored, own, others, tables, time.time())
 
     def _end(self, stored: CuratorRelease, ended: End, seconds: float) -> None:
@@ -684,8 +685,8 @@ class CuratorDriver:
         others = {curator.name for curator in self.study.curators} - {self.name}
         for curator in sorted(others & (self.coins.withheld(release_coin(release_id)) | set(ended.by))):
             _log.warning("a charged release ended by a curator", extra={"release": release_id, "curator": curator})
-            self.store.add_aborted(stored.part_of or release_id, curator)
-        self.store.end(release_id, ended.state, ended.reason, seconds=seconds)
+            self.store.coins.add_aborted(stored.part_of or release_id, curator)
+        self.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
         self._forget(release_id)
 
     def _forget(self, release_id: str) -> None:
@@ -696,7 +697,7 @@ class CuratorDriver:
         self.encryption(release_id).forget_ciphertext()
         self.encryption(release_id).forget_canaries()
         self.encryption(release_id).forget_pads()
-        self.store.forget_keys(release_id)
+        self.store.pads.forget_keys(release_id)
 
     async def _take(
         self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
@@ -759,9 +760,9 @@ class CuratorDriver:
         # Before any curator reserves anything.
         self._keep_room(planned)
         if isinstance(planned, WorkloadSpec):
-            self.store.set_workload(planned.release_id, planned)
+            self.store.tables.set_workload(planned.release_id, planned)
         else:
-            self.store.set_spec(planned.release_id, planned)
+            self.store.releases.set_spec(planned.release_id, planned)
 
     def _keep_room(self, planned: ReleaseSpec | WorkloadSpec) -> None:
         """Keep room for what a release writes here."""
@@ -769,7 +770,7 @@ class CuratorDriver:
         self._room.keep(planned.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec | WorkloadSpec) -> None:
-        check_aborted(self.store.aborted())
+        check_aborted(self.store.coins.aborted())
         with step("reserve", release_id=spec.release_id):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)
@@ -795,7 +796,7 @@ class CuratorDriver:
         with step("charge", release_id=planned.release_id), transaction(self.store.connection):
             self.ledger.charge(planned.release_id)
             if own is not None:
-                self.store.record_noise_digest(own.release_id, announced.noise_digest)
+                self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
             if isinstance(planned, ReleaseSpec):
                 self.coins.commit(planned.release_id)
 
@@ -803,7 +804,7 @@ class CuratorDriver:
         if stored.workload is None:
             raise AssertionError("only a release of several tables has any to open")
         numbers = range(len(stored.workload.tables))
-        self.store.open_tables(stored.request.release_id, numbers, int(time.time()))
+        self.store.tables.open_tables(stored.request.release_id, numbers, int(time.time()))
         self._submitted.set()
 
     async def _draw(self, spec: ReleaseSpec, shown: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
@@ -815,11 +816,13 @@ class CuratorDriver:
             raise
         self._hanging.discard(spec.release_id)
         self._samples[spec.release_id] = sample
-        self.store.set_sample_check(spec.release_id, sample.check, has_columns=bool(spec.columns_of(self.name)))
+        self.store.releases.set_sample_check(
+            spec.release_id, sample.check, has_columns=bool(spec.columns_of(self.name))
+        )
 
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""
-        since = self.store.release(release_id).since
+        since = self.store.releases.release(release_id).since
         if release_id in self._hanging or time.time() - since <= _HANGS_AFTER_SECONDS:
             return
         if missing := ", ".join(sorted(self.coins.awaited(release_coin(release_id)))):
@@ -861,20 +864,20 @@ class CuratorDriver:
         columns = {
             c.attribute: (
                 encryption.ciphertext(c.attribute),
-                self.store.ciphertext_digest(spec.release_id, c.attribute),
+                self.store.pads.ciphertext_digest(spec.release_id, c.attribute),
             )
             for c in spec.columns_of(self.name)
         }
         if columns:
-            if not self.store.noise_digest(spec.release_id):  # a table that was not announced with the charge
-                self.store.record_noise_digest(spec.release_id, (await server.announce(spec)).noise_digest)
+            if not self.store.tests.noise_digest(spec.release_id):  # a table that was not announced with the charge
+                self.store.tests.record_noise_digest(spec.release_id, (await server.announce(spec)).noise_digest)
             size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
             with step("upload", release_id=spec.release_id, size=size):
                 published = await server.upload(spec, columns, stage=stage)
             with transaction(self.store.connection):
-                self.store.set_bytes_uploaded(spec.release_id, size)
+                self.store.releases.set_bytes_uploaded(spec.release_id, size)
                 if published is not None:
-                    self.store.record_publication(spec.release_id, published)
+                    self.store.tests.record_publication(spec.release_id, published)
             if published is not None:  # and not before it is durable
                 self._published.add(spec.release_id)
         encryption.forget_ciphertext()
@@ -906,7 +909,7 @@ class CuratorDriver:
             await self.looks.news(
                 release_id, others, attempt=0, wakes=self.looks.wakes, deadline=deadline, is_refused=False
             )
-        self.store.forget_coin(release_coin(release_id))
+        self.store.coins.forget_coin(release_coin(release_id))
         self.sampler.indices_file(release_id).unlink(missing_ok=True)
 
 

@@ -87,7 +87,7 @@ class ColumnEncryption:
         """Encrypt one column, and return the SHA-256 of its ciphertext; see `encrypt_together`."""
         plain = PlainColumn(attribute=attribute, symbols=column, size=size)
         self.encrypt_together([plain], pad, noise, advance)
-        return self._store.ciphertext_digest(self._release_id, attribute)
+        return self._store.pads.ciphertext_digest(self._release_id, attribute)
 
     def encrypt_together(
         self,
@@ -116,7 +116,7 @@ class ColumnEncryption:
             return
         with transaction(self._store.connection):
             for column, key, replacement_key in keys:
-                self._store.spend_key(self._release_id, column.attribute, key, replacement_key)
+                self._store.pads.spend_key(self._release_id, column.attribute, key, replacement_key)
         digests = {}
         for column, key, replacement_key in keys:
             size = (len(column.symbols) + len(noise.places)) * symbol_dtype(column.size).itemsize
@@ -126,10 +126,10 @@ class ColumnEncryption:
         sync_folder(self._folder)
         with transaction(self._store.connection):
             for attribute, digest in digests.items():
-                self._store.set_pad_digest(self._release_id, attribute, digest)
+                self._store.pads.set_pad_digest(self._release_id, attribute, digest)
 
     def _is_encrypted(self, column: PlainColumn) -> bool:
-        done = self._store.pad(self._release_id, column.attribute)
+        done = self._store.pads.pad(self._release_id, column.attribute)
         if done is None:
             return False
         self._check(column.attribute, done[1])

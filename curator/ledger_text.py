@@ -12,7 +12,7 @@ from veiltab.curator.store import CuratorStore
 
 def purpose_of(entry: Entry, store: CuratorStore) -> str:
     """Return what the researcher gave as the purpose of what was charged; empty for none."""
-    return store.release(entry.release_id).request.purpose if store.knows(entry.release_id) else ""
+    return store.releases.release(entry.release_id).request.purpose if store.releases.knows(entry.release_id) else ""
 
 
 def spent_text(book: Ledger) -> str:

@@ -71,8 +71,8 @@ def with_standing(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def opened(study_path: Path, name: str, state_folder: Path, policy_path: Path | None, **options: object) -> None:
         with open_standing(study_path, name, state_folder, policy_path) as standing:
-            table = standing.store.served_table()
-            for said in (standing.store.served_policy().note, "" if table is None else table.note):
+            table = standing.store.served.served_table()
+            for said in (standing.store.served.served_policy().note, "" if table is None else table.note):
                 if said:
                     note(said)
             command(standing=standing, **options)

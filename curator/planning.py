@@ -144,13 +144,13 @@ def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | Wo
     Raises:
         InvalidInputError: it was, and there is no plan.
     """
-    answer = store.plan(question.request.release_id, question.digest())
+    answer = store.answers.plan(question.request.release_id, question.digest())
     return None if answer is None else read_canonical(PlanAnswer, answer).planned()
 
 
 def stored_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...] | None:
     """Return the bounds of a plan's card, if it was ever made; none at all if that took too long."""
-    card = store.card(spec.digest())
+    card = store.answers.card(spec.digest())
     return None if card is None else read_canonical(Card, card).bounds
 
 
@@ -163,7 +163,7 @@ def charge_question(planned: ReleaseSpec | WorkloadSpec, allowance: Allowance) -
 
 def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | None:
     """Return the charge that answers a question, if it was ever asked."""
-    charge = store.charge(question.digest())
+    charge = store.answers.charge(question.digest())
     return None if charge is None else read_canonical(Charge, charge)
 
 
@@ -175,7 +175,7 @@ def card_bounds(planned: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...]:
 
 def store_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec, bounds: tuple[Bound, ...]) -> None:
     """Store the bounds of a plan's card."""
-    store.set_card(spec.release_id, spec.digest(), canonical_text(Card(bounds=bounds)))
+    store.answers.set_card(spec.release_id, spec.digest(), canonical_text(Card(bounds=bounds)))
 
 
 def planned(question: PlanQuestion) -> ReleaseSpec | WorkloadSpec:
@@ -244,7 +244,7 @@ class Planner:
                 tables = len(question.request.tables)
                 answer = await self._ask("plan", question.text, tables)
                 answer = answer or canonical_text(_too_long(tables))
-                self._store.set_plan(question.request.release_id, question.digest(), answer)
+                self._store.answers.set_plan(question.request.release_id, question.digest(), answer)
                 spec = read_canonical(PlanAnswer, answer).planned()
         return spec
 
@@ -255,7 +255,7 @@ class Planner:
             charge = stored_charge(self._store, question)
             if charge is None:
                 charge = await self._new_charge(question, _tables_of(spec))
-                self._store.set_charge(spec.release_id, question.digest(), canonical_text(charge))
+                self._store.answers.set_charge(spec.release_id, question.digest(), canonical_text(charge))
         return charge
 
     async def _new_charge(self, question: ChargeQuestion, tables: int) -> Charge:
@@ -279,7 +279,7 @@ class Planner:
             if stored_card(self._store, spec) is None:
                 kind = "tables_card" if isinstance(spec, WorkloadSpec) else "card"
                 card = await self._ask(kind, spec.to_json(), _tables_of(spec)) or canonical_text(Card())
-                self._store.set_card(spec.release_id, spec.digest(), card)
+                self._store.answers.set_card(spec.release_id, spec.digest(), card)
 
     async def close(self) -> None:
         """End the processes."""

@@ -133,7 +133,7 @@ class RequestView:
 
 def view_requests(standing: Standing) -> tuple[RequestView, ...]:
     """Return all requests, oldest first."""
-    return tuple(view_of(stored, standing) for stored in standing.store.releases())
+    return tuple(view_of(stored, standing) for stored in standing.store.releases.releases())
 
 
 def view_of(stored: CuratorRelease, standing: Standing) -> RequestView:
@@ -144,7 +144,7 @@ def view_of(stored: CuratorRelease, standing: Standing) -> RequestView:
 def attribute_statuses(stored: CuratorRelease, standing: Standing) -> tuple[AttributeStatus, ...]:
     """Return how far the decisions about this curator's attributes of a request are, in the request's order."""
     release_id = stored.request.release_id
-    decisions = {one.attribute: one for one in standing.store.decisions(release_id)}
+    decisions = {one.attribute: one for one in standing.store.decisions.decisions(release_id)}
     approvals = approvals_by_attribute(standing.store, release_id)
     own = {rule.name for rule in standing.study.attributes_of(standing.name)}
     return tuple(
@@ -186,7 +186,7 @@ def _status(decision: GrantDecision, approvals: tuple[Approval, ...], persons: i
 def _outlook(stored: CuratorRelease, standing: Standing) -> Outlook:
     if stored.planned is not None:
         return Outlook(**_facts(stored.planned, stored, standing))
-    latest = standing.store.latest_alignment()
+    latest = standing.store.alignments.latest_alignment()
     if latest is None:
         return Outlook(note="The tables are not aligned yet; the card needs the number of common respondents.")
     population, digest = latest

@@ -191,10 +191,10 @@ class ServerCheck:
         """
         if not spec.columns_of(self._name):
             return
-        if not self._store.receipts(spec.release_id):
+        if not self._store.tests.receipts(spec.release_id):
             # What it published is durable before the server can learn which rows are tested.
             if not is_published:
-                self._store.record_publication(spec.release_id, await server.publication(spec))
+                self._store.tests.record_publication(spec.release_id, await server.publication(spec))
             with (stage or Stage()).of("testing the server", None):
                 data = await self._sent_by(server, spec, encryption.folder)
                 await asyncio.to_thread(self._test, spec, data, server.name, encryption)
@@ -219,11 +219,11 @@ class ServerCheck:
         release_id = spec.release_id
         if not spec.columns_of(self._name):
             return
-        if len(self._store.receipts(release_id)) < 2:
+        if len(self._store.tests.receipts(release_id)) < 2:
             orders = self._orders.get(release_id) or await self._orders_of(spec, server, folder)
-            whole = dict(lists) | {self._name: self._store.canary_changes(release_id)[self._name]}
+            whole = dict(lists) | {self._name: self._store.tests.canary_changes(release_id)[self._name]}
             receipt = await asyncio.to_thread(joint_receipt, spec, whole, orders)
-            self._store.set_joint_receipt(release_id, receipt, whole)
+            self._store.tests.set_joint_receipt(release_id, receipt, whole)
         self._orders.pop(release_id, None)
         self._check(spec, server.name)
 
@@ -235,7 +235,7 @@ class ServerCheck:
         """Whether the server has passed the tests of a release that were made, or this curator has no columns there."""
         if spec.release_id in self._passed or not spec.columns_of(self._name):
             return True
-        receipts = self._store.receipts(spec.release_id)
+        receipts = self._store.tests.receipts(spec.release_id)
         if not receipts or not all(receipt.passed for receipt in receipts):
             return False
         if len(receipts) > 1:
@@ -250,18 +250,18 @@ class ServerCheck:
         """
         if not self.is_passed(spec) or not spec.columns_of(self._name):
             raise NotReadyError("has not tested the server yet", where=f"curator {self._name}")
-        return self._store.canary_changes(spec.release_id)[self._name]
+        return self._store.tests.canary_changes(spec.release_id)[self._name]
 
     def _check(self, spec: ReleaseSpec, server: str) -> None:
         """Refuse a server that failed a test which was made."""
-        for receipt in self._store.receipts(spec.release_id):
+        for receipt in self._store.tests.receipts(spec.release_id):
             check_passed(receipt, server)
 
     async def _sent_by(self, server: ServerUnderTest, spec: ReleaseSpec, folder: Path) -> Sent:
         """Ask for the canaries, and return what comes, mapped from a file without a name."""
         if not spec.canaries:
             return b""
-        key = places_key(self._store.canary_key(spec.release_id))
+        key = places_key(self._store.pads.canary_key(spec.release_id))
         with named_in_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
             async for data in server.canaries(spec, key):
                 file.write(data)
@@ -277,11 +277,11 @@ class ServerCheck:
         if changes is None:
             receipt = amount_receipt(spec, self._name, canaries=published.count, changed=collected.count)
         else:
-            listed, key = changes.to_bytes(), self._store.canary_key(spec.release_id)
+            listed, key = changes.to_bytes(), self._store.pads.canary_key(spec.release_id)
             orders = canary_orders(spec, key, published.numbers, encryption.folder)
             receipt = own_receipt(spec, self._name, changes, orders)
             self._orders[spec.release_id] = orders
-        self._store.set_receipt(spec.release_id, receipt, listed, digests)
+        self._store.tests.set_receipt(spec.release_id, receipt, listed, digests)
 
     def _published(self, spec: ReleaseSpec, data: Sent, server: str) -> PublishedCanaries:
         try:
@@ -295,7 +295,9 @@ class ServerCheck:
         if spec.sampling.is_by_server:
             data = await self._sent_by(server, spec, folder)
             numbers = self._published(spec, data, server.name).numbers
-        return await asyncio.to_thread(canary_orders, spec, self._store.canary_key(spec.release_id), numbers, folder)
+        return await asyncio.to_thread(
+            canary_orders, spec, self._store.pads.canary_key(spec.release_id), numbers, folder
+        )
 
 
 def check_passed(receipt: Receipt, server: str) -> None:

@@ -57,8 +57,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_newest(_CHECKED_AT_START)
         store.audit.verify_against(ledger.audit_heads)
-        store.set_served_study(study)
-        store.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
+        store.served.set_served_study(study)
+        store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
         driver = CuratorDriver(identity, study, folder.path, store, ledger, policy, workplace)
         own = (
             partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),
@@ -70,8 +70,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             note(f"reading {table.shown}")
             with step("load table"):
                 loaded = load_table(table, study, options.name, run=workplace.run)
-            version = store.table_version(loaded.content_digest, secrets.token_hex(16))
-            store.set_served_table(file, loaded.rows, version)
+            version = store.alignments.table_version(loaded.content_digest, secrets.token_hex(16))
+            store.served.set_served_table(file, loaded.rows, version)
             note(f"table: {loaded.description}")
             if file is not None and file.note:
                 note(file.note)

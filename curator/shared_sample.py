@@ -137,7 +137,7 @@ class Sampler:
     ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
         rows = draw()
-        self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
+        self._store.pads.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
         noise = curators_noise(spec, seed)
         with stage.of("checking the sample", None):
             check = sample_check(derive(seed, "sample check"), rows, noise)

@@ -40,7 +40,7 @@ class Standing:
     @property
     def persons(self) -> int:
         """So many different persons must approve what is held: no fewer than the policy that is served says."""
-        served = self.store.served_policy().persons
+        served = self.store.served.served_policy().persons
         return served if self.named_policy is None else max(served, self.named_policy.persons)
 
 
@@ -73,7 +73,7 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
             name=name,
             store=store,
             ledger=Ledger(store.connection, current_budget(study, store, named), study.budget_delta),
-            policy_path=policy_path or store.served_policy().path,
+            policy_path=policy_path or store.served.served_policy().path,
             named_policy=named,
         )
 
@@ -92,7 +92,7 @@ def current_budget(study: Study, store: CuratorStore, named: Policy | None) -> D
 
     A file that is served counts as it was when the curator read it, whatever it says by now.
     """
-    policy = named or Policy(budget=store.served_policy().budget)
+    policy = named or Policy(budget=store.served.served_policy().budget)
     return policy.budget_within(study.budget_epsilon)
 
 
@@ -109,8 +109,8 @@ def check_served_study(study: Study, path: Path, store: CuratorStore) -> None:
     Raises:
         ConflictError: it is another one.
     """
-    served = store.served_study()
-    if served == study.source or (served is None and store.latest_study_digest() in {"", study.digest}):
+    served = store.served.served_study()
+    if served == study.source or (served is None and store.releases.latest_study_digest() in {"", study.digest}):
         return
     difference = "" if served is None else study_differences(study, study_from_bytes(served, "the served study file"))
     raise ConflictError(

@@ -32,9 +32,9 @@ def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorS
     statement = Statement(
         party=identity.party.uri,
         spec_digest=spec.digest().hex(),
-        published=published_columns(spec, store.published_digests(spec.release_id)) if has_columns else (),
+        published=published_columns(spec, store.tests.published_digests(spec.release_id)) if has_columns else (),
         signed_at=int(now.timestamp()),
         ledger=LedgerHead(length=length, digest=head.hex()),
-        receipts=store.receipts(spec.release_id) if has_columns else (),
+        receipts=store.tests.receipts(spec.release_id) if has_columns else (),
     )
     return signed(identity, statement.to_json(), now)

@@ -10,14 +10,14 @@ from veiltab.curator.progress import CuratorRelease
 
 def observe(driver: CuratorDriver) -> Observation:
     """Return a curator's current work and what it waits for; composing the remaining budget may take a while."""
-    found = driver.store.counts()
+    found = driver.store.releases.counts()
     counts = {state: found.get(state.value, 0) for state in ReleaseState}
     return Observation(
-        work=(_alignment(driver), *map(_work, driver.store.latest(SHOWN))),
+        work=(_alignment(driver), *map(_work, driver.store.releases.latest(SHOWN))),
         counts={("release", state.value): number for state, number in counts.items()},
         queues={
             "releases": sum(number for state, number in counts.items() if not state.finished),
-            "held requests": driver.store.held(),
+            "held requests": driver.store.decisions.held(),
         },
         budgets=(_budget(driver.ledger),),
     )

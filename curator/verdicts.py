@@ -73,16 +73,16 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
                 where=f"release {release_id}",
                 remedy="Another person must approve it as well.",
             )
-        digest = store.release(release_id).request_digest
+        digest = store.releases.release(release_id).request_digest
         fresh = [
             Approval(attribute=one, person=name, time=now, reason=why, expires=expires, request_digest=digest)
             for one in chosen
         ]
-        store.record_approvals(release_id, fresh)
+        store.decisions.record_approvals(release_id, fresh)
         missing = {one: standing.persons - len(earlier.get(one, ())) - 1 for one in chosen}
         complete = [one for one in fresh if missing[one.attribute] <= 0]
         decisions = [_decision(one, (*earlier.get(one.attribute, ()), one)) for one in complete]
-        store.record_decisions(release_id, tuple(decisions))
+        store.decisions.record_decisions(release_id, tuple(decisions))
     return Outcome(
         release_id=release_id,
         approved=tuple(one.attribute for one in complete),
@@ -111,8 +111,8 @@ def deny(standing: Standing, release_id: str, attributes: Iterable[str] = (), *,
         )
     named = list(attributes)
     with transaction(store.connection):
-        if not named and not any(one.verdict == HELD for one in store.decisions(release_id)):
-            store.record_denial(release_id, "a person denied the request", person=name, reason=why)
+        if not named and not any(one.verdict == HELD for one in store.decisions.decisions(release_id)):
+            store.releases.record_denial(release_id, "a person denied the request", person=name, reason=why)
             return Outcome(release_id=release_id, is_whole=True)
         held = held_attributes(store, release_id, now)
         chosen = _chosen(store, release_id, named, held, now) or held
@@ -122,14 +122,14 @@ def deny(standing: Standing, release_id: str, attributes: Iterable[str] = (), *,
             )
             for one in chosen
         ]
-        store.record_decisions(release_id, tuple(decisions))
+        store.decisions.record_decisions(release_id, tuple(decisions))
     return Outcome(release_id=release_id, denied=tuple(chosen))
 
 
 def approvals_by_attribute(store: CuratorStore, release_id: str) -> dict[str, tuple[Approval, ...]]:
     """Return attribute -> what different persons approved of a request as it stands, oldest first."""
     found: dict[str, tuple[Approval, ...]] = {}
-    for approval in store.approvals(release_id):
+    for approval in store.decisions.approvals(release_id):
         earlier = found.get(approval.attribute, ())
         if not has_approved(approval.person, earlier):
             found[approval.attribute] = (*earlier, approval)
@@ -154,10 +154,10 @@ def held_attributes(store: CuratorStore, release_id: str, now: int) -> list[str]
     Raises:
         NotFoundError: there is no such release.
     """
-    stored = store.release(release_id)
+    stored = store.releases.release(release_id)
     if stored.state is not ReleaseState.REQUESTED or now > stored.request.deadline:
         return []
-    return [one.attribute for one in store.decisions(release_id) if one.verdict == HELD]
+    return [one.attribute for one in store.decisions.decisions(release_id) if one.verdict == HELD]
 
 
 def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], held: list[str], now: int) -> list[str]:
@@ -169,8 +169,8 @@ def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], hel
     chosen = list(dict.fromkeys(attributes))
     if held and set(chosen) <= set(held):
         return chosen
-    over = now > store.release(release_id).request.deadline
-    decided = {one.attribute: one.verdict for one in store.decisions(release_id) if one.verdict != HELD}
+    over = now > store.releases.release(release_id).request.deadline
+    decided = {one.attribute: one.verdict for one in store.decisions.decisions(release_id) if one.verdict != HELD}
     known = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
     raise InvalidInputError(
         "these attributes are not held" + (f" ({known})" if known else "") + ("; the deadline passed" if over else ""),

@@ -16,15 +16,12 @@ from veiltab.common.collection.round import Round
 from veiltab.common.errors import BudgetExceededError, ConflictError
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 
-_MIGRATIONS = (
-    """
-    CREATE TABLE decision (
-        round_id TEXT NOT NULL, node INTEGER NOT NULL, state TEXT NOT NULL, request BLOB, size INTEGER NOT NULL,
-        PRIMARY KEY (round_id, node)) WITHOUT ROWID;
-    CREATE TABLE origin (round_id TEXT PRIMARY KEY, digest BLOB NOT NULL)
-    """,
-    "ALTER TABLE origin ADD COLUMN epsilon TEXT NOT NULL DEFAULT '0'",
-)
+_SCHEMA = """
+CREATE TABLE decision (
+    round_id TEXT NOT NULL, node INTEGER NOT NULL, state TEXT NOT NULL, request BLOB, size INTEGER NOT NULL,
+    PRIMARY KEY (round_id, node)) WITHOUT ROWID;
+CREATE TABLE origin (round_id TEXT PRIMARY KEY, digest BLOB NOT NULL, epsilon TEXT NOT NULL);
+"""
 
 
 class State(Enum):
@@ -61,7 +58,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._connection = open_database(folder / "node.sqlite", _MIGRATIONS)
+        self._connection = open_database(folder / "node.sqlite", (_SCHEMA,))
 
     def close(self) -> None:
         """Erase counted reports from the database's log too, and close."""

@@ -33,47 +33,24 @@ _PLACES = "places"
 LONGEST_UNSYNCED = 1 << 23
 """Longest column, in bytes, that is written without waiting for the disk; a service that starts fetches it again."""
 
-_MIGRATIONS = (
-    """
-    CREATE TABLE release (
-        id TEXT PRIMARY KEY, label TEXT NOT NULL, asked TEXT NOT NULL, request TEXT NOT NULL, state TEXT NOT NULL,
-        failure TEXT NOT NULL DEFAULT '', spec TEXT, granted TEXT NOT NULL DEFAULT '[]',
-        seconds TEXT NOT NULL DEFAULT '{}', bytes TEXT NOT NULL DEFAULT '{}', created INTEGER NOT NULL);
-    CREATE UNIQUE INDEX release_label ON release (label) WHERE label <> ''
-    """,
-    """
-    ALTER TABLE release ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
-    UPDATE release SET since = created
-    """,
-    """
-    ALTER TABLE release ADD COLUMN study_digest TEXT NOT NULL DEFAULT '';
-    UPDATE release SET study_digest = json_extract(spec, '$.study_digest') WHERE spec IS NOT NULL
-    """,
-    """
-    CREATE TABLE access (
-        number INTEGER PRIMARY KEY AUTOINCREMENT, analyst TEXT NOT NULL, subject TEXT NOT NULL,
-        release_id TEXT NOT NULL, day INTEGER NOT NULL, times INTEGER NOT NULL, first INTEGER NOT NULL,
-        last INTEGER NOT NULL, UNIQUE (analyst, subject, release_id, day))
-    """,
-    """
-    ALTER TABLE release ADD COLUMN receipts TEXT NOT NULL DEFAULT '[]'
-    """,
-    """
-    ALTER TABLE release ADD COLUMN part_of TEXT NOT NULL DEFAULT '';
-    ALTER TABLE release ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE release ADD COLUMN workload TEXT;
-    ALTER TABLE release ADD COLUMN is_chosen INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX release_part_of ON release (part_of, number) WHERE part_of <> '';
-    CREATE VIEW asked_release AS SELECT * FROM release WHERE part_of = ''
-    """,
-    """
-    ALTER TABLE release ADD COLUMN left_out TEXT NOT NULL DEFAULT '{}'
-    """,
-    """
-    CREATE TABLE witness (
-        curator TEXT PRIMARY KEY, length INTEGER NOT NULL, head BLOB NOT NULL, stated INTEGER NOT NULL)
-    """,
-)
+_SCHEMA = """
+CREATE TABLE release (
+    id TEXT PRIMARY KEY, label TEXT NOT NULL, asked TEXT NOT NULL, request TEXT NOT NULL, state TEXT NOT NULL,
+    failure TEXT NOT NULL DEFAULT '', spec TEXT, granted TEXT NOT NULL DEFAULT '[]',
+    seconds TEXT NOT NULL DEFAULT '{}', bytes TEXT NOT NULL DEFAULT '{}', created INTEGER NOT NULL,
+    since INTEGER NOT NULL, study_digest TEXT NOT NULL, receipts TEXT NOT NULL DEFAULT '[]',
+    part_of TEXT NOT NULL DEFAULT '', number INTEGER NOT NULL DEFAULT 0, workload TEXT,
+    is_chosen INTEGER NOT NULL DEFAULT 0, left_out TEXT NOT NULL DEFAULT '{}');
+CREATE UNIQUE INDEX release_label ON release (label) WHERE label <> '';
+CREATE INDEX release_part_of ON release (part_of, number) WHERE part_of <> '';
+CREATE VIEW asked_release AS SELECT * FROM release WHERE part_of = '';
+CREATE TABLE access (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, analyst TEXT NOT NULL, subject TEXT NOT NULL,
+    release_id TEXT NOT NULL, day INTEGER NOT NULL, times INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, UNIQUE (analyst, subject, release_id, day));
+CREATE TABLE witness (
+    curator TEXT PRIMARY KEY, length INTEGER NOT NULL, head BLOB NOT NULL, stated INTEGER NOT NULL);
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +123,7 @@ class ResearcherStore:
         self.folder = folder
         """On whose disk its files lie."""
         self._study = study
-        self.connection = open_database(folder / "researcher.sqlite", _MIGRATIONS)
+        self.connection = open_database(folder / "researcher.sqlite", (_SCHEMA,))
         if not self._study_path(study.digest).exists():
             with written_whole(self._study_path(study.digest)) as file:
                 file.write(study.source)

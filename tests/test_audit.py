@@ -118,7 +118,7 @@ def released(folder: Path, spec: ReleaseSpec, table: Mapping[str, Symbols]) -> N
         perturb_release(server, spec, server.leases.take(spec.release_id))
         encrypted = []
         for column in spec.columns:
-            pad = curator.pad(spec.release_id, column.attribute)
+            pad = curator.pads.pad(spec.release_id, column.attribute)
             assert pad is not None
             noisy = server.published_folder(spec.release_id) / column.attribute
             encrypted.append(EncryptedColumn(column=column, noisy=noisy, key=pad[0]))

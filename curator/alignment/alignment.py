@@ -94,7 +94,7 @@ class Alignment:
         Raises:
             VeiltabError: why there is none yet, or how far it is.
         """
-        found = self._store.alignment(self._current)
+        found = self._store.alignments.alignment(self._current)
         if found is None:
             raise NotReadyError(self.progress, where=f"curator {self._name}") if self.progress else self._waiting
         return found
@@ -140,7 +140,7 @@ class Alignment:
         while True:
             pause = _LOOK_AGAIN_SECONDS
             try:
-                self.table_version = self._store.table_version(table.content_digest, secrets.token_hex(16))
+                self.table_version = self._store.alignments.table_version(table.content_digest, secrets.token_hex(16))
                 versions = await peers.table_versions(self._ledger) | {self._name: self.table_version}
                 await self._align(alignment_id(versions), table, peers)
             except (NotReadyError, UnavailableError) as error:
@@ -165,7 +165,7 @@ class Alignment:
                 remedy="Raise maximum_respondents in the study file, at every party, or divide them between studies.",
             )
         aligned = AlignedTable(self._folder / name)
-        is_made = self._store.alignment(name) is not None
+        is_made = self._store.alignments.alignment(name) is not None
         is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.respondents.types)
         if is_whole:
             await self._adopt(name)
@@ -184,8 +184,8 @@ class Alignment:
             except (TransferError, FileNotFoundError):
                 self._ordered = None  # somebody altered or deleted what a pass left: it is made again
                 raise
-        self._store.set_alignment(name, population, str(digest))
-        if self._store.alignment(name) != (population, str(digest)):
+        self._store.alignments.set_alignment(name, population, str(digest))
+        if self._store.alignments.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
         own_order(aligned.folder).unlink(missing_ok=True)

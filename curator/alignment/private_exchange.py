@@ -144,7 +144,7 @@ class PrivateExchange:
                 remedy='Align by tokens: `alignment = "tokens"` in the study file, at every party.',
             )
         await self._masking.load()
-        version = self._store.table_version(table.content_digest, secrets.token_hex(16))
+        version = self._store.alignments.table_version(table.content_digest, secrets.token_hex(16))
         self._sessions.begin(name, version, secrets.token_bytes(PART_BYTES))
         if self._sessions.suspects() and self._name == self._querier:
             raise await self._refusal(self._work(name, table, folder, peers))

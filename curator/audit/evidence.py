@@ -194,21 +194,21 @@ def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCer
 def _records(standing: Standing, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:
     """Return the requests that were made or changed since a time, and all that the audit log is about since then."""
     in_log = set() if since is None else {one.release for one in standing.store.audit.entries(after=before.length)}
-    for stored in standing.store.releases():
+    for stored in standing.store.releases.releases():
         release_id = stored.request.release_id
         if release_id in in_log or max(stored.created, stored.since) >= (since or 0):
             yield ReleaseRecord(
                 stored=stored,
-                decisions=standing.store.decisions(release_id),
-                approvals=standing.store.approvals(release_id),
+                decisions=standing.store.decisions.decisions(release_id),
+                approvals=standing.store.decisions.approvals(release_id),
             )
 
 
 def _ready(standing: Standing, since: int | None) -> Iterator[CuratorRelease]:
     """Return the releases that are ready since a time, and that this curator tested if it has columns in them."""
-    for stored in standing.store.ready():
+    for stored in standing.store.releases.ready():
         has_columns = bool(stored.planned_spec.columns_of(standing.name))
-        is_tested = bool(standing.store.receipts(stored.request.release_id))
+        is_tested = bool(standing.store.tests.receipts(stored.request.release_id))
         if stored.since >= (since or 0) and (is_tested or not has_columns):
             yield stored
 

@@ -197,7 +197,7 @@ def _ready(shown: PageInput) -> str:
     rows = []
     for stored in shown.ready:
         spec = stored.planned_spec
-        tested = "; ".join(receipt.sentence() for receipt in standing.store.receipts(spec.release_id))
+        tested = "; ".join(receipt.sentence() for receipt in standing.store.tests.receipts(spec.release_id))
         has = "yes" if spec.release_id in certified else "no"
         rows.append(
             (

@@ -35,7 +35,7 @@ def audit(
     log = standing.store.audit
     head = log.verify()
     log.verify_against(standing.ledger.audit_heads)
-    release = "" if prefix is None else standing.store.release_id(prefix)
+    release = "" if prefix is None else standing.store.releases.release_id(prefix)
     shown: deque[AuditEntry] = deque(maxlen=last)
     matching = 0
     for entry in log.entries(release):

@@ -74,10 +74,10 @@ def _decided_by(store: CuratorStore, release_id: str) -> str:
     """Return who approved which attributes of this curator's."""
     by: dict[str, list[str]] = {}
     approvals: dict[str, list[str]] = {}
-    if store.knows(release_id):
-        for approval in store.approvals(release_id):
+    if store.releases.knows(release_id):
+        for approval in store.decisions.approvals(release_id):
             approvals.setdefault(approval.attribute, []).append(approval.person)
-    for decision in store.decisions(release_id):
+    for decision in store.decisions.decisions(release_id):
         if decision.verdict != APPROVED:
             continue
         persons = " and ".join(approvals.get(decision.attribute, ())) or decision.person or "a person"

@@ -53,7 +53,9 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
             party=party,
             endpoint=endpoint,
             is_own=party == own,
-            charges=standing.store.witness(party.name)[0] if party.role is Role.CURATOR and party != own else None,
+            charges=standing.store.alignments.witness(party.name)[0]
+            if party.role is Role.CURATOR and party != own
+            else None,
             shown=shown.get(party),
         )
         for party, endpoint in parties.items()
@@ -66,5 +68,5 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
         is_asked=is_asked,
         soon=SOON_DAYS,
         charges=standing.ledger.head[0],
-        aborted=standing.store.aborted(),
+        aborted=standing.store.coins.aborted(),
     )

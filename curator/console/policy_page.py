@@ -54,7 +54,7 @@ def policy_page(books: Books) -> Page:
 
 def _show(books: Books, visit: Visit) -> Response:
     standing = books.standing
-    served = standing.store.served_policy()
+    served = standing.store.served.served_policy()
     policy, problem = _policy(standing)
     form = _typed(visit.query, standing)
     trial, trial_problem = None, ""
@@ -95,7 +95,7 @@ def _is_other(policy: Policy, served: ServedPolicy) -> bool:
 
 
 def _typed(query: Form, standing: Standing) -> TrialForm:
-    study, latest = standing.study, standing.store.latest_alignment()
+    study, latest = standing.study, standing.store.alignments.latest_alignment()
     own = tuple(rule.name for rule in study.attributes_of(standing.name))
     return TrialForm(
         researcher=query.text("researcher", study.researchers[0].name),

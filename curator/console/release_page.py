@@ -44,15 +44,17 @@ def release_page(books: Books) -> Page:
 
 def _list(books: Books, visit: Visit) -> Response:
     store = books.standing.store
-    span = span_of(sum(store.counts().values()), PER_PAGE, read_page(visit.query))
-    shown = store.releases_between(span.start, span.stop)
-    return visit.render("releases.html", lines=lines_of(shown, store.waiting_for_a_person(books.now)), span=span)
+    span = span_of(sum(store.releases.counts().values()), PER_PAGE, read_page(visit.query))
+    shown = store.releases.releases_between(span.start, span.stop)
+    return visit.render(
+        "releases.html", lines=lines_of(shown, store.decisions.waiting_for_a_person(books.now)), span=span
+    )
 
 
 def _show(books: Books, visit: Visit, problem: str = "") -> Response:
     """Return the page; with a problem, the form as it was sent."""
     standing = books.standing
-    stored = standing.store.release(visit.parameters["release"])
+    stored = standing.store.releases.release(visit.parameters["release"])
     release_id = stored.request.release_id
     view, entry = view_of(stored, standing), books.entry_of(stored.part_of or release_id)
     held = held_attributes(standing.store, release_id, books.now)
@@ -68,7 +70,7 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
         is_mine=visit.decides and any(not one.is_approved_by_reader for one in choices),
         may_be_stopped=visit.decides and not held and entry is None and not stored.state.finished,
         events=timeline_of(standing, stored, entry, is_held=bool(held)),
-        tables=standing.store.tables(release_id),
+        tables=standing.store.tables.tables(release_id),
         ledger=standing.ledger,
         persons=standing.persons,
         is_over=stored.state.finished,

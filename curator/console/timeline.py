@@ -113,7 +113,7 @@ def _of_test(standing: Standing, stored: CuratorRelease) -> list[Event]:
             text=receipt.sentence(),
             kind="good" if receipt.passed else "bad",
         )
-        for receipt in standing.store.receipts(stored.request.release_id)
+        for receipt in standing.store.tests.receipts(stored.request.release_id)
     ]
 
 

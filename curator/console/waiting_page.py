@@ -53,8 +53,8 @@ def lines_of(releases: Iterable[CuratorRelease], held: Container[str]) -> list[R
 
 def _show(books: Books, visit: Visit) -> Response:
     standing = books.standing
-    held = standing.store.waiting_for_a_person(books.now)
-    open_releases = standing.store.latest(0)
+    held = standing.store.decisions.waiting_for_a_person(books.now)
+    open_releases = standing.store.releases.latest(0)
     waiting = [one for one in open_releases if one.request.release_id in held]
     span = span_of(len(waiting), PER_PAGE, read_page(visit.query))
     shown = [

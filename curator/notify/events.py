@@ -69,10 +69,10 @@ class EventSource:
         """
         wanted = self.settings.events
         if Kind.HELD in wanted:
-            for release_id in sorted(self.store.waiting_for_a_person(now) & self.held()):
+            for release_id in sorted(self.store.decisions.waiting_for_a_person(now) & self.held()):
                 yield self._about(Kind.HELD, release_id, "a request waits for a person")
         if Kind.REFUSED in wanted:
-            for release_id in self.store.ended_since(ReleaseState.DENIED, since):
+            for release_id in self.store.releases.ended_since(ReleaseState.DENIED, since):
                 yield self._about(Kind.REFUSED, release_id, "a request was refused")
         if Kind.BUDGET in wanted and self.ledger.share >= self.settings.budget:
             yield self._spent()
@@ -83,14 +83,14 @@ class EventSource:
         """Whether people still need a notice: what no longer waits for a person is not sent as if it did."""
         match notice.kind:
             case Kind.HELD:
-                return notice.facts["release"] in self.store.waiting_for_a_person(now)
+                return notice.facts["release"] in self.store.decisions.waiting_for_a_person(now)
             case Kind.REFUSED | Kind.BUDGET | Kind.CERTIFICATE | Kind.TEST:
                 return True
             case _:
                 assert_never(notice.kind)
 
     def _about(self, kind: Kind, release_id: str, text: str) -> Event:
-        researcher = self.store.release(release_id).request.researcher
+        researcher = self.store.releases.release(release_id).request.researcher
         look = f"veiltab curator requests study.toml --name {self.name} --state STATE"
         facts = self._facts(kind, text, look, release=release_id, researcher=researcher)
         return Event(kind=kind, subject=release_id, facts=facts)

@@ -28,37 +28,18 @@ from veiltab.server.sharing.quota import Quota
 
 Answer = TypeVar("Answer")
 
-_MIGRATIONS = (
-    """
-    CREATE TABLE session (
-        id TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, failure TEXT NOT NULL,
-        perturbation_seconds REAL NOT NULL DEFAULT 0, created INTEGER NOT NULL);
-    CREATE TABLE complete_column (
-        release_id TEXT NOT NULL REFERENCES session(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
-        PRIMARY KEY (release_id, attribute))
-    """,
-    """
-    ALTER TABLE session ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
-    UPDATE session SET since = created
-    """,
-    """
-    ALTER TABLE session ADD COLUMN publication INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE complete_column ADD COLUMN fence INTEGER NOT NULL DEFAULT 0
-    """,
-    "ALTER TABLE session ADD COLUMN noise BLOB",
-    """
-    ALTER TABLE session ADD COLUMN announced_by TEXT NOT NULL DEFAULT '';
-    ALTER TABLE session ADD COLUMN size INTEGER NOT NULL DEFAULT 0
-    """,
-    """
-    ALTER TABLE complete_column ADD COLUMN published BLOB;
-    ALTER TABLE session ADD COLUMN places_key BLOB;
-    ALTER TABLE session ADD COLUMN places_key_from TEXT NOT NULL DEFAULT ''
-    """,
-    "ALTER TABLE session ADD COLUMN room INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE session ADD COLUMN noise_digest BLOB",
-    WITNESS_TABLE,
-)
+_SCHEMA = f"""
+CREATE TABLE session (
+    id TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, failure TEXT NOT NULL,
+    perturbation_seconds REAL NOT NULL DEFAULT 0, created INTEGER NOT NULL, since INTEGER NOT NULL DEFAULT 0,
+    publication INTEGER NOT NULL DEFAULT 0, noise BLOB, announced_by TEXT NOT NULL DEFAULT '',
+    size INTEGER NOT NULL DEFAULT 0, places_key BLOB, places_key_from TEXT NOT NULL DEFAULT '',
+    room INTEGER NOT NULL DEFAULT 0, noise_digest BLOB);
+CREATE TABLE complete_column (
+    release_id TEXT NOT NULL REFERENCES session(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
+    fence INTEGER NOT NULL DEFAULT 0, published BLOB, PRIMARY KEY (release_id, attribute));
+{WITNESS_TABLE}
+"""
 
 
 class ServerStore:
@@ -72,7 +53,7 @@ class ServerStore:
     def __init__(self, folder: Path, database: str = "") -> None:
         self._folder = folder
         self._room = Room(folder)
-        self.connection = open_state(folder / "server.sqlite", _MIGRATIONS, database)
+        self.connection = open_state(folder / "server.sqlite", (_SCHEMA,), database)
         self.leases = leases_of(self.connection)
         self._give_noise_secrets()
         self._give_published_digests()

@@ -37,8 +37,7 @@ BLOCK = 512
 _AT_ONCE = 500
 """Most tokens of one query."""
 
-_MIGRATIONS = (
-    """
+_SCHEMA = """
     CREATE TABLE round (
         id TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, closed INTEGER NOT NULL,
         epsilon TEXT NOT NULL, created INTEGER NOT NULL);
@@ -51,8 +50,7 @@ _MIGRATIONS = (
     CREATE TABLE block (
         round_id TEXT NOT NULL, stratum INTEGER NOT NULL, number INTEGER NOT NULL, counts BLOB NOT NULL,
         PRIMARY KEY (round_id, stratum, number)) WITHOUT ROWID
-    """,
-)
+"""
 
 # A description never changes, and every report needs its own.
 _described = lru_cache(maxsize=256)(Round.from_json)
@@ -85,7 +83,7 @@ class CollectionStore:
     """
 
     def __init__(self, folder: Path, database: str = "") -> None:
-        self.connection: Connection = open_state(folder / "collection.sqlite", _MIGRATIONS, database)
+        self.connection: Connection = open_state(folder / "collection.sqlite", (_SCHEMA,), database)
         # An earlier process may have left traces.
         self._traces = True
 

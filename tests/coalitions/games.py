@@ -171,7 +171,7 @@ def _released(
             path.write_bytes(encryption.ciphertext(name).read_bytes())
             server.complete_columns(spec.release_id, {name: (digest, lease)})
             raw[name] = np.frombuffer(path.read_bytes(), np.uint8)
-            pad = curator.pad(spec.release_id, name)
+            pad = curator.pads.pad(spec.release_id, name)
             assert pad is not None
             keys[name] = pad[0]
         perturb_release(server, spec, server.leases.take(spec.release_id))

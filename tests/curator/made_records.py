@@ -49,7 +49,7 @@ def shown(**changes: Any) -> Progress:  # noqa: ANN401 - any field
 def deny(store: CuratorStore, release_id: str, failure: str = "a person denied the request") -> None:
     """Let a person deny the whole of a release."""
     with transaction(store.connection):
-        store.record_denial(release_id, failure, person="Ana", reason="")
+        store.releases.record_denial(release_id, failure, person="Ana", reason="")
 
 
 def unsynced_statements(patch: pytest.MonkeyPatch) -> set[str]:

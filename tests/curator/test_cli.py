@@ -91,8 +91,8 @@ def terminal(
 
 def held(terminal: Terminal, request: Any, *attributes: str) -> None:  # noqa: ANN401 - a request
     store = terminal.store()
-    store.add(request, 1)
-    store.decide(
+    store.releases.add(request, 1)
+    store.decisions.decide(
         request.release_id,
         tuple(GrantDecision(attribute=a, verdict=HELD, expires=None, decided_by="policy") for a in attributes),
     )
@@ -101,7 +101,7 @@ def held(terminal: Terminal, request: Any, *attributes: str) -> None:  # noqa: A
 
 def verdicts(terminal: Terminal, release_id: str = ID) -> dict[str, tuple[str, str]]:
     store = terminal.store()
-    found = {d.attribute: (d.verdict, d.decided_by) for d in store.decisions(release_id)}
+    found = {d.attribute: (d.verdict, d.decided_by) for d in store.decisions.decisions(release_id)}
     store.close()
     return found
 
@@ -172,7 +172,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     assert before["card"] == []
     assert "not aligned yet" in before["note"]
     store = terminal.store()
-    store.set_alignment("a", 1000, "ab" * 16)
+    store.alignments.set_alignment("a", 1000, "ab" * 16)
     store.close()
     (after,) = terminal.json("requests")["requests"]
     assert (after["release"], after["state"], after["own"]) == (ID, "requested", {"sex": "held"})
@@ -203,7 +203,7 @@ def test_a_request_that_the_budget_does_not_hold_says_so_before_anybody_decides(
 ) -> None:
     held(terminal, make_request(epsilon=Decimal("1.5")), "sex")
     store = terminal.store()
-    store.set_alignment("a", 1000, "ab" * 16)
+    store.alignments.set_alignment("a", 1000, "ab" * 16)
     store.close()
     (asked,) = terminal.json("requests")["requests"]
     assert asked["budget_note"].startswith("The budget does not hold it now")
@@ -217,7 +217,7 @@ def test_a_request_whose_own_certificate_keeps_the_budget_says_why_it_fits(
     terminal.study.write_bytes(text.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 3\ndelta = 1e-6\n"))
     held(terminal, make_request(epsilon=Decimal(5), delta=Decimal("1e-7"), sample=None), "sex")
     store = terminal.store()
-    store.set_alignment("a", 1_847_987, "ab" * 16)
+    store.alignments.set_alignment("a", 1_847_987, "ab" * 16)
     store.close()
     (asked,) = terminal.json("requests")["requests"]
     assert (asked["charge"] > 1, asked["remaining_after"]) == (True, 0)
@@ -251,9 +251,9 @@ def test_what_waits_for_a_person_comes_first_and_what_has_ended_is_counted(
     for release_id in (ended, under_way, waiting):
         held(terminal, make_request(release_id=release_id, attributes=("sex",)), "sex")
     store = terminal.store()
-    store.set_state(ended, ReleaseState.FAILED, "why it failed")
-    store.set_state(under_way, ReleaseState.PLANNED)
-    store.set_waiting(under_way, "curator bob")
+    store.releases.set_state(ended, ReleaseState.FAILED, "why it failed")
+    store.releases.set_state(under_way, ReleaseState.PLANNED)
+    store.releases.set_waiting(under_way, "curator bob")
     store.close()
     blocks = terminal.run("requests")[1].rstrip("\n").split("\n\n")
     assert blocks[0].startswith("Budget 1")
@@ -272,7 +272,7 @@ def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Ter
     held(terminal, make_request(sample=5000), "sex")
     held(terminal, make_request(release_id=OTHER), "sex")
     store = terminal.store()
-    store.set_alignment("a", 1000, "ab" * 16)
+    store.alignments.set_alignment("a", 1000, "ab" * 16)
     store.close()
     first, second = terminal.json("requests")["requests"]
     assert "1 to n = 1000 rows, not 5000" in first["note"]
@@ -282,8 +282,8 @@ def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Ter
 def test_a_planned_release_shows_its_own_card(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
     held(terminal, make_request(), "sex")
     store = terminal.store()
-    store.set_spec(ID, make_spec(epsilon=Decimal("0.05")))
-    store.set_state(ID, ReleaseState.FAILED, "why it failed")
+    store.releases.set_spec(ID, make_spec(epsilon=Decimal("0.05")))
+    store.releases.set_state(ID, ReleaseState.FAILED, "why it failed")
     store.close()
     (found,) = terminal.json("requests")["requests"]
     assert found["card"][0]["epsilon"] == 0.05
@@ -303,7 +303,7 @@ def test_approve_decides_one_and_deny_the_other(terminal: Terminal, make_request
     assert terminal.json("deny", "--release", ID, *WHY) == {"release": ID, "denied": ["sex"]}
     assert verdicts(terminal) == {"age": (APPROVED, "person"), "sex": (DENIED, "person")}
     store = terminal.store()
-    expiries = {d.attribute: d.expires for d in store.decisions(ID)}
+    expiries = {d.attribute: d.expires for d in store.decisions.decisions(ID)}
     store.close()
     assert expiries["sex"] is None
     assert expiries["age"] is not None
@@ -362,7 +362,7 @@ def test_a_refusal_needs_a_reason(terminal: Terminal, make_request: Make, reason
 def test_of_several_persons_each_gives_a_name(terminal: Terminal, make_request: Make) -> None:
     held(terminal, make_request(), "sex")
     store = terminal.store()
-    store.set_served_policy(None, 0, None, persons=2)
+    store.served.set_served_policy(None, 0, None, persons=2)
     store.close()
     for command in (("approve",), ("deny", "--reason", "too much")):
         code, out, err = terminal.run(*command, "--release", ID)
@@ -433,12 +433,12 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
     terminal: Terminal, make_request: Make, make_spec: Make, state: ReleaseState
 ) -> None:
     store = terminal.store()
-    store.add(make_request(), 1)
-    store.set_state(ID, state)
+    store.releases.add(make_request(), 1)
+    store.releases.set_state(ID, state)
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
     assert terminal.json("deny", "--release", ID, *WHY) == {"release": ID, "denied": []}
-    stored = store.release(ID)
+    stored = store.releases.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "a person denied the request")
     assert not ledger.is_reserved(ID)
     with pytest.raises(IntegrityError, match="nothing is reserved"):
@@ -449,11 +449,11 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
 
 def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_request: Make) -> None:
     store = terminal.store()
-    store.add(make_request(), 1)
-    store.add_aborted(ID, "bob")
+    store.releases.add(make_request(), 1)
+    store.coins.add_aborted(ID, "bob")
     assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 1}
     assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 0}
-    assert not store.aborted()
+    assert not store.coins.aborted()
     store.close()
     assert terminal.run("clear-tosses", "--peer", "zoe")[0] == 2
 
@@ -498,8 +498,8 @@ def test_a_ledger_that_another_party_has_seen_longer_is_listed_and_set_aside(ter
 
 def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
     store = terminal.store()
-    store.add(make_request(), 1)
-    store.set_state(ID, ReleaseState.PLANNED)  # a crash came between the charge and the next state
+    store.releases.add(make_request(), 1)
+    store.releases.set_state(ID, ReleaseState.PLANNED)  # a crash came between the charge and the next state
     store.close()
     charge(terminal, make_spec, ID)
     code, _, err = terminal.run("deny", "--release", ID, *WHY)
@@ -509,7 +509,7 @@ def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_reques
 def test_a_release_that_is_over_is_not_decided(terminal: Terminal, make_request: Make) -> None:
     held(terminal, make_request(), "sex")
     store = terminal.store()
-    store.set_state(ID, ReleaseState.EXPIRED)
+    store.releases.set_state(ID, ReleaseState.EXPIRED)
     store.close()
     assert terminal.run("approve", "--release", ID)[0] == 2
 
@@ -560,7 +560,7 @@ def test_the_audit_log_is_listed_and_checked(terminal: Terminal, make_request: M
     terminal.run("deny", "--release", OTHER, "--person", "Ben Ode", *WHY)
     charge(terminal, make_spec, ID)
     store = terminal.store()
-    store.record_key_given(ID, "sex", "rosa")
+    store.pads.record_key_given(ID, "sex", "rosa")
     store.close()
     found = terminal.json("audit")
     assert (found["length"], found["matching"], len(found["entries"])) == (9, 9, 9)
@@ -617,7 +617,7 @@ def test_a_policy_s_smaller_budget_counts(terminal: Terminal, make_spec: Make) -
 def test_the_budget_is_that_of_the_policy_that_is_served(terminal: Terminal, make_spec: Make) -> None:
     charge(terminal, make_spec, ID)
     store = terminal.store()
-    store.set_served_policy(Path("rules.toml"), 2, Decimal("0.4"))
+    store.served.set_served_policy(Path("rules.toml"), 2, Decimal("0.4"))
     store.close()
     found = terminal.json("ledger")
     assert (found["budget"], found["policy"]) == (0.4, str(Path("rules.toml").absolute()))
@@ -632,7 +632,7 @@ def test_a_policy_that_was_edited_since_it_is_served_is_noticed(terminal: Termin
     path, store = terminal.folder / "policy.toml", terminal.store()
     path.write_text("budget = 0.5\n")
     policy = load_policy(path, researchers=[], attributes=[])
-    store.set_served_policy(path, 0, policy.budget, policy.persons, policy.digest)
+    store.served.set_served_policy(path, 0, policy.budget, policy.persons, policy.digest)
     store.close()
     assert terminal.run("requests")[2] == ""
     path.write_text("budget = 0.6\n")
@@ -649,10 +649,10 @@ def test_another_study_file_than_is_served_is_refused(
     terminal: Terminal, make_request: Make, command: tuple[str, ...], is_recorded: bool
 ) -> None:
     store, study = terminal.store(), load_study(terminal.study)
-    store.add(make_request(), 1, study.digest)
-    store.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+    store.releases.add(make_request(), 1, study.digest)
+    store.decisions.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
     if is_recorded:
-        store.set_served_study(study)
+        store.served.set_served_study(study)
     store.close()
     terminal.study.write_bytes(study.source.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 50\n"))
     code, out, err = terminal.run(*command)
@@ -664,11 +664,11 @@ def test_another_study_file_than_is_served_is_refused(
 
 def test_a_new_version_of_the_study_counts_once_it_is_served(terminal: Terminal, make_request: Make) -> None:
     store, study = terminal.store(), load_study(terminal.study)
-    store.add(make_request(), 1, study.digest)
-    store.set_served_study(study)
+    store.releases.add(make_request(), 1, study.digest)
+    store.served.set_served_study(study)
     terminal.study.write_bytes(study.source + b"# a remark\n")
     assert "differs in comments, spacing or spelling alone" in terminal.run("requests")[2]
-    store.set_served_study(load_study(terminal.study))
+    store.served.set_served_study(load_study(terminal.study))
     store.close()
     assert terminal.run("requests")[0] == 0
     terminal.study.write_bytes(study.source)
@@ -678,7 +678,7 @@ def test_a_new_version_of_the_study_counts_once_it_is_served(terminal: Terminal,
 def test_a_table_that_was_changed_since_it_is_served_is_noticed(terminal: Terminal) -> None:
     table, store = terminal.folder / "alice.csv", terminal.store()
     table.write_text("id,sex,age\n1,f,young\n")
-    store.set_served_table(ServedTable.of(table), 1, "ab")
+    store.served.set_served_table(ServedTable.of(table), 1, "ab")
     assert terminal.run("requests")[2] == ""
     table.write_text("id,sex,age\n1,f,young\n2,m,old\n")
     for expected, command in ((0, ("requests",)), (4, ("approve", "--all", "--person", "Ana Diaz"))):
@@ -687,7 +687,7 @@ def test_a_table_that_was_changed_since_it_is_served_is_noticed(terminal: Termin
     assert "Restart `veiltab curator serve`" in err
     table.unlink()
     assert f"{table} cannot be read any more" in terminal.run("requests")[2]
-    store.set_served_table(None, 2, "cd")
+    store.served.set_served_table(None, 2, "cd")
     assert terminal.run("requests")[2] == ""
     found = [(one.event, one.facts) for one in store.audit.entries()]
     assert found == [("table loaded", {"rows": 1, "version": "ab"}), ("table loaded", {"rows": 2, "version": "cd"})]
@@ -764,7 +764,7 @@ def test_a_policy_is_not_tried_without_a_population_or_on_a_stranger(terminal: T
     asked = ("test", "--epsilon", "0.1", "--attributes", "sex", "--researcher")
     assert "--population" in terminal.group("policy", *asked, "rosa", code=2)[1]
     assert "not in the study" in terminal.group("policy", *asked, "ross", code=2)[1]
-    store.set_alignment("a" * 32, 1000, "b" * 64)
+    store.alignments.set_alignment("a" * 32, 1000, "b" * 64)
     store.close()
     found, out = terminal.group("policy", *asked, "rosa")
     assert found["population"] == 1000

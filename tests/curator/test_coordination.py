@@ -144,11 +144,11 @@ def village(tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch)
 
 def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Village) -> None:
     values = village.toss(ALIGNMENT)
-    shares = {name: driver.store.own_share(ALIGNMENT, b"") for name, driver in village.drivers.items()}
+    shares = {name: driver.store.coins.own_share(ALIGNMENT, b"") for name, driver in village.drivers.items()}
     assert {len(share) for share in shares.values()} == {32}
     assert len(set(shares.values())) == 3
     assert values == dict.fromkeys(village.drivers, toss(ALIGNMENT, shares))
-    assert {driver.store.coin_value(ALIGNMENT) for driver in village.drivers.values()} == set(values.values())
+    assert {driver.store.coins.coin_value(ALIGNMENT) for driver in village.drivers.values()} == set(values.values())
     assert village.toss(ALIGNMENT, rounds=1) == values
 
 
@@ -182,7 +182,7 @@ def away(_: object) -> NoReturn:
 def test_whoever_is_away_withholds_nothing(village: Village) -> None:
     village.toss(ALIGNMENT, rounds=1, names=("alice",))
     for one, other in (("bob", "carol"), ("carol", "bob")):
-        committed = village.drivers[other].store.commitments(ALIGNMENT)[other]
+        committed = village.drivers[other].store.coins.commitments(ALIGNMENT)[other]
         village.drivers[one].coins.exchange_commitments(ALIGNMENT, other, committed)
     village.twist["bob", "Reveal"] = village.twist["carol", "Reveal"] = away
     with pytest.raises(UnavailableError):
@@ -200,10 +200,10 @@ def test_whoever_has_a_share_and_opens_none_withholds_it_and_nobody_else_does(vi
         with suppress(NotReadyError, UnavailableError):
             asyncio.run(village.tossed(name, ALIGNMENT))
     alice = village.drivers["alice"]
-    assert alice.store.coin_value(ALIGNMENT) is None
+    assert alice.store.coins.coin_value(ALIGNMENT) is None
     assert alice.coins.withheld(ALIGNMENT) == {"bob"}
     with closing(CuratorStore(village.folder / "alice" / "curator.sqlite")) as again:  # and another process knows it
-        assert again.openings_withheld(ALIGNMENT) == {"bob"}
+        assert again.coins.openings_withheld(ALIGNMENT) == {"bob"}
     del village.twist["bob", "Reveal"]
     village.toss(ALIGNMENT)
     assert not alice.coins.withheld(ALIGNMENT)
@@ -225,14 +225,14 @@ def test_of_an_alignment_that_is_not_begun_here_nothing_is_kept(village: Village
             alice.coins.exchange_commitments(unknown, "bob", commitment(unknown, "bob", bytes(32)))
         with pytest.raises(NotReadyError, match="has not begun this alignment yet"):
             alice.coins.open_share(unknown, "bob", bytes(32), commitment(unknown, "bob", bytes(32)))
-        assert not alice.store.knows_coin(unknown)
-        assert not alice.store.commitments(unknown)
+        assert not alice.store.coins.knows_coin(unknown)
+        assert not alice.store.coins.commitments(unknown)
 
 
 def test_nobody_opens_before_it_holds_every_commitment(village: Village) -> None:
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
         asyncio.run(village.tossed("alice", ALIGNMENT))
-    assert village.drivers["alice"].store.coin_value(ALIGNMENT) is None
+    assert village.drivers["alice"].store.coins.coin_value(ALIGNMENT) is None
 
 
 def test_a_share_that_was_not_committed_to_is_caught(village: Village) -> None:
@@ -241,7 +241,7 @@ def test_a_share_that_was_not_committed_to_is_caught(village: Village) -> None:
     )
     with pytest.raises(IntegrityError, match="curator bob: a share was opened that is not the one committed to"):
         village.toss(ALIGNMENT)
-    assert village.drivers["alice"].store.coin_value(ALIGNMENT) is None
+    assert village.drivers["alice"].store.coins.coin_value(ALIGNMENT) is None
 
 
 def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> None:
@@ -251,7 +251,7 @@ def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> Non
     )
     with pytest.raises(ConflictError, match=r"changed its commitment|hold different commitments"):
         village.toss(ALIGNMENT)
-    assert {driver.store.coin_value(ALIGNMENT) for driver in village.drivers.values()} == {None}
+    assert {driver.store.coins.coin_value(ALIGNMENT) for driver in village.drivers.values()} == {None}
 
 
 def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_opened(village: Village) -> None:
@@ -277,7 +277,7 @@ def test_a_commitment_has_32_bytes(village: Village) -> None:
         request = curator_peer_pb2.CommitRequest(coin_id=ALIGNMENT, commitment=bytes(length))
         with pytest.raises(InvalidInputError, match="32 bytes"):
             asyncio.run(servicer.Commit(request, cast("Any", "bob")))
-    assert not village.drivers["alice"].store.commitments(ALIGNMENT)
+    assert not village.drivers["alice"].store.coins.commitments(ALIGNMENT)
 
 
 def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, make_spec: Make) -> None:
@@ -325,7 +325,7 @@ def test_whose_commitment_is_shown_is_not_asked_for_it(village: Village, make_sp
         with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
             asyncio.run(village.tossed(name, RELEASE, of_others(shown, name)))
     values = [asyncio.run(village.tossed(name, RELEASE, of_others(shown, name))) for name in ("carol", "bob", "alice")]
-    shares = {name: driver.store.own_share(RELEASE, b"") for name, driver in village.drivers.items()}
+    shares = {name: driver.store.coins.own_share(RELEASE, b"") for name, driver in village.drivers.items()}
     assert values == [toss(RELEASE, shares)] * 3
 
 
@@ -339,7 +339,7 @@ def test_a_commitment_that_is_shown_counts_as_one_that_was_asked_for(village: Vi
     changed = of_others(shown, "alice") | {"bob": bytes(32)}
     with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
         asyncio.run(village.tossed("alice", RELEASE, changed))
-    assert village.drivers["alice"].store.commitments(RELEASE)["bob"] == shown["bob"]
+    assert village.drivers["alice"].store.coins.commitments(RELEASE)["bob"] == shown["bob"]
 
 
 def test_a_share_is_given_only_with_the_record_of_what_its_asker_committed_to(
@@ -355,25 +355,25 @@ def test_a_share_is_given_only_with_the_record_of_what_its_asker_committed_to(
 
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
         asked(shown["bob"])
-    alice.store.commit(RELEASE, "carol", shown["carol"])
+    alice.store.coins.commit(RELEASE, "carol", shown["carol"])
     with pytest.raises(ConflictError, match="different commitments"):
         asked(shown["bob"], of_carol=bytes(32))
     with pytest.raises(InvalidInputError, match="a commitment has 32 bytes"):
         asked(b"short")
-    assert not alice.store.openings_withheld(RELEASE)
-    assert asked(shown["bob"]) == alice.store.own_share(RELEASE, b"")
-    assert alice.store.commitments(RELEASE)["bob"] == shown["bob"]
-    assert alice.store.openings_withheld(RELEASE) == {"bob"}
+    assert not alice.store.coins.openings_withheld(RELEASE)
+    assert asked(shown["bob"]) == alice.store.coins.own_share(RELEASE, b"")
+    assert alice.store.coins.commitments(RELEASE)["bob"] == shown["bob"]
+    assert alice.store.coins.openings_withheld(RELEASE) == {"bob"}
     with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
         asked(bytes(32))
 
 
 def test_a_forgotten_coin_is_not_tossed_again(village: Village) -> None:
     village.toss(ALIGNMENT)
-    village.drivers["alice"].store.forget_coin(ALIGNMENT)
+    village.drivers["alice"].store.coins.forget_coin(ALIGNMENT)
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         asyncio.run(village.tossed("alice", ALIGNMENT))
-    village.drivers["bob"].store.set_coin_value(ALIGNMENT, b"")
+    village.drivers["bob"].store.coins.set_coin_value(ALIGNMENT, b"")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         asyncio.run(village.tossed("bob", ALIGNMENT))
 
@@ -413,8 +413,8 @@ def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Mak
         hello(village, "alice")
     for name in ("bob", "carol"):
         store = village.drivers[name].store
-        store.add(make_request(), 1)
-        store.set_spec(ID, make_spec())
+        store.releases.add(make_request(), 1)
+        store.releases.set_spec(ID, make_spec())
     hello(village, "alice")
     alice.store.connection.execute("DELETE FROM ledger")
     for _ in range(3):
@@ -429,7 +429,7 @@ def test_an_invented_ledger_is_refused_and_not_remembered(village: Village, show
     bob = village.drivers["bob"]
     with pytest.raises(InvalidInputError, match="curator alice"):
         bob.greet("alice", village.study.digest, shown)
-    assert bob.store.witness("alice") == (0, b"")
+    assert bob.store.alignments.witness("alice") == (0, b"")
 
 
 class Following:
@@ -473,10 +473,10 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
     assert isinstance(unknown, NotReadyError)
     assert str(unknown) == "curator bob: has not received the request yet"
     for name in ("bob", "carol"):
-        village.drivers[name].store.add(make_request(), 1)
-    village.drivers["bob"].store.set_spec(ID, make_spec())
+        village.drivers[name].store.releases.add(make_request(), 1)
+    village.drivers["bob"].store.releases.set_spec(ID, make_spec())
     reserve(village.drivers["bob"].ledger, make_spec())
-    village.drivers["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
+    village.drivers["carol"].store.releases.set_state(ID, ReleaseState.FAILED, "why")
     answers = said_of(village, ID, "f" * 32)
     assert isinstance(answers["f" * 32], NotReadyError)
     bob, carol = answers[ID], said_of(village, ID, curator="carol")[ID]
@@ -490,11 +490,11 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
 def test_the_others_hear_what_the_server_stated(village: Village, make_request: Make, make_spec: Make) -> None:
     stated = PublicationDigests(columns={"age": b"a" * 32, "wage": b"w" * 32})
     store = village.drivers["bob"].store
-    store.add(make_request(), 1)
-    store.set_spec(ID, make_spec())
-    store.record_publication(ID, stated)
+    store.releases.add(make_request(), 1)
+    store.releases.set_spec(ID, make_spec())
+    store.tests.record_publication(ID, stated)
     for state, told in ((ReleaseState.UPLOADING, b""), (ReleaseState.PERTURBING, stated.digest())):
-        store.set_state(ID, state)
+        store.releases.set_state(ID, state)
         answer = said_of(village, ID)[ID]
         assert isinstance(answer, Progress)
         assert answer.publication == told
@@ -504,7 +504,7 @@ def test_other_refusals_stay_what_they_are(village: Village) -> None:
     def broken(_: object) -> None:
         raise VeiltabError("an unexpected error")
 
-    village.drivers["bob"].store.release = broken  # type: ignore[method-assign, assignment]
+    village.drivers["bob"].store.releases.release = broken  # type: ignore[method-assign, assignment]
     with pytest.raises(VeiltabError, match=r"^an unexpected error$"):
         said_of(village, ID)
 
@@ -522,7 +522,7 @@ def test_what_a_curator_says_amiss_is_its_own_fault_alone(village: Village) -> N
 def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, make_request: Make) -> None:
     other = "f" * 32
     for release_id in (ID, other):
-        village.drivers["bob"].store.add(make_request(release_id=release_id), 1)
+        village.drivers["bob"].store.releases.add(make_request(release_id=release_id), 1)
 
     def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
         answer.releases[0].state = 99
@@ -547,7 +547,7 @@ def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, mak
 def test_more_than_a_curator_has_to_say_of_a_release_is_not_kept(
     village: Village, make_request: Make, more: dict[str, Any]
 ) -> None:
-    village.drivers["bob"].store.add(make_request(), 1)
+    village.drivers["bob"].store.releases.add(make_request(), 1)
 
     def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
         answer.releases[0].MergeFrom(curator_peer_pb2.ReleaseProgress(**more))
@@ -561,7 +561,7 @@ def test_more_than_a_curator_has_to_say_of_a_release_is_not_kept(
 
 def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
     bob, other = village.drivers["bob"], "f" * 32
-    bob.store.add(make_request(), 1)
+    bob.store.releases.add(make_request(), 1)
 
     async def scenario() -> None:
         async with asyncio.timeout(20), aclosing(followed(village, (ID, other))) as answers:
@@ -573,7 +573,7 @@ def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village
             said = await anext(answers)
             assert list(said) == [other]
             assert isinstance(said[other], Progress)
-            bob.store.set_state(ID, ReleaseState.FAILED, "why")
+            bob.store.releases.set_state(ID, ReleaseState.FAILED, "why")
             bob.changes.notify(ID)
             failed = (await anext(answers))[ID]
             assert isinstance(failed, Progress)

@@ -47,13 +47,13 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def decided(driver: CuratorDriver, request: Any) -> dict[str, str]:  # noqa: ANN401 - a request
-    driver.store.add(request, 1)
+    driver.store.releases.add(request, 1)
     asyncio.run(driver.decisions.apply_policy(request))
-    return {decision.attribute: decision.verdict for decision in driver.store.decisions(ID)}
+    return {decision.attribute: decision.verdict for decision in driver.store.decisions.decisions(ID)}
 
 
 def is_considered(driver: CuratorDriver) -> bool:
-    return driver.decisions.review(driver.store.release(ID)).is_considered
+    return driver.decisions.review(driver.store.releases.release(ID)).is_considered
 
 
 def align(driver: CuratorDriver) -> None:
@@ -83,7 +83,7 @@ def test_a_delta_above_one_respondent_is_refused(driver: Callable[..., Any], mak
     align(curator)
     with pytest.raises(DeniedError, match="above 1/n"):
         decided(curator, make_request(delta=Decimal("0.02")))
-    assert not curator.store.decisions(ID)
+    assert not curator.store.decisions.decisions(ID)
 
 
 def test_what_an_earlier_process_held_is_decided_by_the_new_policy(
@@ -103,7 +103,9 @@ def test_what_a_person_approved_stays_approved(driver: Callable[..., Any], make_
     align(curator)
     assert decided(curator, make_request()) == {"sex": HELD}
     again = driver('[[rule]]\ndecision = "deny"\n')
-    again.store.decide(ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),))
+    again.store.decisions.decide(
+        ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
+    )
     align(again)
     assert decided(again, make_request()) == {"sex": APPROVED}
 
@@ -111,7 +113,7 @@ def test_what_a_person_approved_stays_approved(driver: Callable[..., Any], make_
 def test_what_is_denied_is_denied_whatever_the_plan(driver: Callable[..., Any], make_request: Make) -> None:
     curator = driver('[[rule]]\ndecision = "deny"\n')
     assert decided(curator, make_request(epsilon=Decimal(50))) == {"sex": DENIED}
-    assert curator.decisions.review(curator.store.release(ID)).denied == {"sex"}
+    assert curator.decisions.review(curator.store.releases.release(ID)).denied == {"sex"}
 
 
 @pytest.mark.parametrize("rules", ["", '[[rule]]\ndecision = "approve"\n'])
@@ -122,7 +124,7 @@ def test_what_the_budget_does_not_hold_is_refused_before_anything_is_recorded(
     align(curator)
     with pytest.raises(BudgetExceededError, match="of the budget of 1 there is 1"):
         decided(curator, make_request(epsilon=Decimal("1.1")))
-    assert not curator.store.decisions(ID)
+    assert not curator.store.decisions.decisions(ID)
 
 
 def test_what_cannot_be_planned_is_refused_before_a_person_is_asked(
@@ -132,4 +134,4 @@ def test_what_cannot_be_planned_is_refused_before_a_person_is_asked(
     align(curator)
     with pytest.raises(DeniedError, match="too small for so many draws"):
         decided(curator, make_request(scheme="wr", sample=1000, epsilon=Decimal("1e-10")))
-    assert not curator.store.decisions(ID)
+    assert not curator.store.decisions.decisions(ID)

@@ -52,6 +52,7 @@ from veiltab.curator.release import plan_question, planned_spec
 from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.store_server_tests import ServerTests
 from veiltab.curator.table import Table
 from veiltab.curator.upload import ServerLink
 from veiltab.v1 import ingest_pb2
@@ -123,7 +124,7 @@ def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver, 
     late = make_request(release_id="f" * 32, deadline=int(time.time()) - 1)
     with pytest.raises(InvalidInputError, match="must lie ahead"):
         driver.propose(late, driver.study.digest)
-    driver.store.add(late, 1)
+    driver.store.releases.add(late, 1)
     assert driver.propose(late, driver.study.digest).request == late
     assert driver.propose(request, driver.study.digest) == stored
     with pytest.raises(ConflictError):
@@ -131,7 +132,7 @@ def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver, 
 
 
 def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    driver.store.add(make_request(attributes=("sex", "age", "salary")), 1)
+    driver.store.releases.add(make_request(attributes=("sex", "age", "salary")), 1)
     assert driver.decisions.own_attributes == {"sex", "age"}
     before = driver.progress(ID)
     assert (before.curator, before.decided, before.granted, before.denied) == (
@@ -142,12 +143,12 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: 
     )
     steps = [("sex", HELD, False), ("sex", APPROVED, False), ("age", DENIED, True)]
     for attribute, verdict, decided in steps:
-        driver.store.decide(
+        driver.store.decisions.decide(
             ID, (GrantDecision(attribute=attribute, verdict=verdict, expires=None, decided_by="person"),)
         )
         assert driver.progress(ID).decided is decided
-    driver.store.set_sample_check(ID, b"check", has_columns=True)
-    driver.store.set_spec(ID, make_spec())
+    driver.store.releases.set_sample_check(ID, b"check", has_columns=True)
+    driver.store.releases.set_spec(ID, make_spec())
     reserve(driver.ledger, make_spec())
     now = driver.progress(ID)
     assert (now.granted, now.denied, now.sample_check) == (frozenset({"sex"}), frozenset({"age"}), b"check")
@@ -157,7 +158,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: 
 
 
 def test_a_curator_without_attributes_in_a_request_has_decided(driver: CuratorDriver, make_request: Make) -> None:
-    driver.store.add(make_request(attributes=("salary",)), 1)
+    driver.store.releases.add(make_request(attributes=("salary",)), 1)
     assert driver.progress(ID).decided
 
 
@@ -171,7 +172,7 @@ def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) 
     share = driver.coins.share(f"release/{ID}")
     assert len(share) == 32
     assert driver.coins.share(f"release/{ID}") == share
-    driver.store.forget_coin(f"release/{ID}")
+    driver.store.coins.forget_coin(f"release/{ID}")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         driver.coins.share(f"release/{ID}")
 
@@ -253,7 +254,7 @@ class World:
     async def progress(self, release_id: str, awaited: Collection[str] | None = None) -> Others:
         self.looks += 1
         if self.is_bob_there:
-            digest = self.bob.request_digest or self.driver.store.release(release_id).request_digest
+            digest = self.bob.request_digest or self.driver.store.releases.release(release_id).request_digest
             return (replace(self.bob, request_digest=digest),)
         return AWAY if awaited is None or "bob" in awaited else ()
 
@@ -293,7 +294,7 @@ class World:
         assert not str(stage)
         if self.refusal is not None:
             raise self.refusal
-        assert self.driver.store.noise_digest(spec.release_id) == b"n" * 32
+        assert self.driver.store.tests.noise_digest(spec.release_id) == b"n" * 32
         if self.has_columns:
             return None
         assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
@@ -313,7 +314,7 @@ class World:
 
     async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the canaries of alice's column, some of them replaced."""
-        assert set(self.driver.store.published_digests(ID)) == {column.attribute for column in spec.columns}
+        assert set(self.driver.store.tests.published_digests(ID)) == {column.attribute for column in spec.columns}
         self.keys.append(places_key)
         places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
         sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
@@ -330,7 +331,7 @@ class World:
         if self.bob_s_refusal is not None:
             raise self.bob_s_refusal
         self.lists_asked += 1
-        spec, rng = self.driver.store.release(release_id).planned_spec, np.random.default_rng(3)
+        spec, rng = self.driver.store.releases.release(release_id).planned_spec, np.random.default_rng(3)
         offsets, sent = rng.integers(0, 2, (2, spec.canaries))
         numbers = np.flatnonzero(offsets * self.replaced(spec))
         return CanaryChanges(
@@ -343,12 +344,12 @@ class World:
 
     def step(self) -> bool:
         """Let alice take her steps; return whether the release has left its state, or is over."""
-        stored = self.driver.store.release(ID)
+        stored = self.driver.store.releases.release(ID)
         after = asyncio.run(self.driver._take_steps(stored, 0.0, cast("Peers", self), cast("ServerLink", self)))
         return after.state is not stored.state or after.state.finished
 
     def state(self) -> ReleaseState:
-        return self.driver.store.release(ID).state
+        return self.driver.store.releases.release(ID).state
 
     def follow(self) -> None:
         """Let bob do what alice has done."""
@@ -371,12 +372,12 @@ def world(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) -> None:
     driver = world.driver
-    driver.store.add(make_request(sample=400), 1)
+    driver.store.releases.add(make_request(sample=400), 1)
     world.bob = replace(world.bob, decided=False)
     assert world.step()
     assert world.state() is ReleaseState.APPROVED
     assert not world.step()
-    assert "has not decided about the request yet" in driver.store.release(ID).waiting_for
+    assert "has not decided about the request yet" in driver.store.releases.release(ID).waiting_for
     world.bob = replace(world.bob, decided=True)
     assert world.step()
     assert world.state() is ReleaseState.PLANNED
@@ -409,7 +410,7 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     (sent,) = world.uploads
     assert list(sent) == ["sex"]
     assert not driver.encryption(ID).ciphertext("sex").exists()
-    assert driver.store.release(ID).bytes_uploaded == sum(len(column) for column in world.sent.values())
+    assert driver.store.releases.release(ID).bytes_uploaded == sum(len(column) for column in world.sent.values())
 
 
 @pytest.mark.parametrize("attributes", [("sex",), ("sex", "salary")])
@@ -421,7 +422,7 @@ def test_a_curator_without_columns_that_is_away_is_waited_for_until_the_sample_i
     world.is_bob_there = False
     assert not world.step()
     assert not world.tosses
-    assert world.driver.store.release(ID).waiting_for == str(AWAY)
+    assert world.driver.store.releases.release(ID).waiting_for == str(AWAY)
     world.is_bob_there = True
     world.follow()
     world.step()
@@ -429,7 +430,7 @@ def test_a_curator_without_columns_that_is_away_is_waited_for_until_the_sample_i
     world.is_bob_there = False
     for _ in range(5):
         world.step()
-    left = world.driver.store.release(ID)
+    left = world.driver.store.releases.release(ID)
     if len(attributes) == 1:
         assert left.state is ReleaseState.READY
     else:
@@ -437,7 +438,7 @@ def test_a_curator_without_columns_that_is_away_is_waited_for_until_the_sample_i
 
 
 def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401
-    world.driver.store.add(request, 1)
+    world.driver.store.releases.add(request, 1)
     for _ in range(20):
         if world.state() is state and (state is not ReleaseState.PLANNED or world.driver.ledger.is_reserved(ID)):
             return
@@ -485,7 +486,7 @@ def test_a_charged_release_outlives_a_failing_power(
         for _ in range(10):
             later.follow()
             later.step()
-        assert (later.state(), store.release(ID).failure) == (ReleaseState.READY, "")
+        assert (later.state(), store.releases.release(ID).failure) == (ReleaseState.READY, "")
         assert ledger.spent == Decimal("0.1")
         assert len(world.uploads + later.uploads) == 1
 
@@ -496,14 +497,17 @@ def test_a_curator_without_columns_keeps_the_coin_through_a_failing_power_as_the
     power, driver, value = Power(monkeypatch), world.driver, bytes(range(32))
 
     async def toss(coin: str, *_: object) -> bytes:
-        driver.store.set_coin_value(coin, value)
+        driver.store.coins.set_coin_value(coin, value)
         return value
 
     monkeypatch.setattr(driver.coins, "toss", toss)
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, attributes=("salary",)))
     (tmp_path / "later.sqlite").write_bytes(power.content_after_failure(driver.store.connection))
     with closing(CuratorStore(tmp_path / "later.sqlite")) as store:
-        assert (store.release(ID).state, store.coin_value(f"release/{ID}")) == (ReleaseState.CHARGED, value)
+        assert (store.releases.release(ID).state, store.coins.coin_value(f"release/{ID}")) == (
+            ReleaseState.CHARGED,
+            value,
+        )
 
 
 class KnownServer(World):
@@ -534,7 +538,7 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
     with pytest.MonkeyPatch.context() as patch:
         world = opened(tmp_path / "first", patch)
         world.tells_at_once = at % 2 == 1
-        world.driver.store.add(request, 1)
+        world.driver.store.releases.add(request, 1)
         with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
             power = FailingPower(watching, tmp_path / "first", world.driver.store.connection, at=at, seed=seed)
             carried_to(world, ReleaseState.READY, request)
@@ -551,11 +555,11 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
             for _ in range(12):
                 later.follow()
                 later.step()
-            assert (later.state(), store.release(ID).failure) == (ReleaseState.READY, "")
+            assert (later.state(), store.releases.release(ID).failure) == (ReleaseState.READY, "")
             assert later.driver.ledger.spent == Decimal("0.1")
             assert len(world.uploads + later.uploads) == 1
             assert len(set(map(bytes, world.keys + later.keys))) == 1
-            known = store.pad(ID, "sex")
+            known = store.pads.pad(ID, "sex")
             assert known is not None
             assert known[1] == hashlib.sha256(later.sent["sex"]).digest()
             if request.pad is Pad.OTP:
@@ -590,7 +594,7 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
     def refused(*_: object) -> NoReturn:
         raise NotReadyError("not now")
 
-    world.driver.store.add(make_request(sample=400), 1)
+    world.driver.store.releases.add(make_request(sample=400), 1)
     while world.state() is not state:
         world.follow()
         before = world.driver.changes.version(ID)
@@ -632,7 +636,7 @@ def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(
 
     def waiting_for() -> str:
         world.driver._show_work()
-        return world.driver.store.release(ID).waiting_for
+        return world.driver.store.releases.release(ID).waiting_for
 
     def encrypt_in_vain(*_: object) -> NoReturn:
         said.append(waiting_for())
@@ -663,13 +667,17 @@ def test_a_look_at_a_release_works_out_no_guarantee(
     world: World, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400, delta=Decimal("1e-6")))
-    world.driver.store.set_spec(ID, make_spec(sample=400, delta=Decimal("1e-6")))
+    world.driver.store.releases.set_spec(ID, make_spec(sample=400, delta=Decimal("1e-6")))
     world.bob = replace(world.bob, spec_digest=b"", reserved=False)
     forbid_accounting()
     assert not world.step()
-    assert "has not planned the release yet" in world.driver.store.release(ID).waiting_for
+    assert "has not planned the release yet" in world.driver.store.releases.release(ID).waiting_for
     world.driver.progress(ID)
-    assert world.driver.store.releases() == world.driver.store.latest(1) == (world.driver.store.release(ID),)
+    assert (
+        world.driver.store.releases.releases()
+        == world.driver.store.releases.latest(1)
+        == (world.driver.store.releases.release(ID),)
+    )
 
 
 def test_nothing_is_charged_before_the_server_knows_the_release(world: World, make_request: Make) -> None:
@@ -691,7 +699,7 @@ def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(
     disk.free = 2**20
     world.follow()
     assert not world.step()
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert (stored.state, stored.spec) == (ReleaseState.APPROVED, None)
     assert "curator alice: this party's disk is full but for 1.0 MiB, and this takes" in stored.waiting_for
     disk.free = 2**30
@@ -737,12 +745,12 @@ def test_another_sample_ends_the_release_before_anything_is_encrypted(world: Wor
 
 
 def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_request: Make) -> None:
-    world.driver.store.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
+    world.driver.store.releases.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
     assert world.step()
     assert world.step()
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.release(ID).failure
+    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.releases.release(ID).failure
     assert world.driver.ledger.remaining == 1
 
 
@@ -755,20 +763,20 @@ def asked_under_another_file(world: World) -> None:
 def test_a_request_that_was_made_under_another_study_file_costs_nothing(
     world: World, make_request: Make, state: ReleaseState
 ) -> None:
-    world.driver.store.add(make_request(sample=400), 1, world.driver.study.digest)
+    world.driver.store.releases.add(make_request(sample=400), 1, world.driver.study.digest)
     while world.state() is not state:
         world.step()
     asked_under_another_file(world)
     for _ in range(3):
         world.follow()
         world.step()
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert (stored.state, world.driver.ledger.remaining) == (ReleaseState.FAILED, Decimal(1))
     assert stored.failure.startswith(f"release {ID}: the request was made under another study file")
 
 
 def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: World, make_request: Make) -> None:
-    world.driver.store.add(make_request(sample=400), 1, world.driver.study.digest)
+    world.driver.store.releases.add(make_request(sample=400), 1, world.driver.study.digest)
     carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
     asked_under_another_file(world)
     carried_to(world, ReleaseState.READY, make_request(sample=400))
@@ -779,16 +787,16 @@ def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> 
     world.bob = replace(world.bob, granted=frozenset(), denied=frozenset({"salary"}))
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "denied: salary (by bob)" in world.driver.store.release(ID).failure
+    assert "denied: salary (by bob)" in world.driver.store.releases.release(ID).failure
     assert world.driver.ledger.remaining == 1
 
 
 def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:
     world.driver.decisions.policy = Policy()
-    world.driver.store.add(make_request(), 1)
+    world.driver.store.releases.add(make_request(), 1)
     assert not world.step()
-    assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
-    world.driver.store.decide(
+    assert "a person decides about sex" in world.driver.store.releases.release(ID).waiting_for
+    world.driver.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
     )
     assert world.step()
@@ -805,7 +813,7 @@ def held(world: World, *requests: Any) -> None:  # noqa: ANN401 - requests
     """Let alice hold some requests for a person."""
     world.driver.decisions.policy = Policy()
     for request in requests:
-        world.driver.store.add(request, 1)
+        world.driver.store.releases.add(request, 1)
         drive(world, request.release_id)
 
 
@@ -814,8 +822,8 @@ def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, ma
     for _ in range(3):
         drive(world)
     assert world.questions == ["plan", "charge", "card"]
-    assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
-    world.driver.store.decide(
+    assert "a person decides about sex" in world.driver.store.releases.release(ID).waiting_for
+    world.driver.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
     )
     assert world.step()
@@ -828,14 +836,14 @@ def test_what_is_held_and_cannot_be_planned_is_refused(world: World, make_reques
     world.bob = replace(world.bob, state=ReleaseState.READY)  # it has no use for the seed
     held(world, make_request(scheme="wr", sample=1000, epsilon=Decimal("1e-10")))
     assert world.state() is ReleaseState.DENIED
-    assert "the epsilon is too small for so many draws" in world.driver.store.release(ID).failure
+    assert "the epsilon is too small for so many draws" in world.driver.store.releases.release(ID).failure
 
 
 def test_what_is_held_and_the_budget_does_not_hold_is_refused(world: World, make_request: Make) -> None:
     world.bob = replace(world.bob, state=ReleaseState.READY)
     held(world, make_request(epsilon=Decimal("1.1")))
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.release(ID).failure
+    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.releases.release(ID).failure
 
 
 async def run_for(world: World, rounds: int) -> None:
@@ -870,10 +878,10 @@ async def run_for(world: World, rounds: int) -> None:
 
 def test_a_curator_at_work_erases_what_was_forgotten(world: World) -> None:
     store = world.driver.store
-    store.own_share("coin", b"a share to be forgotten, 32 bytes")
-    store.forget_coin("coin")
+    store.coins.own_share("coin", b"a share to be forgotten, 32 bytes")
+    store.coins.forget_coin("coin")
     asyncio.run(run_for(world, 3))
-    assert not store.has_traces
+    assert not store.coins.has_traces
 
 
 def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_request: Make) -> None:
@@ -883,12 +891,12 @@ def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_
     assert questions == 32 + 1 + 32  # plans, the charge of the one kind that they are, and cards
     asyncio.run(run_for(world, 20))
     assert (len(world.questions), world.looks) == (questions, looks)
-    world.driver.store.decide(
+    world.driver.store.decisions.decide(
         ids[3], (GrantDecision(attribute="sex", verdict=DENIED, expires=None, decided_by="person"),)
     )
     asyncio.run(run_for(world, 20))
     assert world.looks > looks
-    assert world.driver.store.release(ids[3]).state is ReleaseState.DENIED
+    assert world.driver.store.releases.release(ids[3]).state is ReleaseState.DENIED
     assert len(world.questions) == questions
 
 
@@ -906,9 +914,9 @@ def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(world: World, 
     held(world, make_request(), make_request(release_id=other, deadline=int(time.time()) + 2))
     world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="why")
     asyncio.run(run_for(world, 20))
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: why")
-    assert world.driver.store.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
+    assert world.driver.store.releases.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
 
 
 def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
@@ -925,8 +933,8 @@ def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
     questions = len(world.questions)
     asyncio.run(run_for(world, 20))
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 0.05" in world.driver.store.release(ID).failure
-    assert world.driver.store.release(small).state is ReleaseState.REQUESTED
+    assert "of the budget of 1 there is 0.05" in world.driver.store.releases.release(ID).failure
+    assert world.driver.store.releases.release(small).state is ReleaseState.REQUESTED
     assert len(world.questions) == questions
 
 
@@ -937,25 +945,25 @@ def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_
         raise NotReadyError("has not aligned its table yet")
 
     world.driver.decisions.policy = Policy()
-    world.driver.store.add(make_request(epsilon=Decimal(2)), 1)
+    world.driver.store.releases.add(make_request(epsilon=Decimal(2)), 1)
     with monkeypatch.context() as early:
         early.setattr(world.driver.alignment, "result", result)
         assert not world.step()
-    assert "not aligned" in world.driver.store.release(ID).waiting_for
+    assert "not aligned" in world.driver.store.releases.release(ID).waiting_for
     assert world.step()
     assert world.state() is ReleaseState.DENIED  # the budget is 1
-    assert not world.driver.store.decisions(ID)
+    assert not world.driver.store.decisions.decisions(ID)
     assert not world.driver.asks_a_person
 
 
 def test_no_person_is_asked_before_every_curator_has_considered_the_request(world: World, make_request: Make) -> None:
     world.driver.decisions.policy = Policy()
-    world.driver.store.add(make_request(), 1)
+    world.driver.store.releases.add(make_request(), 1)
     for bob in (replace(world.bob, considered=False), AWAY):
         world.is_bob_there = bob is not AWAY
         world.bob = bob if isinstance(bob, Progress) else world.bob
         assert not world.step()
-        assert not asyncio.run(world.driver._waits_for_a_person(world.driver.store.release(ID)))
+        assert not asyncio.run(world.driver._waits_for_a_person(world.driver.store.releases.release(ID)))
     world.is_bob_there, world.bob = True, replace(world.bob, considered=True)
     drive(world)
     assert world.driver.asks_a_person == {ID}
@@ -965,7 +973,7 @@ def test_a_person_is_asked_no_more_once_another_curator_denies(world: World, mak
     held(world, make_request())
     world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="denied: salary (by bob)")
     asyncio.run(run_for(world, 3))
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: denied: salary (by bob)")
     assert not world.driver.asks_a_person
 
@@ -975,7 +983,7 @@ def test_a_request_that_no_budget_holds_is_refused_at_once_whoever_decides_about
     world: World, make_request: Make, epsilon: str, attributes: tuple[str, ...] | None
 ) -> None:
     asked = {} if attributes is None else {"attributes": attributes}
-    world.driver.store.add(make_request(epsilon=Decimal(epsilon), **asked), 1)
+    world.driver.store.releases.add(make_request(epsilon=Decimal(epsilon), **asked), 1)
     world.bob = replace(world.bob, considered=False, decided=False)
     world.step()
     assert world.state() is (ReleaseState.APPROVED if epsilon == "0.5" else ReleaseState.DENIED)
@@ -1008,10 +1016,10 @@ def test_so_many_requests_of_a_researcher_are_open_and_so_many_in_all(
         driver.propose(request(99, "rosa"), digest)
     driver.propose(request(0, "rosa"), digest)  # it is known
     driver.propose(request(1000, "rita"), digest)
-    driver.store.set_state(f"{7:032x}", ReleaseState.EXPIRED)
+    driver.store.releases.set_state(f"{7:032x}", ReleaseState.EXPIRED)
     driver.propose(request(99, "rosa"), digest)
     for number in range(256 - 33):
-        driver.store.add(request(2000 + number, f"r{number}"), 1)
+        driver.store.releases.add(request(2000 + number, f"r{number}"), 1)
     with pytest.raises(DeniedError, match=r"256 requests are open here.*Ask again later"):
         driver.propose(request(98, "rita"), digest)
 
@@ -1038,10 +1046,10 @@ def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, make_r
     assert encryption.pad_file("sex").exists() is (pad is Pad.OTP)
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.driver.store.release(ID).failure) == (ReleaseState.FAILED, "curator bob: why")
+    assert (world.state(), world.driver.store.releases.release(ID).failure) == (ReleaseState.FAILED, "curator bob: why")
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.driver.store.pad(ID, "sex")
+    found = world.driver.store.pads.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
 
@@ -1065,7 +1073,7 @@ def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
     world.refusal = refusal
     assert world.step() is (not waiting)
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert stored.state is state
     assert waiting in stored.waiting_for
     if waiting:
@@ -1096,30 +1104,30 @@ def test_a_sample_that_an_earlier_process_drew_is_drawn_again(
     world: World, make_request: Make, sampling: Sampling
 ) -> None:
     drawn_before_a_crash(world, make_request(sample=400, sampling=sampling))
-    check = world.driver.store.release(ID).sample_check
+    check = world.driver.store.releases.release(ID).sample_check
     world.follow()
     assert world.step()
-    assert (world.state(), world.driver.store.release(ID).sample_check) == (ReleaseState.UPLOADING, check)
+    assert (world.state(), world.driver.store.releases.release(ID).sample_check) == (ReleaseState.UPLOADING, check)
     assert world.tosses == [f"release/{ID}"] * 2
 
 
 def test_another_sample_than_before_the_crash_is_not_encrypted(world: World, make_request: Make) -> None:
     drawn_before_a_crash(world, make_request(sample=400))
-    world.driver.store.set_sample_check(ID, b"another", has_columns=True)
+    world.driver.store.releases.set_sample_check(ID, b"another", has_columns=True)
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert "drew another sample than before" in world.driver.store.release(ID).failure
+    assert "drew another sample than before" in world.driver.store.releases.release(ID).failure
     assert not world.driver.encryption(ID).ciphertext("sex").exists()
 
 
 @pytest.mark.parametrize("pad", Pad)
 def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, make_request: Make, pad: Pad) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400, pad=pad))
-    before = world.driver.store.pad(ID, "sex")
+    before = world.driver.store.pads.pad(ID, "sex")
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.driver.store.pad(ID, "sex")) == (ReleaseState.READY, before)
+    assert (world.state(), world.driver.store.pads.pad(ID, "sex")) == (ReleaseState.READY, before)
     assert world.driver.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
 
 
@@ -1154,12 +1162,12 @@ def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: 
     carried_to(world, ReleaseState.READY, make_request(sample=400, sampling=Sampling.INDICES))
     coin = f"release/{ID}"
     world.driver.coins.share(coin)
-    world.driver.store.set_coin_value(coin, bytes(32))
+    world.driver.store.coins.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
     assert world.driver.sampler.indices_file(ID).exists()
     asyncio.run(world.driver._tidy(ID, 2**31))
-    assert world.driver.store.own_share(coin, b"") == b""
-    assert world.driver.store.coin_value(coin) is None
+    assert world.driver.store.coins.own_share(coin, b"") == b""
+    assert world.driver.store.coins.coin_value(coin) is None
     assert not world.driver.sampler.indices_file(ID).exists()
 
 
@@ -1174,7 +1182,7 @@ def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_req
                 await world.driver._tidy(ID, 2**31)
 
     asyncio.run(briefly())
-    assert world.driver.store.own_share(f"release/{ID}", b"") == share
+    assert world.driver.store.coins.own_share(f"release/{ID}", b"") == share
 
 
 # The test of the server
@@ -1188,18 +1196,18 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     world.follow()
     world.is_published = False
     assert not world.step()
-    assert store.release(ID).waiting_for == "server cloud: has not published the release yet"
+    assert store.releases.release(ID).waiting_for == "server cloud: has not published the release yet"
     assert not world.keys
     assert encryption.canaries("sex").stat().st_size == 1000
     world.is_published = True
     assert not world.step()
-    assert store.release(ID).waiting_for == "curator bob: has not tested the server yet"
+    assert store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
         world.driver.receipt(ID, "rosa")
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.READY
-    assert world.keys == [places_key(store.canary_key(ID))]
+    assert world.keys == [places_key(store.pads.canary_key(ID))]
     assert not encryption.canaries("sex").exists()
     receipt = world.driver.receipt(ID, "rosa")
     assert [(one.tester, one.canaries, one.passed) for one in receipt.receipts] == [
@@ -1209,7 +1217,7 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert set(receipt.changes) == {"alice", "bob"}
     assert receipt.receipts[0].changes == hashlib.sha256(receipt.changes["alice"]).hexdigest()
     assert receipt.receipts[1].changes == lists_digest(receipt.changes)
-    assert receipt.canary_key == store.canary_key(ID)
+    assert receipt.canary_key == store.pads.canary_key(ID)
     assert set(receipt.digests.columns) == {"sex", "salary"}
 
 
@@ -1220,10 +1228,10 @@ def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_o
     world.tells_at_once = True
     assert world.step()
     assert world.state() is ReleaseState.PERTURBING
-    assert set(world.driver.store.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.driver.store.tests.published_digests(ID)) == {"sex", "salary"}
     assert not world.keys
     assert not world.step()
-    assert world.driver.store.release(ID).waiting_for == "curator bob: has not tested the server yet"
+    assert world.driver.store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
     assert (len(world.keys), world.publications) == (1, 1)
 
 
@@ -1238,7 +1246,7 @@ def test_no_key_leaves_where_the_server_told_another_curator_otherwise(world: Wo
     assert world.state() is ReleaseState.FAILED
     assert (
         "curators alice and bob heard of different publications from the server"
-        in world.driver.store.release(ID).failure
+        in world.driver.store.releases.release(ID).failure
     )
     with pytest.raises(FailedReleaseError):
         world.driver.receipt(ID, "rosa")
@@ -1259,18 +1267,18 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
     with monkeypatch.context() as patched:
         patched.setattr("veiltab.curator.driver.transaction", full)
         assert not world.step()
-    assert not world.driver.store.published_digests(ID)
+    assert not world.driver.store.tests.published_digests(ID)
     world.tells_at_once = False
     assert world.step()
     world.follow()
     assert not world.step()
-    assert set(world.driver.store.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.driver.store.tests.published_digests(ID)) == {"sex", "salary"}
     assert (len(world.keys), world.publications) == (1, 2)
 
 
 def test_one_s_own_decision_waits_for_no_other_curator(world: World, make_request: Make) -> None:
     driver = world.driver
-    driver.store.add(make_request(sample=400), 1)
+    driver.store.releases.add(make_request(sample=400), 1)
     world.is_bob_there = False
     assert not world.step()
     assert driver.progress(ID).decided
@@ -1288,7 +1296,7 @@ def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(
     world.follow()
     assert not world.step()
     assert not world.keys
-    assert "curator alice: this party's disk is full but for" in world.driver.store.release(ID).waiting_for
+    assert "curator alice: this party's disk is full but for" in world.driver.store.releases.release(ID).waiting_for
     disk.free = 2**30
     assert not world.step()
     assert world.driver.progress(ID).tested
@@ -1303,14 +1311,14 @@ def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: Worl
     assert world.driver.progress(ID).tested
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="server cloud: it did not add the noise")
     assert world.step()
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert (stored.state, stored.failure) == (
         ReleaseState.FAILED,
         "curator bob: server cloud: it did not add the noise; the test of curator alice passed",
     )
-    assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.driver.store.pads.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
-        world.driver.store.canary_key(ID)
+        world.driver.store.pads.canary_key(ID)
 
 
 def test_the_canaries_are_erased_after_a_crash_between_the_receipt_and_that(
@@ -1342,7 +1350,7 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
     world.follow()
     world.noise = 0.0
     assert world.step()
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert stored.state is ReleaseState.FAILED
     assert stored.failure.startswith(
         "server cloud: it did not add the noise of the release: alice's columns fail: amount (all columns): 0 canaries"
@@ -1351,10 +1359,10 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
     encryption = world.driver.encryption(ID)
     assert not encryption.canaries("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.driver.store.pads.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
-        world.driver.store.canary_key(ID)
-    (receipt,) = world.driver.store.receipts(ID)
+        world.driver.store.pads.canary_key(ID)
+    (receipt,) = world.driver.store.tests.receipts(ID)
     assert (receipt.tester, receipt.canaries, receipt.changed, receipt.passed) == ("alice", 1000, 0, False)
     assert not world.lists_asked
 
@@ -1367,14 +1375,14 @@ def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN40
     carried_to(world, ReleaseState.PERTURBING, request)
     world.follow()
     assert not world.step()
-    assert [one.tester for one in world.driver.store.receipts(ID)] == ["alice"]
+    assert [one.tester for one in world.driver.store.tests.receipts(ID)] == ["alice"]
     world.follow()
 
 
 def check_ended_without_keys(world: World, words: str) -> None:
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert (stored.state, words in stored.failure) == (ReleaseState.FAILED, True), stored.failure
-    assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.driver.store.pads.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(FailedReleaseError):
         world.driver.receipt(ID, "rosa")
 
@@ -1391,7 +1399,7 @@ def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(
     monkeypatch.setattr(world, "changes", changes)
     assert world.step()
     check_ended_without_keys(world, "curator bob: its list of changed canaries is none of this release")
-    assert [one.tester for one in world.driver.store.receipts(ID)] == ["alice"]
+    assert [one.tester for one in world.driver.store.tests.receipts(ID)] == ["alice"]
 
 
 def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
@@ -1401,7 +1409,7 @@ def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
     monkeypatch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
     assert world.step()
     check_ended_without_keys(world, "it did not add the noise of the release: all columns together fail: ")
-    assert [(one.tester, one.passed) for one in world.driver.store.receipts(ID)] == [("alice", True), ("", False)]
+    assert [(one.tester, one.passed) for one in world.driver.store.tests.receipts(ID)] == [("alice", True), ("", False)]
     assert not world.driver.progress(ID).tested
 
 
@@ -1436,7 +1444,7 @@ def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
 ) -> None:
     carried_beyond_own_tests(world, make_request(**NOISY))
-    record = CuratorStore.set_joint_receipt
+    record = ServerTests.set_joint_receipt
 
     def crash(*given: Any) -> NoReturn:  # noqa: ANN401 - as for a store
         if is_recorded:
@@ -1444,13 +1452,13 @@ def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(CuratorStore, "set_joint_receipt", crash)
+        broken.setattr(ServerTests, "set_joint_receipt", crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert world.state() is ReleaseState.PERTURBING
     monkeypatch.setattr(world.driver, "server_check", ServerCheck("alice", world.driver.store))
     assert world.step()
-    assert [one.tester for one in world.driver.store.receipts(ID)] == ["alice", ""]
+    assert [one.tester for one in world.driver.store.tests.receipts(ID)] == ["alice", ""]
     assert world.state() is ReleaseState.READY
 
 
@@ -1463,12 +1471,12 @@ def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(
         driver.changes_of_canaries(ID, "bob")
     world.follow()
     assert not world.step()
-    assert driver.changes_of_canaries(ID, "bob") == driver.store.canary_changes(ID)["alice"]
+    assert driver.changes_of_canaries(ID, "bob") == driver.store.tests.canary_changes(ID)["alice"]
     with pytest.raises(DeniedError, match="this is for those with columns in the release"):
         driver.changes_of_canaries(ID, "carol")
     world.follow()
     world.step()
-    assert driver.changes_of_canaries(ID, "bob") == driver.store.canary_changes(ID)["alice"]
+    assert driver.changes_of_canaries(ID, "bob") == driver.store.tests.canary_changes(ID)["alice"]
 
 
 def test_a_server_that_fails_gets_no_list_out(world: World, make_request: Make) -> None:
@@ -1483,13 +1491,13 @@ def test_a_server_that_fails_gets_no_list_out(world: World, make_request: Make) 
 def test_what_ends_a_release_before_the_test_takes_the_canaries(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
     assert world.driver.encryption(ID).canaries("sex").exists()
-    world.driver.store.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
-    assert world.driver.store.unfinished() == (ID,)
+    world.driver.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
+    assert world.driver.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
     assert not world.driver.encryption(ID).canaries("sex").exists()
     with pytest.raises(NotFoundError):
-        world.driver.store.canary_key(ID)
-    assert world.driver.store.unfinished() == ()
+        world.driver.store.pads.canary_key(ID)
+    assert world.driver.store.releases.unfinished() == ()
 
 
 @pytest.mark.parametrize("step", ["record_publication", "set_receipt", "set_state"])
@@ -1508,7 +1516,8 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
         def crash(*_: object, **__: object) -> NoReturn:
             raise KeyboardInterrupt
 
-        broken.setattr(world.driver.store, step, crash)
+        store = world.driver.store
+        broken.setattr(store.releases if step in {"set_state", "end"} else store.tests, step, crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert world.state() is ReleaseState.PERTURBING
@@ -1532,21 +1541,21 @@ def test_what_a_crash_left_of_a_release_that_ended_is_erased_at_the_next_look(
     world: World, make_request: Make, pad: Pad
 ) -> None:
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, pad=pad))
-    world.driver.store.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
-    assert world.driver.store.unfinished() == (ID,)
+    world.driver.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
+    assert world.driver.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
     encryption = world.driver.encryption(ID)
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.driver.store.pad(ID, "sex")
+    found = world.driver.store.pads.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
-    assert world.driver.store.unfinished() == ()
+    assert world.driver.store.releases.unfinished() == ()
 
 
 def test_an_end_gives_the_reservation_back_at_once(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    world.driver.store.end(ID, ReleaseState.EXPIRED, "why")
+    world.driver.store.releases.end(ID, ReleaseState.EXPIRED, "why")
     assert (world.driver.ledger.is_reserved(ID), world.driver.ledger.remaining) == (False, Decimal(1))
 
 
@@ -1556,10 +1565,10 @@ def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     deny(world.driver.store, ID)
     reserve(world.driver.ledger, make_spec(sample=400))  # the driver was about to
-    assert world.driver.store.unfinished() == (ID,)
+    assert world.driver.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
     assert world.driver.ledger.remaining == 1
-    assert world.driver.store.unfinished() == ()
+    assert world.driver.store.releases.unfinished() == ()
 
 
 def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_is_not(
@@ -1567,17 +1576,17 @@ def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_
 ) -> None:
     other = make_spec(release_id="f" * 32, epsilon=Decimal("0.95"))
     reserve(world.driver.ledger, other)
-    world.driver.store.add(make_request(sample=400), 1)
+    world.driver.store.releases.add(make_request(sample=400), 1)
     for _ in range(3):
         world.follow()
         world.step()
     assert world.state() is ReleaseState.PLANNED
     waiting = "curator alice: the rest of the budget is reserved for other releases"
-    assert world.driver.store.release(ID).waiting_for == waiting
+    assert world.driver.store.releases.release(ID).waiting_for == waiting
     world.driver.ledger.charge(other.release_id)
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 0.05" in world.driver.store.release(ID).failure
+    assert "of the budget of 1 there is 0.05" in world.driver.store.releases.release(ID).failure
 
 
 def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
@@ -1591,14 +1600,14 @@ def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
         def crash(*_: object) -> NoReturn:
             raise KeyboardInterrupt
 
-        broken.setattr(driver.store, "commit", crash)
+        broken.setattr(driver.store.coins, "commit", crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert not driver.ledger.is_charged(ID)
-    assert driver.store.own_share(coin, b"") == b""  # none was kept
+    assert driver.store.coins.own_share(coin, b"") == b""  # none was kept
     assert not driver.progress(ID).commitment
     assert world.step()
-    share = driver.store.own_share(coin, b"")
+    share = driver.store.coins.own_share(coin, b"")
     assert driver.progress(ID).commitment == commitment(coin, "alice", share)
 
 
@@ -1619,7 +1628,7 @@ def withheld(world: World, monkeypatch: pytest.MonkeyPatch, *, asks: bool = True
         coins = world.driver.coins
         coins.exchange_commitments(coin, "bob", bytes(32))
         if asks:
-            coins.open_share(coin, "bob", transcript(world.driver.store.commitments(coin)))
+            coins.open_share(coin, "bob", transcript(world.driver.store.coins.commitments(coin)))
         raise NotReadyError("does not hold every commitment yet", where="curator bob")
 
     monkeypatch.setattr(world.driver.coins, "toss", toss)
@@ -1638,11 +1647,11 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
         assert not world.step()
     (hangs,) = caplog.records
     assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
-    assert not world.driver.store.aborted()
+    assert not world.driver.store.coins.aborted()
     monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.driver.store.aborted() == {"bob": 1}
+    assert world.driver.store.coins.aborted() == {"bob": 1}
     assert world.driver.ledger.spent == Decimal("0.1")
 
 
@@ -1655,12 +1664,12 @@ def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one
     async def no_worker(*_: object) -> NoReturn:
         raise UnavailableError("the Dask scheduler has no worker", where="tls://scheduler:8786")
 
-    world.driver.store.set_opening_received(f"release/{ID}", "bob")
+    world.driver.store.coins.set_opening_received(f"release/{ID}", "bob")
     monkeypatch.setattr(world.driver.coins, "awaited", lambda _coin: frozenset[str]())
     monkeypatch.setattr(world.driver.sampler, "draw", no_worker)
     world.driver.store.connection.execute("UPDATE release SET since = since - 61")
     assert not world.step()
-    assert "has no worker" in world.driver.store.release(ID).waiting_for
+    assert "has no worker" in world.driver.store.releases.release(ID).waiting_for
     assert not caplog.records
 
 
@@ -1672,7 +1681,7 @@ def test_a_toss_that_comes_to_its_end_is_not_counted(
     with monkeypatch.context() as patch:
         withheld(world, patch)
         assert not world.step()
-    world.driver.store.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
+    world.driver.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
     assert not world.driver.coins.withheld(f"release/{ID}")
 
@@ -1687,7 +1696,7 @@ def test_a_curator_that_is_away_until_the_deadline_aborted_nothing(
     monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert not world.driver.store.aborted()
+    assert not world.driver.store.coins.aborted()
 
 
 def test_another_process_counts_the_toss_that_a_curator_aborted(
@@ -1701,8 +1710,8 @@ def test_another_process_counts_the_toss_that_a_curator_aborted(
     folder = driver._folder.parent
     place = workplace(folder)
     again = CuratorDriver(driver._identity, driver.study, folder, driver.store, driver.ledger, APPROVE, place)
-    again._end(driver.store.release(ID), End(ReleaseState.EXPIRED, "the deadline passed"), 0.0)
-    assert driver.store.aborted() == {"bob": 1}
+    again._end(driver.store.releases.release(ID), End(ReleaseState.EXPIRED, "the deadline passed"), 0.0)
+    assert driver.store.coins.aborted() == {"bob": 1}
 
 
 @pytest.mark.parametrize("ended", [{"sample_check": b"another"}, {"state": ReleaseState.FAILED, "failure": "why"}])
@@ -1715,7 +1724,7 @@ def test_a_curator_by_which_a_charged_release_ends_is_counted(
     world.bob = replace(world.bob, **ended)
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert world.driver.store.aborted() == {"bob": 1}
+    assert world.driver.store.coins.aborted() == {"bob": 1}
 
 
 def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(
@@ -1723,21 +1732,21 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
 ) -> None:
     for number in range(2, 5):
         release_id = f"{number:032x}"
-        world.driver.store.add(make_request(release_id=release_id), 1)
-        world.driver.store.add_aborted(release_id, "bob")
-    world.driver.store.add(make_request(sample=400), 1)
+        world.driver.store.releases.add(make_request(release_id=release_id), 1)
+        world.driver.store.coins.add_aborted(release_id, "bob")
+    world.driver.store.releases.add(make_request(sample=400), 1)
     for _ in range(3):
         world.step()
-    stored = world.driver.store.release(ID)
+    stored = world.driver.store.releases.release(ID)
     assert stored.state is ReleaseState.DENIED
     assert stored.failure.startswith(
         "curator bob: 3 releases that were charged ended without a result, as it withheld its part of the coin"
     )
     assert "`veiltab curator clear-tosses --peer bob`" in stored.failure
     assert world.driver.ledger.remaining == 1
-    assert world.driver.store.clear_aborted("bob", person="Ana Diaz") == 3
+    assert world.driver.store.coins.clear_aborted("bob", person="Ana Diaz") == 3
     another = make_request(release_id="f" * 32, sample=400)
-    world.driver.store.add(another, 1)
+    world.driver.store.releases.add(another, 1)
     spec = planned_spec(
         plan_question(
             another,

@@ -371,11 +371,11 @@ def test_a_peer_that_has_seen_less_is_content(store: CuratorStore, make_spec: Ma
 
 
 def test_a_witness_never_forgets_the_longest_ledger(store: CuratorStore) -> None:
-    assert store.witness("bob") == (0, b"")
+    assert store.alignments.witness("bob") == (0, b"")
     for length, head, kept in ((2, b"b", b"b"), (1, b"a", b"b"), (2, b"x", b"b"), (3, b"c", b"c")):
-        store.set_witness("bob", length, head)
-        assert store.witness("bob")[1] == kept
-    assert store.witness("carol") == (0, b"")
+        store.alignments.set_witness("bob", length, head)
+        assert store.alignments.witness("bob")[1] == kept
+    assert store.alignments.witness("carol") == (0, b"")
 
 
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])

@@ -123,7 +123,7 @@ def test_a_malformed_table_is_refused(tmp_path: Path, text: str, problem: str) -
 @pytest.fixture
 def store(tmp_path: Path, make_request: Make) -> Iterator[CuratorStore]:
     store = CuratorStore(tmp_path / "curator.sqlite")
-    store.add(make_request(purpose="a secret plague"), 1)
+    store.releases.add(make_request(purpose="a secret plague"), 1)
     yield store
     store.close()
 
@@ -147,7 +147,7 @@ def told(store: CuratorStore, wanted: NotifySettings, now: float = 0) -> list[tu
 
 
 def hold(store: CuratorStore) -> None:
-    store.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+    store.decisions.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
 
 
 def test_people_are_told_what_waits_and_what_was_refused(
@@ -160,8 +160,8 @@ def test_people_are_told_what_waits_and_what_was_refused(
     assert told(store, wanted, now=2_000_000_001) == [
         ("certificate", f"{n:x}") for n in serials()
     ]  # after the deadline
-    store.add(make_request(release_id=OTHER), 1)
-    store.set_state(OTHER, ReleaseState.DENIED, "why")
+    store.releases.add(make_request(release_id=OTHER), 1)
+    store.releases.set_state(OTHER, ReleaseState.DENIED, "why")
     assert told(store, wanted) == [("held", ID), ("refused", OTHER)]
     store.connection.execute("UPDATE release SET since = 999 WHERE id = ?", [OTHER])  # before notices were wanted
     assert told(store, wanted) == [("held", ID)]
@@ -428,11 +428,13 @@ def test_a_request_that_was_decided_meanwhile_is_not_told_to_wait(
     wanted = settings(tmp_path, f'[notify]\nwebhook = "http://127.0.0.1:{server.port}"\nevents = ["held", "refused"]\n')
     notifier = Notifier(source(store, wanted), outbox)
     outbox.enabled_since(1)
-    store.add(make_request(release_id=OTHER), 1)
+    store.releases.add(make_request(release_id=OTHER), 1)
     for release_id in (ID, OTHER):
-        store.decide(release_id, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+        store.decisions.decide(
+            release_id, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
+        )
     notifier.note_events()
-    store.set_state(ID, ReleaseState.DENIED, "why")
+    store.releases.set_state(ID, ReleaseState.DENIED, "why")
     notifier.note_events()
     with serving(server):
         asyncio.run(notifier.send_due("webhook"))

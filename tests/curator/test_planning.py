@@ -60,7 +60,7 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
 def ask(study: Study, store: CuratorStore, make_request: Make) -> Callable[..., PlanQuestion]:
     def asked(**changes: Any) -> PlanQuestion:  # noqa: ANN401 - fields of a request
         request = make_request(**changes)
-        store.add(request, 1)
+        store.releases.add(request, 1)
         columns = requested_columns(request, study)
         return plan_question(request, columns, study, population=1000, alignment="ab" * 16)
 

@@ -47,7 +47,7 @@ def measured(folder: Path, spec: ReleaseSpec, place: Workplace | None = None) ->
     columns: dict[str, Symbols] = {"sex": np.zeros(N, np.uint8), "age": np.zeros(N, np.uint16)}
     table = aligned(folder / "aligned", tokens, columns)
     with closing(CuratorStore(folder / "curator.sqlite")) as store, disk_use(folder) as use:
-        store.add(request_with(), 1)
+        store.releases.add(request_with(), 1)
         sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store, place or workplace(folder))
         sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
         encryption = ColumnEncryption(store, folder / "releases" / ID, ID)

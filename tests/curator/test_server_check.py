@@ -174,7 +174,7 @@ def raw_column(server: Played) -> dict[str, Symbols]:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[CuratorStore]:
     with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
-        store.add(request_with(), 1)
+        store.releases.add(request_with(), 1)
         yield store
 
 
@@ -198,14 +198,14 @@ class Alice:
     @property
     def receipt(self) -> Receipt:
         """What the test of her own columns showed."""
-        (receipt,) = self.store.receipts(self.spec.release_id)
+        (receipt,) = self.store.tests.receipts(self.spec.release_id)
         return receipt
 
 
 def sent(store: CuratorStore, folder: Path, spec: ReleaseSpec) -> Alice:
     """Let alice encrypt her columns as the release says."""
     noise = curators_noise(spec, SEED)
-    store.spend_shared_keys(spec.release_id, coin_key(SEED), canary_key(SEED))
+    store.pads.spend_shared_keys(spec.release_id, coin_key(SEED), canary_key(SEED))
     encryption = ColumnEncryption(store, folder / "release", spec.release_id)
     uploaded: dict[str, Symbols] = {}
     for column in spec.columns_of("alice"):
@@ -232,12 +232,12 @@ def test_an_honest_server_passes(store: CuratorStore, tmp_path: Path, sampling: 
     assert (receipt.canaries == 4000) is not sampling.is_by_server
     assert server.keys == [places_key(canary_key(SEED))]
     for column in spec.columns_of("alice"):
-        tested, published = store.tested(spec.release_id, column.attribute), server.published[column.attribute]
+        tested, published = store.tests.tested(spec.release_id, column.attribute), server.published[column.attribute]
         assert tested is not None
         assert tested.published == hashlib.sha256(published.data).digest()
         assert tested.canaries == hashlib.sha256(published[np.isin(server.sampled, places)].data).digest()
         assert not alice.encryption.canaries(column.attribute).exists()
-    assert store.tested(spec.release_id, "salary") is None
+    assert store.tests.tested(spec.release_id, "salary") is None
     alice.test(server)
     assert len(server.keys) == 1, "what was tested is not tested again"
 
@@ -282,14 +282,15 @@ def test_what_is_published_is_recorded_before_the_places_key_leaves(
     server.is_published = False
     with pytest.raises(NotReadyError, match="has not published"):
         alice.test(server)
-    assert (server.keys, store.published_digests(alice.spec.release_id)) == ([], {})
+    assert (server.keys, store.tests.published_digests(alice.spec.release_id)) == ([], {})
     seen: list[PublicationDigests] = []
     server.is_published, show = True, server.canaries
 
     def observed(spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
         seen.append(
             PublicationDigests(
-                columns=store.published_digests(spec.release_id), places=store.places_digest(spec.release_id)
+                columns=store.tests.published_digests(spec.release_id),
+                places=store.tests.places_digest(spec.release_id),
             )
         )
         return show(spec, places_key)
@@ -302,7 +303,7 @@ def test_what_is_published_is_recorded_before_the_places_key_leaves(
 def test_a_server_that_publishes_anew_is_refused(store: CuratorStore, tmp_path: Path) -> None:
     alice = sent(store, tmp_path, spec_of())
     first, second = alice.server(), alice.server(half_of_it)
-    store.record_publication(alice.spec.release_id, asyncio.run(first.publication(alice.spec)))
+    store.tests.record_publication(alice.spec.release_id, asyncio.run(first.publication(alice.spec)))
     with pytest.raises(ConflictError, match="the server has published other columns before"):
         alice.test(second)
     assert not second.keys
@@ -313,7 +314,7 @@ def test_a_server_that_samples_anew_is_refused(store: CuratorStore, tmp_path: Pa
     alice = sent(store, tmp_path, spec_of(sampling=Sampling.SERVER, sample=3000))
     server = alice.server()
     stated = asyncio.run(server.publication(alice.spec))
-    store.record_publication(alice.spec.release_id, replace(stated, places=bytes(32)))
+    store.tests.record_publication(alice.spec.release_id, replace(stated, places=bytes(32)))
     with pytest.raises(ConflictError, match="the server has sampled other places before"):
         alice.test(server)
     assert not server.keys
@@ -327,8 +328,8 @@ def test_without_canaries_what_is_published_is_recorded_and_nobody_learns_a_plac
     alice.test(server)
     assert not server.keys
     assert (alice.receipt.canaries, alice.receipt.changed, alice.receipt.passed) == (0, 0, True)
-    assert store.canary_changes(alice.spec.release_id) == {"alice": b""}
-    tested = store.tested(alice.spec.release_id, "sex")
+    assert store.tests.canary_changes(alice.spec.release_id) == {"alice": b""}
+    tested = store.tests.tested(alice.spec.release_id, "sex")
     assert tested is not None
     assert tested.canaries == hashlib.sha256().digest()
     assert tested.published == hashlib.sha256(server.published["sex"].data).digest()
@@ -339,8 +340,8 @@ def test_a_curator_without_columns_has_nothing_to_test(store: CuratorStore, tmp_
     server = alice.server(without_noise)
     alice.test(server, "carol")
     assert not server.keys
-    assert not store.published_digests(alice.spec.release_id)
-    assert not store.receipts(alice.spec.release_id)
+    assert not store.tests.published_digests(alice.spec.release_id)
+    assert not store.tests.receipts(alice.spec.release_id)
     with pytest.raises(NotReadyError, match="has not tested the server yet"):
         ServerCheck("carol", store).changes(alice.spec)
 
@@ -354,16 +355,16 @@ def test_all_columns_are_tested_on_the_lists_of_their_owners(
     alice = sent(store, tmp_path, spec_of(columns=COLUMNS[:2], sampling=sampling, sample=3000))
     server, check = alice.server(), ServerCheck("alice", store)
     asyncio.run(check.run(alice.spec, server, alice.encryption))
-    assert not (check.is_passed(alice.spec) and len(store.receipts(alice.spec.release_id)) > 1)
+    assert not (check.is_passed(alice.spec) and len(store.tests.receipts(alice.spec.release_id)) > 1)
     if not goes_on:
         check = ServerCheck("alice", store)
     for _ in range(2):
         asyncio.run(check.run_together(alice.spec, server, {}, tmp_path))
-    own, together = store.receipts(alice.spec.release_id)
+    own, together = store.tests.receipts(alice.spec.release_id)
     assert (own.tester, together.tester) == ("alice", "")
     assert (own.counts[0].count, own.canaries) == (together.counts[0].count, together.canaries)
     assert all(is_right(one, alice.spec) and one.passed for one in (own, together))
-    assert together.changes == lists_digest({"alice": store.canary_changes(alice.spec.release_id)["alice"]})
+    assert together.changes == lists_digest({"alice": store.tests.canary_changes(alice.spec.release_id)["alice"]})
     assert len(server.keys) == (2 if sampling.is_by_server and not goes_on else 1)
     assert check.is_passed(alice.spec)
 
@@ -372,7 +373,7 @@ def test_a_curator_without_columns_tests_nothing_together(store: CuratorStore, t
     alice = sent(store, tmp_path, spec_of())
     server = alice.server(without_noise)
     asyncio.run(ServerCheck("carol", store).run_together(alice.spec, server, {}, tmp_path))
-    assert not store.receipts(alice.spec.release_id)
+    assert not store.tests.receipts(alice.spec.release_id)
     assert ServerCheck("carol", store).is_passed(alice.spec)
 
 
@@ -384,7 +385,7 @@ def test_without_its_own_ciphertext_a_curator_tests_nothing(
     damage(alice.encryption.canaries("age"))
     with pytest.raises(IntegrityError, match="attribute age: the ciphertext of the canaries is gone or cut off"):
         alice.test(alice.server())
-    assert not store.receipts(alice.spec.release_id)
+    assert not store.tests.receipts(alice.spec.release_id)
 
 
 class Zeros:
@@ -412,9 +413,9 @@ def test_many_canaries_fill_no_memory(store: CuratorStore, tmp_path: Path, sampl
     peaks = []
     for chunks in (3, 6):
         release_id, rows = f"{chunks:032x}", chunks * CHUNK
-        store.add(request_with(release_id=release_id), 1)
-        store.record_publication(release_id, PublicationDigests(columns={"salary": bytes(32)}, places=b""))
-        store.spend_shared_keys(release_id, bytes([chunks]) * 32, bytes([chunks + 1]) * 32)
+        store.releases.add(request_with(release_id=release_id), 1)
+        store.tests.record_publication(release_id, PublicationDigests(columns={"salary": bytes(32)}, places=b""))
+        store.pads.spend_shared_keys(release_id, bytes([chunks]) * 32, bytes([chunks + 1]) * 32)
         spec = spec_of(release_id=release_id, population=rows, sample=rows, canaries=rows, sampling=sampling)
         encryption = ColumnEncryption(store, tmp_path, release_id)
         encryption.canaries("salary").write_bytes(bytes(rows))
@@ -422,7 +423,7 @@ def test_many_canaries_fill_no_memory(store: CuratorStore, tmp_path: Path, sampl
         start()
         with pytest.raises(IntegrityError, match="bob's columns fail: amount"):
             asyncio.run(check.run(spec, Zeros(), encryption, is_published=True))
-        (receipt,) = store.receipts(release_id)
+        (receipt,) = store.tests.receipts(release_id)
         assert (receipt.canaries, receipt.changed) == (rows // (2 if sampling.is_by_server else 1), 0)
         peaks.append(get_traced_memory()[1])
         stop()
@@ -502,7 +503,7 @@ def test_a_server_that_sends_something_else_is_named(store: CuratorStore, tmp_pa
     server.published["sex"] = np.full_like(server.published["sex"], 7)
     with pytest.raises(IntegrityError, match=r"server cloud: 4000 of 4000 symbols lie outside .*; no key leaves"):
         alice.test(server)
-    assert not store.receipts(alice.spec.release_id)
+    assert not store.tests.receipts(alice.spec.release_id)
 
 
 def test_an_honest_sample_has_as_many_canaries_as_it_can_have() -> None:

@@ -61,20 +61,20 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401
     """Bring a release to where its keys are given out."""
-    driver.store.add(request, 1)
-    driver.store.set_spec(ID, spec)
+    driver.store.releases.add(request, 1)
+    driver.store.releases.set_spec(ID, spec)
     driver.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad, noise_with())
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         decision = GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
-        driver.store.decide(ID, (decision,))
+        driver.store.decisions.decide(ID, (decision,))
     columns = {"sex": PUBLISHED, "salary": bytes(32)}
-    driver.store.record_publication(ID, PublicationDigests(columns=columns, places=PLACES))
-    driver.store.spend_shared_keys(ID, bytes(32), CANARY_KEY)
+    driver.store.tests.record_publication(ID, PublicationDigests(columns=columns, places=PLACES))
+    driver.store.pads.spend_shared_keys(ID, bytes(32), CANARY_KEY)
     tests = made_tests(spec)
     own, together = tests.receipts("alice")
-    driver.store.set_receipt(ID, own, tests.lists["alice"], {"sex": NO_CANARIES})
-    driver.store.set_joint_receipt(ID, together, tests.lists)
-    driver.store.set_state(ID, ReleaseState.READY)
+    driver.store.tests.set_receipt(ID, own, tests.lists["alice"], {"sex": NO_CANARIES})
+    driver.store.tests.set_joint_receipt(ID, together, tests.lists)
+    driver.store.releases.set_state(ID, ReleaseState.READY)
 
 
 def fetch(
@@ -86,7 +86,7 @@ def fetch(
 ) -> bytes:
     """Ask for the key of a column, or for its one-time pad from a byte on, as a desk does."""
     published, canaries = digests or (PUBLISHED, NO_CANARIES)
-    if driver.store.release(ID).request.pad is Pad.CHACHA20:
+    if driver.store.releases.release(ID).request.pad is Pad.CHACHA20:
         column = curator_pb2.ColumnDigests(published=published, canaries=canaries)
         asked = curator_pb2.GetKeysRequest(release_id=ID, columns={attribute: column})
         return asyncio.run(CuratorServicer(driver).GetKeys(asked, cast("Any", researcher))).keys[attribute]
@@ -112,7 +112,7 @@ def test_a_granted_key_is_given_to_who_asked_for_the_release(
     driver: CuratorDriver, make_request: Make, make_spec: Make, pad: Pad
 ) -> None:
     ready(driver, make_request(pad=pad), make_spec(pad=pad), expires=NOW + 1)
-    found = driver.store.pad(ID, "sex")
+    found = driver.store.pads.pad(ID, "sex")
     assert found is not None
     assert fetch(driver) == (found[0] if pad is Pad.CHACHA20 else driver.encryption(ID).pad_file("sex").read_bytes())
 
@@ -213,7 +213,7 @@ def keys(
 
 def test_all_keys_that_may_leave_are_given_at_once(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
     ready(driver, make_request(), make_spec(), expires=NOW + 1)
-    found = driver.store.pad(ID, "sex")
+    found = driver.store.pads.pad(ID, "sex")
     assert found is not None
     assert keys(driver, "age", "sex", "salary") == {"sex": found[0]}
     given = [one.facts["attribute"] for one in driver.store.audit.entries(ID) if one.event == "key given"]
@@ -229,10 +229,10 @@ def test_all_keys_that_may_leave_are_given_at_once(driver: CuratorDriver, make_r
             keys(driver, *attributes)
     with pytest.raises(FailedReleaseError, match="another column than this curator tested"):
         keys(driver, "age", "sex", published=bytes(32))
-    driver.store.set_state(ID, ReleaseState.PERTURBING)
+    driver.store.releases.set_state(ID, ReleaseState.PERTURBING)
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
         keys(driver, "sex")
-    driver.store.set_state(ID, ReleaseState.READY)
+    driver.store.releases.set_state(ID, ReleaseState.READY)
     driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
     with pytest.raises(DeniedError, match="the grant has expired"):
         keys(driver, "sex")
@@ -258,7 +258,7 @@ def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement
     stated = SignedText(text="stated", signature="00", certificate="PEM")
     monkeypatch.setattr(driver, "statement", lambda *_: stated)
     ready(driver, make_request(), make_spec(), expires=NOW + 1)
-    driver.store.set_state(ID, state)
+    driver.store.releases.set_state(ID, state)
 
     def asked() -> curator_pb2.GetProposalResponse:
         request = curator_pb2.GetProposalRequest(release_id=ID, with_statement=with_statement)
@@ -274,7 +274,7 @@ def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement
         assert not asked().HasField("receipt")
         # A table of a release may have none of the attributes that were granted for all of them.
         driver.store.connection.execute("UPDATE decision SET expires = NULL")
-        driver.store.set_spec(ID, make_spec(columns=(Column(attribute="salary", owner="bob", size=2),)))
+        driver.store.releases.set_spec(ID, make_spec(columns=(Column(attribute="salary", owner="bob", size=2),)))
         assert not asked().HasField("receipt")
 
 
@@ -292,10 +292,10 @@ def test_a_receipt_is_given_to_whom_a_key_is(driver: CuratorDriver, make_request
     assert (dict(answer.digests), answer.places_digest) == ({"sex": PUBLISHED, "salary": bytes(32)}, PLACES)
     with pytest.raises(DeniedError, match="another researcher's"):
         receipt(driver, "rita")
-    driver.store.set_state(ID, ReleaseState.PERTURBING)
+    driver.store.releases.set_state(ID, ReleaseState.PERTURBING)
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
         receipt(driver)
-    driver.store.set_state(ID, ReleaseState.READY)
+    driver.store.releases.set_state(ID, ReleaseState.READY)
     driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
     with pytest.raises(DeniedError, match="the grant has expired"):
         receipt(driver)
@@ -312,7 +312,7 @@ def test_keys_are_given_only_when_the_column_is_at_the_server(
     driver: CuratorDriver, make_request: Make, make_spec: Make, state: ReleaseState
 ) -> None:
     ready(driver, make_request(), make_spec())
-    driver.store.set_state(ID, state)
+    driver.store.releases.set_state(ID, state)
     if state is ReleaseState.READY:
         assert fetch(driver)
         return
@@ -365,7 +365,7 @@ def test_who_offers_to_wait_reads_how_the_request_stands(
 ) -> None:
     monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 1_999_999_000)
     assert not proposed(driver).HasField("proposal")
-    driver.store.set_state(ID, ReleaseState.DENIED, "a person denied it")
+    driver.store.releases.set_state(ID, ReleaseState.DENIED, "a person denied it")
     answer = proposed(driver, wait_milliseconds=1)
     assert (answer.proposal.failure, answer.proposal) == ("a person denied it", ask(driver, "rosa"))
 
@@ -373,7 +373,7 @@ def test_who_offers_to_wait_reads_how_the_request_stands(
 def test_a_request_is_the_caller_s(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 1_999_999_000)
     assert submit(driver) == submit(driver) == release_pb2.RELEASE_STATE_REQUESTED
-    assert driver.store.release(ID).request.researcher == "rosa"
+    assert driver.store.releases.release(ID).request.researcher == "rosa"
     with pytest.raises(VeiltabError, match="another request is recorded"):
         submit(driver, "rita")
     with pytest.raises(InvalidInputError, match="has another study file"):
@@ -388,14 +388,18 @@ def ask(driver: CuratorDriver, researcher: str) -> curator_pb2.GetProposalRespon
 def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
     with pytest.raises(NotFoundError):
         ask(driver, "rosa")
-    driver.store.add(make_request(), 1)
-    driver.store.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+    driver.store.releases.add(make_request(), 1)
+    driver.store.decisions.decide(
+        ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
+    )
     before = ask(driver, "rosa")
     assert (before.state, before.HasField("spec"), list(before.granted)) == (1, False, [])
     with pytest.raises(DeniedError, match="another researcher's"):
         ask(driver, "rita")
-    driver.store.decide(ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),))
-    driver.store.set_spec(ID, make_spec())
+    driver.store.decisions.decide(
+        ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
+    )
+    driver.store.releases.set_spec(ID, make_spec())
     after = ask(driver, "rosa")
     assert (after.spec.release_id, list(after.granted), list(after.denied)) == (ID, ["sex"], [])
 
@@ -406,7 +410,7 @@ def test_a_researcher_that_waits_hears_what_there_is_to_do(
     monkeypatch.setattr("veiltab.common.rpc.changes.LONGEST_WAIT", 3600.0)
     monkeypatch.setattr("veiltab.curator.service.offered_seconds", float)
     message = curator_pb2.GetProposalRequest(release_id=ID, wait_milliseconds=3600)
-    driver.store.add(make_request(), 1)
+    driver.store.releases.add(make_request(), 1)
 
     async def scenario() -> None:
         async def is_answered() -> bool:
@@ -417,22 +421,24 @@ def test_a_researcher_that_waits_hears_what_there_is_to_do(
 
         waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
         assert not await is_answered()
-        driver.store.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+        driver.store.decisions.decide(
+            ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
+        )
         assert not await is_answered()
-        driver.store.set_waiting(ID, "a person decides")
+        driver.store.releases.set_waiting(ID, "a person decides")
         assert await is_answered()
         assert (await waiting).waiting_for == "a person decides"
-        driver.store.set_state(ID, ReleaseState.CHARGED)
+        driver.store.releases.set_state(ID, ReleaseState.CHARGED)
         waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
         assert not await is_answered()
-        driver.store.set_state(ID, ReleaseState.READY)
+        driver.store.releases.set_state(ID, ReleaseState.READY)
         assert await is_answered()
 
     asyncio.run(scenario())
 
 
 def test_rows_left_out_are_stated_if_the_study_says_so(driver: CuratorDriver, make_request: Make) -> None:
-    driver.store.add(make_request(), 1)
+    driver.store.releases.add(make_request(), 1)
     stating = replace(driver.study, left_out="stated")
     for study, rows, stated in ((driver.study, 7, None), (stating, None, None), (stating, 0, 0), (stating, 7, 7)):
         driver.study, driver.alignment.rows_left_out = study, rows

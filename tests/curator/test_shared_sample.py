@@ -57,7 +57,7 @@ TOKENS = np.stack([np.arange(1000, dtype=">u8"), np.arange(1000, dtype=">u8") ^ 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[CuratorStore]:
     with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
-        store.add(request_with(), 1)
+        store.releases.add(request_with(), 1)
         yield store
 
 
@@ -108,16 +108,16 @@ def test_coins_and_canaries_of_another_release_are_refused_and_those_of_this_one
 ) -> None:
     spec = spec_with(sample=3, curator_replacement=2**63, canaries=5)
     drawn(store, tmp_path, spec)
-    assert store.canary_key(ID) == canary_key(bytes(range(32)))
+    assert store.pads.canary_key(ID) == canary_key(bytes(range(32)))
     drawn(store, tmp_path, spec)  # as after a crash
     for key in (coin_key, canary_key):
         mine = key(bytes(range(32)))
         with pytest.raises(ConflictError, match="serve one release; these are spent"):
-            store.spend_shared_keys("f" * 32, mine, bytes(32))
+            store.pads.spend_shared_keys("f" * 32, mine, bytes(32))
         with pytest.raises(ConflictError, match="serve one release; these are spent"):
-            store.spend_shared_keys("f" * 32, bytes(32), mine)
+            store.pads.spend_shared_keys("f" * 32, bytes(32), mine)
     with pytest.raises(NotFoundError, match="the key of the canaries is not here"):
-        store.canary_key("f" * 32)
+        store.pads.canary_key("f" * 32)
 
 
 def test_coins_are_spent_before_they_are_tossed(
@@ -126,7 +126,7 @@ def test_coins_are_spent_before_they_are_tossed(
     def refuse(*_: object) -> NoReturn:
         raise ConflictError("spent")
 
-    monkeypatch.setattr(store, "spend_shared_keys", refuse)
+    monkeypatch.setattr(store.pads, "spend_shared_keys", refuse)
     monkeypatch.setattr("veiltab.curator.shared_sample.curators_noise", lambda *_: pytest.fail("they were derived"))
     with pytest.raises(ConflictError, match="spent"):
         drawn(store, tmp_path, spec_with(sample=3, curator_replacement=2**63))

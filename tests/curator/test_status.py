@@ -15,9 +15,7 @@ from veiltab.common.observe.status import SHOWN, Work
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study
-from veiltab.curator import store as stored
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
@@ -40,7 +38,7 @@ def driver(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    return lambda now: monkeypatch.setattr("veiltab.curator.store.time.time", lambda: float(now))
+    return lambda now: monkeypatch.setattr("veiltab.curator.store_releases.time.time", lambda: float(now))
 
 
 def releases(driver: CuratorDriver) -> list[Work]:
@@ -66,7 +64,7 @@ def test_an_idle_curator_has_its_whole_budget(driver: CuratorDriver) -> None:
 
 
 def test_an_aligned_table_is_told_with_how_many_are_shared(driver: CuratorDriver) -> None:
-    driver.store.set_alignment("", 45_222, "ab" * 16)
+    driver.store.alignments.set_alignment("", 45_222, "ab" * 16)
     (alignment,) = observe(driver).work
     assert (alignment.state, alignment.about) == ("aligned", "45222 common respondents")
     driver.alignment.left_out = "3 of 9 rows left out, which miss age (2), hours (2)"
@@ -77,20 +75,20 @@ def test_an_aligned_table_is_told_with_how_many_are_shared(driver: CuratorDriver
 def test_a_release_says_since_when_it_waits_and_for_what(
     driver: CuratorDriver, make_request: Make, clock: Callable[[int], None]
 ) -> None:
-    driver.store.add(make_request(), 1000)
-    driver.store.set_waiting(IDS[0], "a person")
+    driver.store.releases.add(make_request(), 1000)
+    driver.store.releases.set_waiting(IDS[0], "a person")
     (work,) = releases(driver)
     assert (work.id, work.state, work.waiting_for, work.since) == (IDS[0], "requested", "a person", 1000)
     assert work.about == "sex, salary at epsilon 0.1 for rosa"
     clock(1500)
-    driver.store.set_state(IDS[0], ReleaseState.APPROVED)
+    driver.store.releases.set_state(IDS[0], ReleaseState.APPROVED)
     clock(1700)
-    driver.store.set_waiting(IDS[0], "curator bob")
+    driver.store.releases.set_waiting(IDS[0], "curator bob")
     (work,) = releases(driver)
     assert (work.state, work.waiting_for, work.since) == ("approved", "curator bob", 1500)
-    driver.store.set_state(IDS[0], ReleaseState.FAILED, "the disk")
+    driver.store.releases.set_state(IDS[0], ReleaseState.FAILED, "the disk")
     clock(1900)
-    driver.store.set_state(IDS[0], ReleaseState.READY)
+    driver.store.releases.set_state(IDS[0], ReleaseState.READY)
     (work,) = releases(driver)
     assert (work.state, work.waiting_for, work.since) == ("failed", "the disk", 1700)
 
@@ -103,15 +101,15 @@ def test_what_is_reserved_is_not_left(driver: CuratorDriver, make_spec: Make) ->
 
 def test_requests_that_wait_for_a_person_are_counted(driver: CuratorDriver, make_request: Make) -> None:
     for release_id in IDS[:3]:
-        driver.store.add(make_request(release_id=release_id), 1)
-        driver.store.decide(
+        driver.store.releases.add(make_request(release_id=release_id), 1)
+        driver.store.decisions.decide(
             release_id,
             tuple(
                 GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy")
                 for name in ("sex", "age")
             ),
         )
-    driver.store.set_state(IDS[0], ReleaseState.EXPIRED)
+    driver.store.releases.set_state(IDS[0], ReleaseState.EXPIRED)
     seen = observe(driver)
     assert seen.queues == {"releases": 2, "held requests": 2}
     assert seen.counts["release", "requested"] == 2
@@ -122,21 +120,8 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
     driver: CuratorDriver, make_request: Make, clock: Callable[[int], None]
 ) -> None:
     for place, release_id in enumerate(IDS):
-        driver.store.add(make_request(release_id=release_id), place)
+        driver.store.releases.add(make_request(release_id=release_id), place)
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
-        driver.store.set_state(release_id, ReleaseState.READY)
+        driver.store.releases.set_state(release_id, ReleaseState.READY)
     assert [work.id for work in releases(driver)] == IDS[30 - SHOWN :]
-
-
-def test_a_database_of_the_version_before_knows_when_releases_came(tmp_path: Path, make_request: Make) -> None:
-    path, request = tmp_path / "curator.sqlite", make_request()
-    old = open_database(path, stored._MIGRATIONS[:1])
-    old.execute(
-        "INSERT INTO release (id, researcher, request, state, created) VALUES (?, 'rosa', ?, 'requested', 77)",
-        [request.release_id, request.to_json()],
-    )
-    old.close()
-    store = CuratorStore(path)
-    assert (store.release(request.release_id).since, store.release(request.release_id).created) == (77, 77)
-    store.close()

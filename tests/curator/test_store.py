@@ -1,6 +1,5 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,7 @@ import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.storage.database import open_database
-from veiltab.curator import store as store_module
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.served_files import ServedPolicy
 from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
@@ -36,18 +32,18 @@ def decision(attribute: str, verdict: str, by: str = "policy", expires: int | No
 
 def test_a_request_is_recorded_once(store: CuratorStore, make_request: Make) -> None:
     request = make_request()
-    assert not store.knows(ID)
-    first = store.add(request, 100)
-    assert store.add(request, 200) == first
+    assert not store.releases.knows(ID)
+    first = store.releases.add(request, 100)
+    assert store.releases.add(request, 200) == first
     assert (first.request, first.state, first.created, first.spec) == (request, ReleaseState.REQUESTED, 100, None)
     assert (first.failure, first.waiting_for, first.sample_check, first.seconds) == ("", "", b"", {})
-    assert store.knows(ID)
-    assert store.unfinished() == (ID,)
+    assert store.releases.knows(ID)
+    assert store.releases.unfinished() == (ID,)
 
 
 def test_another_request_under_the_same_id_is_refused(store: CuratorStore, make_request: Make) -> None:
     request = make_request()
-    store.add(request, 100)
+    store.releases.add(request, 100)
     for other in (
         replace(request, researcher="rita"),
         replace(request, partial=True),
@@ -55,46 +51,46 @@ def test_another_request_under_the_same_id_is_refused(store: CuratorStore, make_
         replace(request, sample=1),
     ):
         with pytest.raises(ConflictError, match="another request is recorded under this release id"):
-            store.add(other, 100)
-    assert store.release(ID).request == request
+            store.releases.add(other, 100)
+    assert store.releases.release(ID).request == request
 
 
 def test_an_unknown_release(store: CuratorStore) -> None:
     with pytest.raises(NotFoundError, match="no such release here"):
-        store.release(ID)
+        store.releases.release(ID)
 
 
 @pytest.mark.parametrize("end", [ReleaseState.DENIED, ReleaseState.FAILED, ReleaseState.EXPIRED])
 def test_a_release_that_ended_never_moves_again(store: CuratorStore, make_request: Make, end: ReleaseState) -> None:
-    store.add(make_request(), 100)
-    store.set_state(ID, ReleaseState.APPROVED)
-    store.set_state(ID, end, "why")
+    store.releases.add(make_request(), 100)
+    store.releases.set_state(ID, ReleaseState.APPROVED)
+    store.releases.set_state(ID, end, "why")
     for state in ReleaseState:
-        store.set_state(ID, state, "another reason")
-    assert (store.release(ID).state, store.release(ID).failure) == (end, "why")
-    assert store.unfinished() == ()
+        store.releases.set_state(ID, state, "another reason")
+    assert (store.releases.release(ID).state, store.releases.release(ID).failure) == (end, "why")
+    assert store.releases.unfinished() == ()
 
 
 def test_a_step_ends_the_waiting(store: CuratorStore, make_request: Make) -> None:
-    store.add(make_request(), 100)
-    store.set_waiting(ID, "for bob")
-    assert store.release(ID).waiting_for == "for bob"
-    store.set_state(ID, ReleaseState.APPROVED)
-    assert store.release(ID).waiting_for == ""
+    store.releases.add(make_request(), 100)
+    store.releases.set_waiting(ID, "for bob")
+    assert store.releases.release(ID).waiting_for == "for bob"
+    store.releases.set_state(ID, ReleaseState.APPROVED)
+    assert store.releases.release(ID).waiting_for == ""
 
 
 def test_what_is_known_of_a_release_outlives_the_process(path: Path, make_request: Make, make_spec: Make) -> None:
     store, spec = CuratorStore(path), make_spec()
-    store.add(make_request(), 100)
-    store.set_state(ID, ReleaseState.PLANNED, seconds=1.5)
-    store.set_spec(ID, spec)
-    store.set_sample_check(ID, b"check", has_columns=True)
-    store.end(ID, ReleaseState.FAILED, "why", seconds=0.5)
-    store.set_state(ID, ReleaseState.CHARGED, seconds=2.5)
-    store.set_bytes_uploaded(ID, 77)
+    store.releases.add(make_request(), 100)
+    store.releases.set_state(ID, ReleaseState.PLANNED, seconds=1.5)
+    store.releases.set_spec(ID, spec)
+    store.releases.set_sample_check(ID, b"check", has_columns=True)
+    store.releases.end(ID, ReleaseState.FAILED, "why", seconds=0.5)
+    store.releases.set_state(ID, ReleaseState.CHARGED, seconds=2.5)
+    store.releases.set_bytes_uploaded(ID, 77)
     store.close()
     again = CuratorStore(path)
-    (read,) = again.releases()
+    (read,) = again.releases.releases()
     assert (read.spec, read.sample_check, read.bytes_uploaded) == (spec, b"check", 77)
     assert read.seconds == {"requested": 1.5, "planned": 0.5}
     again.close()
@@ -104,74 +100,60 @@ def test_what_is_known_of_a_release_outlives_the_process(path: Path, make_reques
 def test_what_is_held_may_be_decided_and_what_is_decided_stays(
     store: CuratorStore, make_request: Make, final: str
 ) -> None:
-    store.add(make_request(), 100)
-    store.decide(ID, (decision("sex", HELD), decision("age", final)))
-    store.decide(ID, (decision("sex", final, "person", 7), decision("age", HELD)))
-    store.decide(ID, (decision("sex", HELD), decision("age", APPROVED if final == DENIED else DENIED, "person")))
-    assert set(store.decisions(ID)) == {decision("sex", final, "person", 7), decision("age", final)}
-
-
-def test_what_an_earlier_version_decided_stays_readable(path: Path, make_request: Make) -> None:
-    earlier = store_module._MIGRATIONS[:14]
-    database = open_database(path, earlier)
-    database.execute(
-        "INSERT INTO release (id, researcher, request, state, created) VALUES (?, 'rosa', ?, 'requested', 1)",
-        [ID, make_request().to_json()],
+    store.releases.add(make_request(), 100)
+    store.decisions.decide(ID, (decision("sex", HELD), decision("age", final)))
+    store.decisions.decide(ID, (decision("sex", final, "person", 7), decision("age", HELD)))
+    store.decisions.decide(
+        ID, (decision("sex", HELD), decision("age", APPROVED if final == DENIED else DENIED, "person"))
     )
-    database.execute("INSERT INTO decision VALUES (?, 'sex', 'approved', 7, 'person')", [ID])
-    database.execute("INSERT INTO served_policy VALUES ('rules.toml', 2, '0.5')")
-    database.close()
-    store = CuratorStore(path)
-    assert store.decisions(ID) == (decision("sex", APPROVED, "person", 7),)
-    assert store.served_policy() == ServedPolicy(path=Path("rules.toml"), rules=2, budget=Decimal("0.5"), persons=1)
-    store.close()
+    assert set(store.decisions.decisions(ID)) == {decision("sex", final, "person", 7), decision("age", final)}
 
 
 def test_own_share_is_drawn_once(path: Path) -> None:
     store = CuratorStore(path)
-    assert store.own_share("coin", b"first") == b"first"
+    assert store.coins.own_share("coin", b"first") == b"first"
     store.close()
     again = CuratorStore(path)
-    assert again.own_share("coin", b"second") == b"first"
-    assert again.own_share("another", b"second") == b"second"
+    assert again.coins.own_share("coin", b"second") == b"first"
+    assert again.coins.own_share("another", b"second") == b"second"
     again.close()
 
 
 def test_a_commitment_stays_what_it_was(store: CuratorStore) -> None:
-    store.commit("coin", "bob", b"one")
-    store.commit("coin", "bob", b"one")
+    store.coins.commit("coin", "bob", b"one")
+    store.coins.commit("coin", "bob", b"one")
     with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
-        store.commit("coin", "bob", b"two")
-    store.commit("coin", "carol", b"two")
-    store.commit("other coin", "bob", b"two")
-    assert store.commitments("coin") == {"bob": b"one", "carol": b"two"}
+        store.coins.commit("coin", "bob", b"two")
+    store.coins.commit("coin", "carol", b"two")
+    store.coins.commit("other coin", "bob", b"two")
+    assert store.coins.commitments("coin") == {"bob": b"one", "carol": b"two"}
 
 
 def test_a_forgotten_coin_is_gone_and_never_tossed_again(store: CuratorStore, path: Path) -> None:
-    store.own_share("coin", b"a share to be forgotten, 32 bytes")
-    assert store.coin_value("coin") is None
-    store.set_coin_value("coin", b"a value to be forgotten, 32 bytes")
-    assert store.coin_value("coin") == b"a value to be forgotten, 32 bytes"
-    store.commit("coin", "bob", b"one")
-    store.forget_coin("coin")
-    assert store.coin_value("coin") is None
-    assert store.own_share("coin", b"fresh") == b""
-    assert store.commitments("coin") == {"bob": b"one"}
+    store.coins.own_share("coin", b"a share to be forgotten, 32 bytes")
+    assert store.coins.coin_value("coin") is None
+    store.coins.set_coin_value("coin", b"a value to be forgotten, 32 bytes")
+    assert store.coins.coin_value("coin") == b"a value to be forgotten, 32 bytes"
+    store.coins.commit("coin", "bob", b"one")
+    store.coins.forget_coin("coin")
+    assert store.coins.coin_value("coin") is None
+    assert store.coins.own_share("coin", b"fresh") == b""
+    assert store.coins.commitments("coin") == {"bob": b"one"}
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert b"to be forgotten" not in path.read_bytes()
 
 
 def test_the_log_has_no_traces_of_a_forgotten_coin_once_they_are_erased(store: CuratorStore, path: Path) -> None:
     log = path.with_name(path.name + "-wal")
-    assert store.has_traces  # perhaps of an earlier process
-    store.erase_traces()
-    assert not store.has_traces
-    store.own_share("coin", b"a share to be forgotten, 32 bytes")
-    store.forget_coin("coin")
-    assert store.has_traces
+    assert store.coins.has_traces  # perhaps of an earlier process
+    store.coins.erase_traces()
+    assert not store.coins.has_traces
+    store.coins.own_share("coin", b"a share to be forgotten, 32 bytes")
+    store.coins.forget_coin("coin")
+    assert store.coins.has_traces
     assert b"to be forgotten" in log.read_bytes()
-    store.erase_traces()
-    assert not store.has_traces
+    store.coins.erase_traces()
+    assert not store.coins.has_traces
     assert b"to be forgotten" not in log.read_bytes() + path.read_bytes()
 
 
@@ -179,72 +161,72 @@ def test_traces_that_cannot_be_erased_now_stay_to_be_erased(
     store: CuratorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as reader:
-        reader.setattr(store_module, "erase_traces", lambda _: False)
-        store.erase_traces()
-        assert store.has_traces
-    store.erase_traces()
-    assert not store.has_traces
+        reader.setattr("veiltab.curator.store_coin_shares.erase_traces", lambda _: False)
+        store.coins.erase_traces()
+        assert store.coins.has_traces
+    store.coins.erase_traces()
+    assert not store.coins.has_traces
 
 
 def test_a_release_is_unfinished_until_its_coin_is_forgotten(store: CuratorStore, make_request: Make) -> None:
-    store.add(make_request(), 100)
-    store.own_share(f"release/{ID}", b"share")
-    store.set_state(ID, ReleaseState.READY)
-    assert store.unfinished() == (ID,)
-    store.forget_coin(f"release/{ID}")
-    assert store.unfinished() == ()
+    store.releases.add(make_request(), 100)
+    store.coins.own_share(f"release/{ID}", b"share")
+    store.releases.set_state(ID, ReleaseState.READY)
+    assert store.releases.unfinished() == (ID,)
+    store.coins.forget_coin(f"release/{ID}")
+    assert store.releases.unfinished() == ()
 
 
 def test_a_key_is_spent_once_whatever_it_was_for(store: CuratorStore) -> None:
-    store.spend_key(ID, "sex", b"key 1")
+    store.pads.spend_key(ID, "sex", b"key 1")
     for release, attribute in ((ID, "sex"), (ID, "age"), ("f" * 32, "sex")):
         with pytest.raises(ConflictError, match="a pad is used once"):
-            store.spend_key(release, attribute, b"key 1")
-    store.forget_keys(ID)
+            store.pads.spend_key(release, attribute, b"key 1")
+    store.pads.forget_keys(ID)
     with pytest.raises(ConflictError, match="a pad is used once"):
-        store.spend_key(ID, "sex", b"key 1")
+        store.pads.spend_key(ID, "sex", b"key 1")
 
 
 def test_a_key_counts_once_its_ciphertext_is_recorded(store: CuratorStore) -> None:
-    assert store.pad(ID, "sex") is None
-    store.spend_key(ID, "sex", b"key 1")
-    assert store.pad(ID, "sex") is None
-    store.spend_key(ID, "sex", b"key 2")
-    store.set_pad_digest(ID, "sex", b"digest 2")
-    assert store.pad(ID, "sex") == (b"key 2", b"digest 2")
-    store.spend_key(ID, "sex", b"key 3")
-    store.set_pad_digest(ID, "sex", b"digest 3")
-    assert store.pad(ID, "sex") == (b"key 2", b"digest 2")
-    assert store.ciphertext_digest(ID, "sex") == b"digest 2"
+    assert store.pads.pad(ID, "sex") is None
+    store.pads.spend_key(ID, "sex", b"key 1")
+    assert store.pads.pad(ID, "sex") is None
+    store.pads.spend_key(ID, "sex", b"key 2")
+    store.pads.set_pad_digest(ID, "sex", b"digest 2")
+    assert store.pads.pad(ID, "sex") == (b"key 2", b"digest 2")
+    store.pads.spend_key(ID, "sex", b"key 3")
+    store.pads.set_pad_digest(ID, "sex", b"digest 3")
+    assert store.pads.pad(ID, "sex") == (b"key 2", b"digest 2")
+    assert store.pads.ciphertext_digest(ID, "sex") == b"digest 2"
     with pytest.raises(NotFoundError, match="was not encrypted"):
-        store.ciphertext_digest(ID, "age")
+        store.pads.ciphertext_digest(ID, "age")
 
 
 def test_a_refused_key_leaves_no_trace_of_itself(store: CuratorStore) -> None:
-    store.spend_key(ID, "sex", b"key 1")
+    store.pads.spend_key(ID, "sex", b"key 1")
     with pytest.raises(ConflictError):
-        store.spend_key(ID, "age", b"key 1")
+        store.pads.spend_key(ID, "age", b"key 1")
     assert store.connection.execute("SELECT count(*) FROM pad").fetchone()[0] == 1
 
 
 def test_forgotten_keys_are_gone_from_the_file(store: CuratorStore, path: Path) -> None:
     key = bytes(range(100, 132))
-    store.spend_key(ID, "sex", key)
-    store.set_pad_digest(ID, "sex", b"digest")
-    store.spend_key("f" * 32, "sex", b"another")
-    store.forget_keys(ID)
+    store.pads.spend_key(ID, "sex", key)
+    store.pads.set_pad_digest(ID, "sex", b"digest")
+    store.pads.spend_key("f" * 32, "sex", b"another")
+    store.pads.forget_keys(ID)
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert key not in path.read_bytes()
-    assert store.pad(ID, "sex") == (b"", b"digest")
+    assert store.pads.pad(ID, "sex") == (b"", b"digest")
 
 
 def test_table_versions_and_alignments_stay(store: CuratorStore) -> None:
-    assert store.table_version("content", "name") == "name"
-    assert store.table_version("content", "other") == "name"
-    assert store.table_version("content 2", "other") == "other"
-    assert (store.alignment("a"), store.latest_alignment()) == (None, None)
-    store.set_alignment("a", 10, "digest")
-    store.set_alignment("a", 11, "other")
-    store.set_alignment("b", 12, "digest b")
-    assert store.alignment("a") == (10, "digest")
-    assert store.latest_alignment() == (12, "digest b")
+    assert store.alignments.table_version("content", "name") == "name"
+    assert store.alignments.table_version("content", "other") == "name"
+    assert store.alignments.table_version("content 2", "other") == "other"
+    assert (store.alignments.alignment("a"), store.alignments.latest_alignment()) == (None, None)
+    store.alignments.set_alignment("a", 10, "digest")
+    store.alignments.set_alignment("a", 11, "other")
+    store.alignments.set_alignment("b", 12, "digest b")
+    assert store.alignments.alignment("a") == (10, "digest")
+    assert store.alignments.latest_alignment() == (12, "digest b")

@@ -15,6 +15,7 @@ from veiltab.curator.requests import view_of
 from veiltab.curator.requests_text import requests_text
 from veiltab.curator.standing import Standing, open_standing
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.store_decided import Decisions
 from veiltab.curator.verdicts import Outcome, approve, deny, waits_for
 
 Make = Callable[..., Any]
@@ -27,7 +28,7 @@ def standing(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator
     """A request that waits for two persons at alice."""
     (tmp_path / "study.toml").write_bytes(study_bytes)
     store = CuratorStore(tmp_path / "state" / "curator.sqlite")
-    store.set_served_policy(None, 0, None, persons=2)
+    store.served.set_served_policy(None, 0, None, persons=2)
     store.close()
     with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", None) as opened:
         hold(opened, make_request(attributes=("sex", "age")))
@@ -35,15 +36,15 @@ def standing(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator
 
 
 def hold(standing: Standing, request: Any) -> None:  # noqa: ANN401 - a request
-    standing.store.add(request, 1)
+    standing.store.releases.add(request, 1)
     held = (
         GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy") for name in request.attributes
     )
-    standing.store.decide(request.release_id, tuple(held))
+    standing.store.decisions.decide(request.release_id, tuple(held))
 
 
 def verdicts(standing: Standing) -> dict[str, str]:
-    return {one.attribute: one.verdict for one in standing.store.decisions(ID)}
+    return {one.attribute: one.verdict for one in standing.store.decisions.decisions(ID)}
 
 
 def test_two_persons_approve(standing: Standing) -> None:
@@ -53,7 +54,7 @@ def test_two_persons_approve(standing: Standing) -> None:
     assert verdicts(standing) == {"sex": HELD, "age": HELD}
     second = approve(standing, ID, person=BEN, reason="seen\nas well")
     assert second == Outcome(release_id=ID, approved=("age", "sex"))
-    for decision in standing.store.decisions(ID):
+    for decision in standing.store.decisions.decisions(ID):
         assert (decision.verdict, decision.decided_by, decision.person) == (APPROVED, "person", BEN)
         assert (decision.reason, decision.time >= before) == ("seen as well", True)
     with pytest.raises(InvalidInputError, match=r"not held \(age is approved, sex is approved\)"):
@@ -83,7 +84,7 @@ def test_two_rows_of_one_person_count_as_one(standing: Standing) -> None:
     approve(standing, ID, ["sex"], person=ANA)
     row = "SELECT release_id, attribute, 'ANA DIAZ', time, reason, expires, request_digest FROM approval"
     standing.store.connection.execute(f"INSERT INTO approval {row}")
-    (status, _) = view_of(standing.store.release(ID), standing).own
+    (status, _) = view_of(standing.store.releases.release(ID), standing).own
     assert ([one.person for one in status.approvals], status.missing) == ([ANA], 1)
     assert approve(standing, ID, ["sex"], person=BEN).approved == ("sex",)
 
@@ -97,7 +98,7 @@ def test_an_approval_of_another_request_does_not_count(standing: Standing) -> No
 def test_one_refusal_refuses_also_by_who_approved_before(standing: Standing) -> None:
     approve(standing, ID, person=ANA)
     assert deny(standing, ID, ["sex"], person=ANA, reason="on second thoughts").denied == ("sex",)
-    (decision,) = (one for one in standing.store.decisions(ID) if one.attribute == "sex")
+    (decision,) = (one for one in standing.store.decisions.decisions(ID) if one.attribute == "sex")
     assert (decision.verdict, decision.person, decision.reason) == (DENIED, ANA, "on second thoughts")
     assert approve(standing, ID, person=BEN).approved == ("age",)
     assert verdicts(standing) == {"sex": DENIED, "age": APPROVED}
@@ -108,7 +109,10 @@ def test_the_earliest_expiry_counts(standing: Standing) -> None:
     approve(standing, ID, ["sex"], person=BEN, expires=2_100_000_000)
     approve(standing, ID, ["age"], person=ANA)
     approve(standing, ID, ["age"], person=BEN)
-    assert {one.attribute: one.expires for one in standing.store.decisions(ID)} == {"sex": 2_000_000_000, "age": None}
+    assert {one.attribute: one.expires for one in standing.store.decisions.decisions(ID)} == {
+        "sex": 2_000_000_000,
+        "age": None,
+    }
 
 
 def test_the_number_of_persons_is_never_below_the_served_one(standing: Standing, tmp_path: Path) -> None:
@@ -116,7 +120,7 @@ def test_the_number_of_persons_is_never_below_the_served_one(standing: Standing,
         (tmp_path / "policy.toml").write_text(text)
         with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", tmp_path / "policy.toml") as other:
             assert other.persons == persons
-    standing.store.set_served_policy(None, 0, None)
+    standing.store.served.set_served_policy(None, 0, None)
     assert standing.persons == 1
     assert approve(standing, ID, person=ANA).approved == ("age", "sex")
 
@@ -126,12 +130,12 @@ def test_nothing_is_decided_after_the_deadline_or_the_end(standing: Standing, ma
     for decide in (approve, deny):
         with pytest.raises(InvalidInputError, match="not held; the deadline passed"):
             decide(standing, OTHER, ["sex"], person=ANA, reason="late")
-    standing.store.set_state(ID, ReleaseState.EXPIRED)
+    standing.store.releases.set_state(ID, ReleaseState.EXPIRED)
     with pytest.raises(InvalidInputError, match="not held"):
         approve(standing, ID, person=ANA)
     with pytest.raises(NotFoundError):
         approve(standing, "2" * 32, person=ANA)
-    assert not standing.store.approvals(ID)
+    assert not standing.store.decisions.approvals(ID)
 
 
 @pytest.mark.parametrize("reason", ["", " \n"])
@@ -182,7 +186,7 @@ def test_names_are_kept_as_they_are_written() -> None:
 
 def test_who_approved_is_shown_to_the_second_person(standing: Standing) -> None:
     approve(standing, ID, ["sex"], person=ANA, reason="as agreed")
-    view = view_of(standing.store.release(ID), standing)
+    view = view_of(standing.store.releases.release(ID), standing)
     sex, age = view.as_dict()["decisions"]
     (approval,) = sex["approvals"]
     assert (approval["person"], approval["reason"], sex["missing"]) == (ANA, "as agreed", 1)
@@ -198,7 +202,7 @@ def test_a_failure_on_the_way_records_nothing(standing: Standing, monkeypatch: p
     def fail(*_: object) -> None:
         raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr(CuratorStore, "record_decisions", fail)
+    monkeypatch.setattr(Decisions, "record_decisions", fail)
     with pytest.raises(OSError, match="no space left"):
         approve(standing, ID, person=BEN)
-    assert [one.person for one in standing.store.approvals(ID)] == [ANA, ANA]
+    assert [one.person for one in standing.store.decisions.approvals(ID)] == [ANA, ANA]

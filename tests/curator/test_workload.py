@@ -443,20 +443,20 @@ def test_a_choice_fits_what_was_charged_and_is_made_once(workload: WorkloadSpec)
 @pytest.fixture
 def opened(store: CuratorStore, workload: WorkloadSpec) -> CuratorStore:
     """A store with a charged release whose tables are open."""
-    store.add(REQUEST, 1, "d")
-    store.decide(ID, (GrantDecision(attribute="age", verdict=APPROVED, expires=50, decided_by="policy"),))
-    store.set_workload(ID, workload)
+    store.releases.add(REQUEST, 1, "d")
+    store.decisions.decide(ID, (GrantDecision(attribute="age", verdict=APPROVED, expires=50, decided_by="policy"),))
+    store.tables.set_workload(ID, workload)
     ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
     ledger.reserve(workload, charge_of(workload, ledger.allowance))
     ledger.charge(ID)
-    store.set_state(ID, ReleaseState.UPLOADING)
-    store.open_tables(ID, range(6), 2)
+    store.releases.set_state(ID, ReleaseState.UPLOADING)
+    store.tables.open_tables(ID, range(6), 2)
     return store
 
 
 def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, workload: WorkloadSpec) -> None:
-    opened.open_tables(ID, range(6), 3)  # after a crash
-    first = opened.release(workload.table_id(0))
+    opened.tables.open_tables(ID, range(6), 3)  # after a crash
+    first = opened.releases.release(workload.table_id(0))
     assert (first.part_of, first.state, first.spec) == (ID, ReleaseState.PLANNED, workload.table(0))
     assert (first.request.attributes, first.request.tables, first.study_digest) == (("age", "sex"), (), "d")
     ledger = Ledger(opened.connection, Decimal(4), Decimal("1e-6"))
@@ -464,7 +464,7 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
     assert not ledger.is_charged(workload.table_id(6))  # which is no release
     ledger.charge(workload.table_id(0))
     assert len(ledger.entries) == 1
-    (decision,) = opened.decisions(workload.table_id(0))
+    (decision,) = opened.decisions.decisions(workload.table_id(0))
     ready = replace(first, state=ReleaseState.READY)
     check_key_may_leave(ready, decision, "age", 49)
     with pytest.raises(DeniedError, match="expired"):
@@ -474,17 +474,17 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
 
 
 def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorStore, workload: WorkloadSpec) -> None:
-    store.add(REQUEST, 1)
-    store.set_workload(ID, workload)
+    store.releases.add(REQUEST, 1)
+    store.tables.set_workload(ID, workload)
     store.connection.execute("DELETE FROM id_of_table")  # else both are refused as they come
     for number in (2, 8):
-        store.add(request_with(release_id=workload.table_id(number)), 1)
+        store.releases.add(request_with(release_id=workload.table_id(number)), 1)
     with pytest.raises(ConflictError, match="another release"):
-        store.open_tables(ID, range(6), 2)
-    assert store.tables(ID) == {}
+        store.tables.open_tables(ID, range(6), 2)
+    assert store.tables.tables(ID) == {}
     with pytest.raises(ConflictError, match="another release"):
-        store.choose_tables(ID, (1, 2), 2)
-    assert store.release(ID).choice is None
+        store.tables.choose_tables(ID, (1, 2), 2)
+    assert store.releases.release(ID).choice is None
 
 
 @pytest.mark.parametrize("number", range(12))
@@ -492,17 +492,17 @@ def test_nobody_else_has_the_id_of_a_table_whoever_asks_first(
     store: CuratorStore, workload: WorkloadSpec, number: int
 ) -> None:
     taken = request_with(release_id=workload.table_id(number), researcher="rita")
-    store.add(REQUEST, 1)
-    store.add(REQUEST, 1)  # again changes nothing
+    store.releases.add(REQUEST, 1)
+    store.releases.add(REQUEST, 1)  # again changes nothing
     with pytest.raises(ConflictError, match="another release has this id, or that of one of its tables"):
-        store.add(taken, 1)
-    store.end(ID, ReleaseState.DENIED, "why")
-    store.add(taken, 1)
+        store.releases.add(taken, 1)
+    store.releases.end(ID, ReleaseState.DENIED, "why")
+    store.releases.add(taken, 1)
     again = replace(REQUEST, release_id="e" * 32)
-    store.add(request_with(release_id=table_id("e" * 32, number), researcher="rita"), 1)
+    store.releases.add(request_with(release_id=table_id("e" * 32, number), researcher="rita"), 1)
     with pytest.raises(ConflictError, match="another release has this id, or that of one of its tables"):
-        store.add(again, 1)
-    assert not store.knows("e" * 32)
+        store.releases.add(again, 1)
+    assert not store.releases.knows("e" * 32)
 
 
 def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorStore) -> None:
@@ -510,38 +510,40 @@ def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorSt
     columns = tuple(Column(attribute=name, owner="alice", size=size) for name, size in sizes.items())
     request = replace(REQUEST, attributes=tuple(sizes), tables=tuple(combinations(sizes, 2)), repeats=1)
     many = planned_workload(replace(QUESTION, request=request, columns=columns, asked=columns))
-    store.add(request, 1)
-    store.set_workload(ID, many)
-    store.set_state(ID, ReleaseState.UPLOADING)
-    store.open_tables(ID, range(15), 2)
-    assert [stored.request.release_id for stored in store.releases()] == [ID]
-    assert [stored.request.release_id for stored in store.latest(5)] == [ID]
-    assert (store.open_requests(), store.counts()) == ({"rosa": 1}, {"uploading": 1})
+    store.releases.add(request, 1)
+    store.tables.set_workload(ID, many)
+    store.releases.set_state(ID, ReleaseState.UPLOADING)
+    store.tables.open_tables(ID, range(15), 2)
+    assert [stored.request.release_id for stored in store.releases.releases()] == [ID]
+    assert [stored.request.release_id for stored in store.releases.latest(5)] == [ID]
+    assert (store.releases.open_requests(), store.releases.counts()) == ({"rosa": 1}, {"uploading": 1})
 
     def running() -> set[int]:
         ids = {many.table_id(number): number for number in range(30)}
-        return {ids[name] for name in store.unfinished() if name != ID}
+        return {ids[name] for name in store.releases.unfinished() if name != ID}
 
     assert running() == set(range(MOST_TABLES_AT_A_TIME))
-    store.set_state(many.table_id(3), ReleaseState.READY)
+    store.releases.set_state(many.table_id(3), ReleaseState.READY)
     assert running() == {0, 1, 2, 4, 5, 6, 7, 8}
     for number in range(15):
-        store.set_state(many.table_id(number), ReleaseState.READY)
-    store.choose_tables(ID, (4,), 3)
+        store.releases.set_state(many.table_id(number), ReleaseState.READY)
+    store.tables.choose_tables(ID, (4,), 3)
     assert running() == {19}
-    assert store.release(ID).choice == (4,)
-    assert store.tables(ID) == dict.fromkeys(range(15), at(ReleaseState.READY)) | {19: at(ReleaseState.PLANNED)}
+    assert store.releases.release(ID).choice == (4,)
+    assert store.tables.tables(ID) == dict.fromkeys(range(15), at(ReleaseState.READY)) | {19: at(ReleaseState.PLANNED)}
 
 
 def test_the_end_of_a_release_ends_its_tables_but_not_those_that_are_ready(
     opened: CuratorStore, workload: WorkloadSpec
 ) -> None:
-    opened.set_state(workload.table_id(0), ReleaseState.READY)
-    opened.set_bytes_uploaded(workload.table_id(0), 7)
-    opened.set_bytes_uploaded(workload.table_id(1), 8)
-    assert opened.bytes_uploaded_of_tables(ID) == 15
-    opened.end(ID, ReleaseState.FAILED, "why")
-    assert opened.tables(ID) == {0: at(ReleaseState.READY)} | dict.fromkeys(range(1, 6), at(ReleaseState.FAILED, "why"))
+    opened.releases.set_state(workload.table_id(0), ReleaseState.READY)
+    opened.releases.set_bytes_uploaded(workload.table_id(0), 7)
+    opened.releases.set_bytes_uploaded(workload.table_id(1), 8)
+    assert opened.tables.bytes_uploaded_of_tables(ID) == 15
+    opened.releases.end(ID, ReleaseState.FAILED, "why")
+    assert opened.tables.tables(ID) == {0: at(ReleaseState.READY)} | dict.fromkeys(
+        range(1, 6), at(ReleaseState.FAILED, "why")
+    )
 
 
 def test_what_is_known_of_one_table_is_not_asked_of_several(workload: WorkloadSpec) -> None:

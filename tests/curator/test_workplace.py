@@ -110,7 +110,7 @@ def encrypted(folder: Path, table: AlignedTable, rows: SampleRows | DrawnSample,
     with closing(CuratorStore(folder / "curator.sqlite")) as store, pytest.MonkeyPatch.context() as patch:
         keys = (hashlib.sha256(bytes([number])).digest() for number in range(9))
         patch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=lambda _: next(keys)))
-        store.add(request_with(), 1)
+        store.releases.add(request_with(), 1)
         encryption = ColumnEncryption(store, folder / "release", ID)
         for attribute, size in (("sex", 2), ("place", 60_000)):
             encryption.encrypt(attribute, rows.column(table, attribute), size, Pad.CHACHA20, with_canaries)

@@ -119,7 +119,7 @@ def test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served(world: 
     def all_ended() -> bool:
         with world.store("bob") as store:
             ids = [f"{first + number:032x}" for first in (100, 200) for number in range(len(hostile))]
-            return all(store.release(release_id).state.unsuccessful for release_id in ids)
+            return all(store.releases.release(release_id).state.unsuccessful for release_id in ids)
 
     # Each may take as long as a plan may.
     world.wait_until(all_ended, 30 + 2 * len(hostile) * planning.SECONDS)
@@ -177,7 +177,7 @@ def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved
         world.wait_for_state(curator, release_id, "failed")
         with world.store(curator) as store:
             assert "researcher rita: asked curators alice and bob for different things" in (
-                store.release(release_id).failure
+                store.releases.release(release_id).failure
             )
     assert (world.charges("alice"), world.charges("bob")) == before
 

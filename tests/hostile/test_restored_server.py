@@ -73,7 +73,7 @@ def test_a_copy_from_before_a_release_publishes_it_no_second_time(tmp_path: Path
     world = made_world(tmp_path / "study")
     world.local.launcher = launcher(PACE)
     state, copy = world.local.state_folder(*CLOUD), tmp_path / "copy"
-    unsure = launcher(PACE, "veiltab.curator.store:CuratorStore.set_bytes_uploaded:1")
+    unsure = launcher(PACE, "veiltab.curator.store_releases:Releases.set_bytes_uploaded:1")
     with world.local:
         world.start(CLOUD, ROSA)
         world.local.kill(*CLOUD, signal.SIGTERM)
@@ -91,7 +91,7 @@ def test_a_copy_from_before_a_release_publishes_it_no_second_time(tmp_path: Path
         for curator in ("alice", "bob"):
             world.wait_for_state(curator, release_id, "failed")
         with world.store("alice") as alice:
-            failure = alice.release(release_id).failure
+            failure = alice.releases.release(release_id).failure
         assert "server cloud: states another noise for this release than before" in failure
         with world.server_store() as server:
             assert not any(one.complete for one in server.sessions()), "no column came a second time"

@@ -31,7 +31,7 @@ def check_nobody_is_named(world: World, names: tuple[str, ...], liar: str) -> No
         state = world.local.state_folder(Role.CURATOR, name)
         assert not list(state.rglob("*respondents*"))
         with world.store(name) as store:
-            assert store.latest_alignment() is None
+            assert store.alignments.latest_alignment() is None
             assert store.private.suspects() == (liar,)
 
 
@@ -57,7 +57,9 @@ def test_a_curator_that_turns_masked_ids_is_named_nobody_until_a_person_allows_i
         allowed = world.curator_command("allow-alignment", "alice", "--peer", "bob", "--person", "Ana Diaz")
         assert allowed.data == {"peer": "bob", "began": 1}
         with world.store("alice") as store:
-            world.wait_until(lambda: (found := store.latest_alignment()) is not None and found[0] == 1500, 30)
+            world.wait_until(
+                lambda: (found := store.alignments.latest_alignment()) is not None and found[0] == 1500, 30
+            )
     assert world.mentions(world.logs()) == []
 
 

@@ -32,10 +32,10 @@ def test_a_curator_that_aborts_tosses_is_counted_and_paid_for_no_more_until_a_pe
         world.wait_until(lambda: set(ids) <= set(world.charges("alice")), seconds=50)
         for release_id in ids:
             with world.store("alice") as store:
-                world.wait_until(lambda: store.release(release_id).state is ReleaseState.EXPIRED, seconds=90)  # noqa: B023 - called here
+                world.wait_until(lambda: store.releases.release(release_id).state is ReleaseState.EXPIRED, seconds=90)  # noqa: B023 - called here
         for curator, aborted in (("alice", {"bob": MOST_ABORTED}), ("bob", {})):
             with world.store(curator) as store:
-                assert store.aborted() == aborted
+                assert store.coins.aborted() == aborted
         assert world.log(ALICE).count("a charged release ended by a curator") == MOST_ABORTED
         world.restart(BOB)
         refused = world.ask(FREE, "--label", "refused", "--wait", epsilon="0.5")

@@ -100,17 +100,6 @@ def test_a_node_adds_up_what_its_rounds_cost_itself(journal: Journal) -> None:
         journal.begin(round_with(round_id="a" * 32, epsilon=Decimal("1e-12")), ORIGIN, BUDGET)
 
 
-def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    journal._connection.execute("ALTER TABLE origin DROP COLUMN epsilon")
-    journal._connection.execute("INSERT INTO origin VALUES (?, ?)", [OTHER_ID, ORIGIN])
-    journal._connection.execute("PRAGMA user_version = 1")
-    journal.close()
-    again = Journal(tmp_path)
-    again.begin(round_with(epsilon=Decimal(4)), ORIGIN, BUDGET)
-    again.close()
-
-
 def test_another_file_is_no_journal(tmp_path: Path) -> None:
     (tmp_path / "node.sqlite").write_bytes(b"no database" * 100)
     with pytest.raises(IntegrityError, match="not a sound veiltab database"):

@@ -20,7 +20,7 @@ def wait_until_held(world: World, release_id: str) -> None:
 
     def held() -> bool:
         with world.store("bob") as store:
-            return any(decision.verdict == HELD for decision in store.decisions(release_id))
+            return any(decision.verdict == HELD for decision in store.decisions.decisions(release_id))
 
     world.wait_until(held)
 
@@ -170,7 +170,7 @@ def test_an_expired_grant_gives_no_key_and_alices_columns_alone_are_read(village
                 "UPDATE decision SET expires = 1 WHERE release_id = ? AND attribute = 'income'", [release_id]
             )
             over = GrantDecision(attribute="health", verdict=APPROVED, expires=1, decided_by="person")
-            store.decide(release_id, (over,))
+            store.decisions.decide(release_id, (over,))
         assert rows_until(village, "rita", release_id, lambda state: state.finished) is ReleaseState.READY
         with village.client("rita") as client:
             asked = client.release(release_id)
@@ -194,7 +194,7 @@ def test_a_grant_that_ends_after_the_release_ends_for_keys_too(village: World) -
     rows_until(village, "rosa", release_id, lambda state: state is ReleaseState.READY)
     assert len(key_of(village, ROSA, BOB, release_id, "health")) == 32
     with village.store("bob") as store:
-        (expires,) = (d.expires for d in store.decisions(release_id) if d.attribute == "health")
+        (expires,) = (d.expires for d in store.decisions.decisions(release_id) if d.attribute == "health")
         assert expires is not None
         assert 86_000 < expires - time.time() <= 86_400
         store.connection.execute(

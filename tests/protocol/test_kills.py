@@ -18,6 +18,7 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 
+TESTS = "veiltab.curator.store_server_tests:ServerTests"
 SURE = 1e-6  # level at which an answer is wrong
 
 
@@ -47,11 +48,18 @@ QUICK = {
     ),
     "curator, charged": Kill(who=ALICE, point="veiltab.curator.ledger:Ledger.charge:1:after"),
     "curator, encrypting": Kill(who=BOB, point="veiltab.curator.encryption:ColumnEncryption._write:2"),
-    "curator, testing": Kill(who=ALICE, point="veiltab.curator.store:CuratorStore.record_publication:1:after"),
-    "curator, between its tests": Kill(
-        who=ALICE, point="veiltab.curator.store:CuratorStore.set_receipt:1:after", sampling=Sampling.SERVER, sample=900
+    "curator, testing": Kill(
+        who=ALICE, point="veiltab.curator.store_server_tests:ServerTests.record_publication:1:after"
     ),
-    "curator, testing together": Kill(who=BOB, point="veiltab.curator.store:CuratorStore.set_joint_receipt:1"),
+    "curator, between its tests": Kill(
+        who=ALICE,
+        point=f"{TESTS}.set_receipt:1:after",
+        sampling=Sampling.SERVER,
+        sample=900,
+    ),
+    "curator, testing together": Kill(
+        who=BOB, point="veiltab.curator.store_server_tests:ServerTests.set_joint_receipt:1"
+    ),
     "curator, uploading": Kill(who=BOB, point="veiltab.common.rpc.chunks:chunk_of:3"),
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
 }
@@ -84,28 +92,28 @@ LONG = [
         for who in (ALICE, BOB)
         for when in ("", ":after")
         for point in (
-            "veiltab.curator.store:CuratorStore.add:1",
-            "veiltab.curator.store:CuratorStore.decide:1",
+            "veiltab.curator.store_releases:Releases.add:1",
+            "veiltab.curator.store_decided:Decisions.decide:1",
             "veiltab.curator.ledger:Ledger.reserve:1",
-            "veiltab.curator.store:CuratorStore.set_spec:1",
+            "veiltab.curator.store_releases:Releases.set_spec:1",
             "veiltab.curator.ledger:Ledger.charge:1",
-            "veiltab.curator.store:CuratorStore.own_share:1",
-            "veiltab.curator.store:CuratorStore.commit:1",
-            "veiltab.curator.store:CuratorStore.set_coin_value:1",
-            "veiltab.curator.store:CuratorStore.set_sample_check:1",
-            "veiltab.curator.store:CuratorStore.spend_key:1",
+            "veiltab.curator.store_coin_shares:CoinShares.own_share:1",
+            "veiltab.curator.store_coin_shares:CoinShares.commit:1",
+            "veiltab.curator.store_coin_shares:CoinShares.set_coin_value:1",
+            "veiltab.curator.store_releases:Releases.set_sample_check:1",
+            "veiltab.curator.store_pads:Pads.spend_key:1",
             "veiltab.curator.encryption:ColumnEncryption._write:1",
-            "veiltab.curator.store:CuratorStore.set_pad_digest:1",
-            "veiltab.curator.store:CuratorStore.set_pad_digest:2",
+            "veiltab.curator.store_pads:Pads.set_pad_digest:1",
+            "veiltab.curator.store_pads:Pads.set_pad_digest:2",
             "veiltab.common.rpc.chunks:chunk_of:1",
             "veiltab.common.rpc.chunks:chunk_of:5",
             "veiltab.curator.upload:ServerLink.upload:1",
             "veiltab.curator.encryption:ColumnEncryption.forget_ciphertext:1",
-            "veiltab.curator.store:CuratorStore.spend_shared_keys:1",
-            "veiltab.curator.store:CuratorStore.record_publication:1",
-            "veiltab.curator.store:CuratorStore.set_receipt:1",
+            "veiltab.curator.store_pads:Pads.spend_shared_keys:1",
+            "veiltab.curator.store_server_tests:ServerTests.record_publication:1",
+            "veiltab.curator.store_server_tests:ServerTests.set_receipt:1",
             "veiltab.curator.driver:CuratorDriver.changes_of_canaries:1",
-            "veiltab.curator.store:CuratorStore.set_joint_receipt:1",
+            f"{TESTS}.set_joint_receipt:1",
             "veiltab.curator.encryption:ColumnEncryption.forget_canaries:1",
         )
     ),
@@ -303,7 +311,7 @@ ALIGNING = [
             "alignment.token_order:TokenOrder.write",
             "alignment.token_exchange:TokenExchange._fetch",
             "alignment.intersection:AlignedTable.write",
-            "store:CuratorStore.set_alignment",
+            "store_alignments:Alignments.set_alignment",
         )
         for when in ("", ":after")
     ),

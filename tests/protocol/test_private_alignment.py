@@ -40,7 +40,7 @@ def check_respondents(world: World) -> None:
         (folder,) = (world.local.state_folder(Role.CURATOR, name) / "alignments").iterdir()
         aligned.add((folder / "tokens.bin").read_bytes())
         with world.store(name) as store:
-            coin = store.coin_value(alignment_coin(folder.name))
+            coin = store.coins.coin_value(alignment_coin(folder.name))
     assert coin is not None
     (common,) = aligned
     wanted = tokens(pa.array(world.people.ids, pa.large_string()), derive(coin, "tokens"))

@@ -54,8 +54,8 @@ def test_keys_leave_with_a_receipt_for_the_columns_that_were_tested(mortal: Worl
     published = mortal.published(release_id)
     salt = (mortal.releases_folder() / release_id / "published" / SALT).read_bytes()
     with mortal.store("alice") as store:
-        spec = store.release(release_id).planned_spec
-        assert all(check == store.release(release_id).sample_check for check in checks(mortal, release_id))
+        spec = store.releases.release(release_id).planned_spec
+        assert all(check == store.releases.release(release_id).sample_check for check in checks(mortal, release_id))
     assert (spec.canaries, spec.uploaded_rows) == (CANARIES, spec.sample + CANARIES)
 
     async def test(who: Who, curator: str) -> bytes:
@@ -91,7 +91,7 @@ def checks(world: World, release_id: str) -> list[bytes]:
     found = []
     for curator in ("alice", "bob"):
         with world.store(curator) as store:
-            found.append(store.release(release_id).sample_check)
+            found.append(store.releases.release(release_id).sample_check)
     return found
 
 
@@ -100,7 +100,7 @@ def failure_without_keys(world: World, curator: str, release_id: str) -> str:
     with world.store(curator) as store:
         keys = store.connection.execute("SELECT key FROM pad WHERE release_id = ?", [release_id]).fetchall()
         assert {bytes(row["key"]) for row in keys} == {b""}
-        return store.release(release_id).failure
+        return store.releases.release(release_id).failure
 
 
 @pytest.mark.parametrize("cheat", [Cheat.LAZY, pytest.param(Cheat.HALF, marks=pytest.mark.long)])
@@ -138,11 +138,11 @@ def test_no_key_leaves_any_curator_when_a_single_one_rejects_the_server(tmp_path
     for name in others:
         assert "curator bob: " in failures[name]
         with world.store(name) as store:
-            assert [receipt.passed for receipt in store.receipts(release_id)] == [True]
+            assert [receipt.passed for receipt in store.tests.receipts(release_id)] == [True]
 
 
 def stands_tested(world: World, curator: str, release_id: str) -> bool:
     """Whether a curator has tested the server of a release, which is not ready there."""
     with world.store(curator) as store:
-        assert store.release(release_id).state is not ReleaseState.READY
-        return bool(store.receipts(release_id))
+        assert store.releases.release(release_id).state is not ReleaseState.READY
+        return bool(store.tests.receipts(release_id))

@@ -26,7 +26,7 @@ def forgotten(world: World, release_id: str, pad: Pad) -> bool:
         folder = world.local.state_folder(Role.CURATOR, curator) / "releases" / release_id
         own = sorted(f"{name}.pad" for name in FREE if world.local.study.owner_of(name) == curator)
         with world.store(curator) as store:
-            coin = store.coin_value(f"release/{release_id}")
+            coin = store.coins.coin_value(f"release/{release_id}")
         files = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
         if coin is not None or files != (own if pad is Pad.OTP else []):
             return False

@@ -57,7 +57,7 @@ def secrets_under_way(world: World, release_id: str) -> Canaries:
                 seeds |= {name: share for name, share in shares.items() if share}
             rows = store.connection.execute("SELECT attribute, key FROM pad WHERE release_id = ?", [release_id])
             keys |= {row["attribute"]: bytes(row["key"]) for row in rows.fetchall()}
-            canary_keys[f"{curator} canaries"] = store.canary_key(release_id)
+            canary_keys[f"{curator} canaries"] = store.pads.canary_key(release_id)
         for path in (folder / "releases" / release_id).iterdir():
             kept = {".ciphertext": ciphertext, ".canaries": ciphertext, ".pad": keys, ".bin": seeds}[path.suffix]
             data = path.read_bytes()
@@ -182,7 +182,7 @@ def check_curators(world: World, canaries: Canaries, release_id: str) -> None:
         assert found(other, {name: key}) == []
     for curator in ("alice", "bob"):
         with world.store(curator) as store:
-            assert store.coin_value(f"release/{release_id}") is None
+            assert store.coins.coin_value(f"release/{release_id}") is None
     seeds = {name: seed for name, seed in canaries.seeds.items() if release_id in name}
     assert len(seeds) >= 3
     world.wait_until(lambda: not found({**files_of(world, ALICE), **files_of(world, BOB)}, seeds))

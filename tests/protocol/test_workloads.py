@@ -252,13 +252,13 @@ def test_a_linked_release_of_a_desk_survives_the_death_of_every_party(desk: RawD
 
 KILLS = [
     ("veiltab.curator.ledger:Ledger.charge:1:after", ALICE),
-    ("veiltab.curator.store:CuratorStore.choose_tables:1:after", BOB),
-    ("veiltab.curator.store:CuratorStore.set_workload:1", BOB),
-    ("veiltab.curator.store:CuratorStore.open_tables:1", ALICE),
-    ("veiltab.curator.store:CuratorStore.open_tables:1:after", BOB),
-    ("veiltab.curator.store:CuratorStore.spend_key:3:after", ALICE),
-    ("veiltab.curator.store:CuratorStore.set_receipt:2:after", BOB),
-    ("veiltab.curator.store:CuratorStore.choose_tables:1", ALICE),
+    ("veiltab.curator.store_release_tables:ReleaseTables.choose_tables:1:after", BOB),
+    ("veiltab.curator.store_release_tables:ReleaseTables.set_workload:1", BOB),
+    ("veiltab.curator.store_release_tables:ReleaseTables.open_tables:1", ALICE),
+    ("veiltab.curator.store_release_tables:ReleaseTables.open_tables:1:after", BOB),
+    ("veiltab.curator.store_pads:Pads.spend_key:3:after", ALICE),
+    ("veiltab.curator.store_server_tests:ServerTests.set_receipt:2:after", BOB),
+    ("veiltab.curator.store_release_tables:ReleaseTables.choose_tables:1", ALICE),
     ("veiltab.server.records.store:ServerStore.publish:2:after", CLOUD),
 ]
 

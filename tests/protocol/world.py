@@ -156,7 +156,7 @@ class World:
 
         def stands() -> bool:
             with self.store(curator) as store:
-                return store.knows(release_id) and store.release(release_id).state.value == state
+                return store.releases.knows(release_id) and store.releases.release(release_id).state.value == state
 
         self.wait_until(stands, seconds)
 

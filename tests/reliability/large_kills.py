@@ -261,7 +261,7 @@ class Run:
         if self._alignment() is None:
             return "aligning"
         with self.world.store("alice") as store:
-            return "releasing" if store.unfinished() else "idle"
+            return "releasing" if store.releases.unfinished() else "idle"
 
     def _has_loaded(self) -> bool:
         """Whether alice has loaded her table since she was started."""
@@ -270,11 +270,11 @@ class Run:
 
     def _alignment(self) -> tuple[int, str] | None:
         with self.world.store("alice") as store:
-            return store.latest_alignment()
+            return store.alignments.latest_alignment()
 
     def _state(self, release_id: str) -> ReleaseState:
         with self.world.store("alice") as store:
-            return store.release(release_id).state
+            return store.releases.release(release_id).state
 
     def _release(self, asked: "Future[str]") -> str:
         """Return the id of the release, once alice has it."""
@@ -284,7 +284,7 @@ class Run:
             if asked.done():
                 asked.result()
             with self.world.store("alice") as store:
-                found.extend(stored.request.release_id for stored in store.releases())
+                found.extend(stored.request.release_id for stored in store.releases.releases())
             return bool(found)
 
         self._wait(is_there)
@@ -301,7 +301,7 @@ class Run:
     def _compare(self, release_id: str) -> None:
         """Compare alice's files with what follows from the tables and the coins."""
         with self.world.store("alice") as store, self.world.store("bob") as other:
-            if store.latest_alignment() != other.latest_alignment():
+            if store.alignments.latest_alignment() != other.alignments.latest_alignment():
                 self.differences.append("the curators' alignments")
             self.differences += _compared(self.world, store, self.rows, release_id)
 
@@ -316,10 +316,10 @@ class Run:
 
 def _compared(world: World, store: CuratorStore, rows: int, release_id: str) -> Iterator[str]:
     """Yield which files of alice's are not what they must be."""
-    spec = store.release(release_id).planned_spec
+    spec = store.releases.release(release_id).planned_spec
     state = world.local.state_folder(*ALICE)
     (folder,) = (path for path in (state / "alignments").iterdir() if path.is_dir())
-    coin = store.coin_value(alignment_coin(folder.name)) or b""
+    coin = store.coins.coin_value(alignment_coin(folder.name)) or b""
     people = np.concatenate([part[part < rows] for part in people_of("alice", rows)])
     made = tokens(ids_of(people), derive(coin, "tokens"))
     order = np.argsort(np.ascontiguousarray(made).view("S16")[:, 0], kind="stable")
@@ -332,11 +332,11 @@ def _compared(world: World, store: CuratorStore, rows: int, release_id: str) -> 
             yield f"the aligned column {name}"
     if held(folder / "column-region.npy") != ["symbols"] or held(world.local.tables["alice"])[:1] != ["ids"]:
         yield "what the search finds where it must"
-    seed = store.coin_value(release_coin(release_id)) or b""
+    seed = store.coins.coin_value(release_coin(release_id)) or b""
     noise = curators_noise(spec, seed)
     drawn = spec.description.scheme.draw(made, derive(seed, "sampling"))
     (column,) = spec.columns_of("alice")
-    pad = store.pad(release_id, column.attribute) or (b"", b"")
+    pad = store.pads.pad(release_id, column.attribute) or (b"", b"")
     ciphertext = state / "releases" / release_id / f"{column.attribute}.ciphertext"
     plain: Symbols = np.frombuffer(ciphertext.read_bytes(), np.uint8).copy()
     decrypt(plain, column.size, CipherStream(pad[0]), plain)

@@ -11,9 +11,7 @@ from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.status import SHOWN
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study
-from veiltab.researcher import store as stored
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.status import observe
 from veiltab.researcher.store import ResearcherStore
@@ -92,18 +90,3 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
         clock(1000 + place)
         driver.store.finish(release_id, ReleaseState.READY)
     assert [work.id for work in observe(driver).work] == IDS[30 - SHOWN :]
-
-
-def test_a_database_of_the_version_before_knows_when_releases_came(
-    tmp_path: Path, study: Study, make_request: Make
-) -> None:
-    request = make_request()
-    old = open_database(tmp_path / "researcher.sqlite", stored._MIGRATIONS[:1])
-    old.execute(
-        "INSERT INTO release (id, label, asked, request, state, created) VALUES (?, '', ?, ?, 'requested', 77)",
-        [request.release_id, request.asked(), request.to_json()],
-    )
-    old.close()
-    store = ResearcherStore(tmp_path, study)
-    assert store.release(request.release_id).since == 77
-    store.close()

@@ -24,10 +24,8 @@ from veiltab.common.observe.trace_file import TraceFile, read_spans
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study
 from veiltab.server.party.status import observe
-from veiltab.server.records import store as stored
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.releases import Releases
 from veiltab.server.rounds.rounds import RoundKeeper
@@ -130,20 +128,6 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
         clock(1000 + place)
         parts.sessions.end(parts.sessions.session(release_id), ReleaseState.EXPIRED, "late", Lease(resource=release_id))
     assert [work.id for work in parts.seen().work] == IDS[30 - SHOWN :]
-
-
-def test_a_database_of_the_version_before_knows_when_releases_came(tmp_path: Path, make_spec: Make) -> None:
-    spec = make_spec()
-    old = open_database(tmp_path / "server.sqlite", stored._MIGRATIONS[:1])
-    old.execute(
-        "INSERT INTO session (id, spec, state, failure, created) VALUES (?, ?, 'uploading', '', 77)",
-        [spec.release_id, spec.to_json()],
-    )
-    old.close()
-    store = ServerStore(tmp_path)
-    ((_, since),) = store.latest(1)
-    assert since == 77
-    store.close()
 
 
 # Rounds

@@ -234,17 +234,17 @@ class Deployment:
         for host in self.watch.curators:
             if host.process is None or host.process.machine.dead:
                 continue
-            for release in host.curator.store.releases() if host.curator.store.held() else ():
+            for release in host.curator.store.releases.releases() if host.curator.store.decisions.held() else ():
                 if release.state is ReleaseState.REQUESTED:
                     with suppress(OSError, sqlite3.OperationalError, Killed):  # tried again later
                         host.on_machine(partial(self._decide_about, host.curator.store, release.request.release_id))
 
     def _decide_about(self, store: CuratorStore, release: str) -> None:
-        for one in store.decisions(release):
+        for one in store.decisions.decisions(release):
             if one.verdict == HELD:
                 verdict = self.verdicts.setdefault(release, self.rng.choice([APPROVED, APPROVED, DENIED]))
                 decision = GrantDecision(attribute=one.attribute, verdict=verdict, expires=None, decided_by="person")
-                store.decide(release, (decision,))
+                store.decisions.decide(release, (decision,))
 
     # What befalls them
 

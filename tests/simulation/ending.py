@@ -53,8 +53,8 @@ def _waits(run: "Deployment", release: str) -> dict[str, str]:
     waits = {}
     for host in run.watch.curators:
         store = host.curator.store
-        if store.knows(release):
-            stored = store.release(release)
+        if store.releases.knows(release):
+            stored = store.releases.release(release)
             waits[host.name] = f"{stored.state.value} {stored.waiting_for or stored.failure}"
     return waits
 

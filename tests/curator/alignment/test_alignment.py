@@ -416,7 +416,7 @@ def realign(*curators: Curator) -> None:
 
     async def together() -> None:
         for curator in curators:
-            version = curator.store.table_version(curator.table.content_digest, f"version of {curator.name}")
+            version = curator.store.alignments.table_version(curator.table.content_digest, f"version of {curator.name}")
             curator.alignment.table_version = version
         name = alignment_id({curator.name: curator.alignment.table_version for curator in curators})
         running = [

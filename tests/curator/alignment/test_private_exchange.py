@@ -496,7 +496,7 @@ def test_another_table_begins_anew_and_forgets_the_scalar_before(tmp_path: Path)
         name, _ = session_of(alice)
         bob.table, bob.ids = table_of(PEOPLE[20:50], "another"), PEOPLE[20:50]
         bob.alignment.table_version = "v" * 32
-        bob.store.table_version("another", "v" * 32)
+        bob.store.alignments.table_version("another", "v" * 32)
         versions = {curator.name: curator.alignment.table_version for curator in (alice, bob)}
 
         async def together() -> None:

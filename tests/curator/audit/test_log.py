@@ -25,7 +25,7 @@ ID = "0" * 31 + "1"
 @pytest.fixture
 def store(tmp_path: Path, make_request: Make) -> Iterator[CuratorStore]:
     store = CuratorStore(tmp_path / "curator.sqlite")
-    store.add(make_request(), 1)
+    store.releases.add(make_request(), 1)
     yield store
     store.close()
 
@@ -35,7 +35,7 @@ def decision(verdict: str = HELD, **changes: Any) -> GrantDecision:  # noqa: ANN
 
 
 def approval(store: CuratorStore) -> Approval:
-    digest = store.release(ID).request_digest
+    digest = store.releases.release(ID).request_digest
     return Approval(attribute="sex", person="Ana", time=1, reason="", expires=None, request_digest=digest)
 
 
@@ -65,24 +65,24 @@ def test_the_chain_is_recomputed_as_the_documents_say(store: CuratorStore) -> No
 
 def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, Decimal(1))
-    store.decide(ID, (decision(rule=2, rule_text="r"),))
-    store.decide(ID, (decision(rule=2, rule_text="r", time=9),))  # the same again
+    store.decisions.decide(ID, (decision(rule=2, rule_text="r"),))
+    store.decisions.decide(ID, (decision(rule=2, rule_text="r", time=9),))  # the same again
     with transaction(store.connection):
-        store.record_approvals(ID, [approval(store)])
-    store.decide(ID, (decision(APPROVED, decided_by="person", person="Ana", reason="yes"),))
-    store.decide(ID, (decision(HELD),))  # what is final stays
+        store.decisions.record_approvals(ID, [approval(store)])
+    store.decisions.decide(ID, (decision(APPROVED, decided_by="person", person="Ana", reason="yes"),))
+    store.decisions.decide(ID, (decision(HELD),))  # what is final stays
     reserve(ledger, make_spec())
     ledger.charge(ID)
     ledger.charge(ID)
-    store.record_key_given(ID, "sex", "rosa")
-    store.end(ID, ReleaseState.FAILED, "why")
-    store.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
-    store.clear_aborted("bob", person="Ben")
+    store.pads.record_key_given(ID, "sex", "rosa")
+    store.releases.end(ID, ReleaseState.FAILED, "why")
+    store.served.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
+    store.coins.clear_aborted("bob", person="Ben")
     store.private.allow("bob", bytes(16), person="Ben")
     entries = list(store.audit.entries())
     found = [(one.event, one.person, one.release, one.facts) for one in entries]
     request, held, approved, decided, charge, *others = found
-    digest = store.release(ID).request_digest.hex()
+    digest = store.releases.release(ID).request_digest.hex()
     assert request == ("request received", "", ID, {"researcher": "rosa", "request": digest})
     assert held[3] == {
         "attribute": "sex",
@@ -127,7 +127,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
     ]
     for now, one in given:
         monkeypatch.setattr("time.time", lambda now=now: now)
-        store.record_key_given(*one)
+        store.pads.record_key_given(*one)
     entries = [one for one in store.audit.entries() if one.event == "key given"]
     assert [(one.time, (one.release, one.facts["attribute"], one.facts["researcher"])) for one in entries] == [
         *((midnight - 86_400, one) for one in (same, other, another, elsewhere)),
@@ -139,14 +139,14 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
 @pytest.mark.parametrize(
     "event",
     [
-        lambda store, _ledger: store.decide(ID, (decision(APPROVED),)),
+        lambda store, _ledger: store.decisions.decide(ID, (decision(APPROVED),)),
         lambda store, _ledger: deny(store, ID),
-        lambda store, _ledger: store.end(ID, ReleaseState.FAILED, "why"),
+        lambda store, _ledger: store.releases.end(ID, ReleaseState.FAILED, "why"),
         lambda _store, ledger: ledger.charge(ID),
-        lambda store, _ledger: store.record_key_given(ID, "sex", "rosa"),
-        lambda store, _ledger: store.set_served_policy(None, 3, None),
-        lambda store, _ledger: store.set_served_table(None, 3, "ab"),
-        lambda store, _ledger: store.clear_aborted("bob", person="Ben"),
+        lambda store, _ledger: store.pads.record_key_given(ID, "sex", "rosa"),
+        lambda store, _ledger: store.served.set_served_policy(None, 3, None),
+        lambda store, _ledger: store.served.set_served_table(None, 3, "ab"),
+        lambda store, _ledger: store.coins.clear_aborted("bob", person="Ben"),
         lambda store, _ledger: store.private.allow("bob", bytes(16), person="Ben"),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_cannot_be_recorded_does_not_happen(
 ) -> None:
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
-    store.add_aborted(ID, "bob")
+    store.coins.add_aborted(ID, "bob")
     store.private.begin("a" * 32, "version", bytes(16))
     store.private.fail("a" * 32, ["bob"])
     before = list(store.connection.iterdump())

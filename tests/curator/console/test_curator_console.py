@@ -59,20 +59,20 @@ class Office:
         return enter(self.application, person)
 
     def verdicts(self) -> dict[str, tuple[str, str, str]]:
-        return {d.attribute: (d.verdict, d.person, d.reason) for d in self.standing.store.decisions(ID)}
+        return {d.attribute: (d.verdict, d.person, d.reason) for d in self.standing.store.decisions.decisions(ID)}
 
     def audit(self) -> list[tuple[str, str, dict[str, Any]]]:
         return [(one.event, one.person, dict(one.facts)) for one in self.standing.store.audit.entries()]
 
 
 def hold(store: CuratorStore, request: Any) -> None:  # noqa: ANN401 - a request
-    store.add(request, 1_700_000_000)
+    store.releases.add(request, 1_700_000_000)
     held = (
         GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy", time=1_700_000_000)
         for name in request.attributes
         if name != "salary"
     )
-    store.decide(request.release_id, tuple(held))
+    store.decisions.decide(request.release_id, tuple(held))
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Ite
     path.write_bytes(study_bytes)
     table.write_text("id,sex,age\n1,f,young\n2,m,old\n3,x,old\n")
     with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
-        store.set_served_policy(None, 0, None, persons=2)
-        store.set_alignment("a" * 32, 1000, "ab" * 16)
+        store.served.set_served_policy(None, 0, None, persons=2)
+        store.alignments.set_alignment("a" * 32, 1000, "ab" * 16)
         hold(store, make_request(attributes=("sex", "age", "salary"), purpose=PURPOSE))
     with open_standing(path, "alice", tmp_path / "state", None) as standing:
         books = Books(standing, path)
@@ -115,7 +115,7 @@ def test_who_waits_sees_who_asks_what_and_why_at_which_cost(office: Office) -> N
     card = ana.get(f"/releases/{ID}").text
     assert "desk with server" in card
     assert "no rule matches" in card
-    facts = view_of(office.standing.store.release(ID), office.standing).outlook
+    facts = view_of(office.standing.store.releases.release(ID), office.standing).outlook
     assert facts.root_mse is not None
     shown = re.search(r"Foreseen error of each share</dt><dd>about ([\d.]+) percentage points", card)
     assert shown
@@ -198,7 +198,7 @@ def test_a_decision_that_is_none_is_refused_and_changes_nothing(office: Office) 
     ):
         assert ana.post(f"/releases/{ID}", fields).status == 400, fields
     assert office.verdicts() == before
-    assert office.standing.store.approvals(ID) == ()
+    assert office.standing.store.decisions.approvals(ID) == ()
 
 
 def test_what_was_written_stays_when_a_decision_is_refused(office: Office) -> None:
@@ -235,7 +235,7 @@ def test_keys_may_be_given_out_for_some_days(office: Office) -> None:
             f"/releases/{ID}", {"attribute": "sex", "verdict": "approve", "days": "3" if person == ANA else ""}
         )
         assert answer.status == 303
-    (sex,) = (one for one in office.standing.store.decisions(ID) if one.attribute == "sex")
+    (sex,) = (one for one in office.standing.store.decisions.decisions(ID) if one.attribute == "sex")
     assert sex.expires is not None
     assert abs(sex.expires - time.time() - 3 * 86_400) < 60
 
@@ -263,12 +263,12 @@ def charge(office: Office, make_spec: Make, make_request: Make, count: int) -> N
     store = office.standing.store
     for number in range(count):
         release_id = f"{number + 16:032x}"
-        store.add(make_request(release_id=release_id, purpose=f"purpose {number}"), 1_700_000_000 + number)
+        store.releases.add(make_request(release_id=release_id, purpose=f"purpose {number}"), 1_700_000_000 + number)
         approved = GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="policy", rule=3)
-        store.decide(release_id, (approved,))
+        store.decisions.decide(release_id, (approved,))
         reserve(office.standing.ledger, make_spec(release_id=release_id, epsilon=Decimal("0.001")))
         office.standing.ledger.charge(release_id)
-        store.set_state(release_id, ReleaseState.READY)
+        store.releases.set_state(release_id, ReleaseState.READY)
 
 
 def test_the_ledger_is_shown_a_page_at_a_time_newest_first(office: Office, make_spec: Make, make_request: Make) -> None:
@@ -344,7 +344,7 @@ def test_points_are_thinned_to_the_last() -> None:
 def test_the_policy_is_tried_as_the_command_tries_it(office: Office) -> None:
     policy = office.folder / "policy.toml"
     policy.write_text('persons = 2\n[[rule]]\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "approve"\n')
-    office.standing.store.set_served_policy(policy, 1, None, persons=2)
+    office.standing.store.served.set_served_policy(policy, 1, None, persons=2)
     with open_standing(office.folder / "study.toml", "alice", office.folder / "state", None) as standing:
         console = curator_console(
             Books(standing, office.folder / "study.toml"),
@@ -367,7 +367,7 @@ def test_the_policy_is_tried_as_the_command_tries_it(office: Office) -> None:
         assert "The file has changed" in ana.get("/policy").text
         rules = policy.read_text()
         served = policy_of(standing.study, "alice", policy)
-        office.standing.store.set_served_policy(policy, 0, None, persons=3, digest=served.digest)
+        office.standing.store.served.set_served_policy(policy, 0, None, persons=3, digest=served.digest)
         assert "The file has changed" not in ana.get("/policy").text
         policy.write_text(f"{rules}# other words, the same numbers\n")
         assert "The file has changed" in ana.get("/policy").text
@@ -385,7 +385,7 @@ def test_the_table_is_checked_when_somebody_asks(office: Office) -> None:
 
 
 def test_the_parties_are_listed(office: Office) -> None:
-    office.standing.store.set_witness("bob", 7, b"x" * 32)
+    office.standing.store.alignments.set_witness("bob", 7, b"x" * 32)
     text = office.enter(ANA).get("/parties").text
     assert "localhost:7402" in text
     assert "7 charges seen" in text
@@ -409,20 +409,22 @@ def test_what_is_approved_and_not_charged_yet_can_still_be_refused(
     office: Office, make_spec: Make, make_request: Make
 ) -> None:
     store, release_id = office.standing.store, "d" * 32
-    store.add(make_request(release_id=release_id), 1_700_000_000)
-    store.decide(release_id, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="policy"),))
+    store.releases.add(make_request(release_id=release_id), 1_700_000_000)
+    store.decisions.decide(
+        release_id, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="policy"),)
+    )
     ana = office.enter(ANA)
     assert "Refuse the whole request" in ana.get(f"/releases/{release_id}").text
     assert "Refuse the whole request" not in ana.get(f"/releases/{ID}").text
     silent = ana.post(f"/releases/{release_id}", {"verdict": "stop"})
-    assert (silent.status, store.release(release_id).state) == (400, ReleaseState.REQUESTED)
+    assert (silent.status, store.releases.release(release_id).state) == (400, ReleaseState.REQUESTED)
     assert ana.post(f"/releases/{release_id}", {"verdict": "stop", "reason": "withdrawn"}).status == 303
-    assert store.release(release_id).state is ReleaseState.DENIED
+    assert store.releases.release(release_id).state is ReleaseState.DENIED
     charge(office, make_spec, make_request, 1)
     charged = f"{16:032x}"
     assert "Refuse the whole request" not in ana.get(f"/releases/{charged}").text
     assert ana.post(f"/releases/{charged}", {"verdict": "stop", "reason": "too late"}).status == 400
-    assert store.release(charged).state is ReleaseState.READY
+    assert store.releases.release(charged).state is ReleaseState.READY
 
 
 def test_the_keys_that_were_given_out_stand_in_the_timeline(
@@ -535,7 +537,7 @@ def test_another_budget_is_followed(office: Office, make_spec: Make, make_reques
     charge(office, make_spec, make_request, 1)
     ana = office.enter(ANA)
     assert "epsilon 0.999" in ana.get("/budget").text
-    office.standing.store.set_served_policy(None, 0, Decimal("0.5"), persons=2)
+    office.standing.store.served.set_served_policy(None, 0, Decimal("0.5"), persons=2)
     assert len(office.books.entries()) == 1, "read anew, against the other budget, and once"
     assert "epsilon 0.499" in ana.get("/budget").text
 

@@ -1,0 +1,45 @@
+"""Table versions, alignments, and the longest ledger that each peer has shown."""
+
+from veiltab.common.release.witness import longest_ledger, remember_ledger
+from veiltab.common.storage.database import Database
+
+
+class Alignments:
+    """Alignments and peers' ledgers."""
+
+    def __init__(self, connection: Database) -> None:
+        self._connection = connection
+
+    def table_version(self, content_digest: str, fresh: str) -> str:
+        """Return the random name of a table content: `fresh` the first time, the same ever after."""
+        self._connection.execute(
+            "INSERT INTO table_version VALUES (?, ?) ON CONFLICT DO NOTHING", [content_digest, fresh]
+        )
+        row = self._connection.execute(
+            "SELECT version FROM table_version WHERE content_digest = ?", [content_digest]
+        ).fetchone()
+        return str(row["version"])
+
+    def alignment(self, alignment_id: str) -> tuple[int, str] | None:
+        """Return (common respondents, digest) of a finished alignment."""
+        row = self._connection.execute("SELECT * FROM alignment WHERE id = ?", [alignment_id]).fetchone()
+        return None if row is None else (row["population"], row["digest"])
+
+    def latest_alignment(self) -> tuple[int, str] | None:
+        """Return (common respondents, digest) of the latest alignment."""
+        row = self._connection.execute("SELECT * FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
+        return None if row is None else (row["population"], row["digest"])
+
+    def set_alignment(self, alignment_id: str, population: int, digest: str) -> None:
+        """Record a finished alignment."""
+        self._connection.execute(
+            "INSERT INTO alignment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest]
+        )
+
+    def witness(self, curator: str) -> tuple[int, bytes]:
+        """Return the longest ledger (entries, head) that a peer ever showed."""
+        return longest_ledger(self._connection, curator)
+
+    def set_witness(self, curator: str, length: int, head: bytes) -> None:
+        """Record a peer's ledger if it is longer than the recorded one."""
+        remember_ledger(self._connection, curator, (length, head))

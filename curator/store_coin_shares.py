@@ -1,0 +1,110 @@
+"""The coins that curators toss together: shares, commitments, openings, and releases that a curator spoiled."""
+
+from collections import Counter
+
+from veiltab.common.errors import ConflictError
+from veiltab.common.storage.database import Database, erase_traces, transaction
+from veiltab.curator.audit.log import AuditLog, Event
+
+
+class CoinShares:
+    """This curator's shares of coins, and what the others did about theirs."""
+
+    def __init__(self, connection: Database, audit: AuditLog) -> None:
+        self._connection = connection
+        self._audit = audit
+        self.has_traces = True
+        """Whether the database's log may have coins that were forgotten; an earlier process may have left some."""
+
+    def own_share(self, coin_id: str, fresh: bytes) -> bytes:
+        """Return this curator's share of a coin: `fresh` the first time, the same ever after."""
+        self._connection.execute("INSERT INTO coin (id, share) VALUES (?, ?) ON CONFLICT DO NOTHING", [coin_id, fresh])
+        row = self._connection.execute("SELECT share FROM coin WHERE id = ?", [coin_id]).fetchone()
+        return bytes(row["share"])
+
+    def knows_coin(self, coin_id: str) -> bool:
+        """Whether this curator has, or had, a share of a coin."""
+        return self._connection.execute("SELECT 1 FROM coin WHERE id = ?", [coin_id]).fetchone() is not None
+
+    def commit(self, coin_id: str, curator: str, commitment: bytes) -> None:
+        """Record a commitment; the first one counts, and another one is refused."""
+        known = "SELECT commitment FROM commitment WHERE coin_id = ? AND curator = ?"
+        self._connection.execute(
+            "INSERT INTO commitment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [coin_id, curator, commitment]
+        )
+        row = self._connection.execute(known, [coin_id, curator]).fetchone()
+        if bytes(row["commitment"]) != commitment:
+            raise ConflictError("a curator changed its commitment", where=f"curator {curator}")
+
+    def commitments(self, coin_id: str) -> dict[str, bytes]:
+        """Return the commitments to a coin by curator."""
+        rows = self._connection.execute("SELECT curator, commitment FROM commitment WHERE coin_id = ?", [coin_id])
+        return {row["curator"]: bytes(row["commitment"]) for row in rows}
+
+    def set_opening_given(self, coin_id: str, curator: str) -> None:
+        """Record that a curator gets this one's share of a coin, before it leaves."""
+        self._connection.execute(
+            "INSERT INTO opening (coin_id, curator, given) VALUES (?, ?, 1)"
+            " ON CONFLICT (coin_id, curator) DO UPDATE SET given = 1",
+            [coin_id, curator],
+        )
+
+    def set_opening_received(self, coin_id: str, curator: str) -> None:
+        """Record that a curator opened its share of a coin here; it does so again where this is undone."""
+        self._connection.execute_unsynced(
+            "INSERT INTO opening (coin_id, curator, received) VALUES (?, ?, 1)"
+            " ON CONFLICT (coin_id, curator) DO UPDATE SET received = 1",
+            [coin_id, curator],
+        )
+
+    def openings_received(self, coin_id: str) -> frozenset[str]:
+        """Return the curators that opened their share of a coin here."""
+        return self._openings(coin_id, "received = 1")
+
+    def openings_withheld(self, coin_id: str) -> frozenset[str]:
+        """Return the curators that have this one's share of a coin, and did not open theirs."""
+        return self._openings(coin_id, "given = 1 AND received = 0")
+
+    def _openings(self, coin_id: str, condition: str) -> frozenset[str]:
+        rows = self._connection.execute(f"SELECT curator FROM opening WHERE coin_id = ? AND {condition}", [coin_id])  # noqa: S608
+        return frozenset(row["curator"] for row in rows)
+
+    def coin_value(self, coin_id: str) -> bytes | None:
+        """Return a coin's value once it is tossed, and until it is forgotten."""
+        row = self._connection.execute("SELECT value FROM coin WHERE id = ?", [coin_id]).fetchone()
+        return bytes(row["value"]) if row is not None and row["value"] else None
+
+    def set_coin_value(self, coin_id: str, value: bytes) -> None:
+        """Record a coin's value; the same shares give the same one again."""
+        self._connection.execute_unsynced("UPDATE coin SET value = ? WHERE id = ?", [value, coin_id])
+
+    def forget_coin(self, coin_id: str) -> None:
+        """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again.
+
+        Its traces are there until `erase_traces`.
+        """
+        self.has_traces = True
+        self._connection.execute_unsynced("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
+
+    def erase_traces(self) -> None:
+        """Erase coins that were forgotten from the database's log too; it waits for the disk several times."""
+        # Before that, as another thread may forget one meanwhile.
+        self.has_traces = False
+        if not erase_traces(self._connection):
+            self.has_traces = True
+
+    def add_aborted(self, release_id: str, curator: str) -> None:
+        """Record that a release was charged in vain, as a curator withheld its share, ended it or differed."""
+        self._connection.execute("INSERT INTO aborted_toss VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, curator])
+
+    def aborted(self) -> Counter[str]:
+        """Return how many releases were charged in vain by each curator."""
+        rows = self._connection.execute("SELECT curator, COUNT(*) AS number FROM aborted_toss GROUP BY curator")
+        return Counter({row["curator"]: row["number"] for row in rows})
+
+    def clear_aborted(self, curator: str, *, person: str) -> int:
+        """Forget the releases that were charged in vain by a curator, as a person decided; return their number."""
+        with transaction(self._connection) as db:
+            cleared = db.execute("DELETE FROM aborted_toss WHERE curator = ?", [curator]).rowcount
+            self._audit.record(Event.TOSSES_CLEARED, person=person, curator=curator, tosses=cleared)
+        return cleared

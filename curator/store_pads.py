@@ -1,0 +1,120 @@
+"""The keys of pads and canaries: each is spent before its first use, and serves one column of one release."""
+
+import hashlib
+import sqlite3
+import time
+
+from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.storage.database import Database, erase_traces, transaction
+from veiltab.curator.audit.log import AuditLog, Event
+
+_SECONDS_A_DAY = 86_400
+
+
+class Pads:
+    """Keys that are spent, kept, given and erased."""
+
+    def __init__(self, connection: Database, audit: AuditLog) -> None:
+        self._connection = connection
+        self._audit = audit
+
+    def pad(self, release_id: str, attribute: str) -> tuple[bytes, bytes] | None:
+        """Return (key, digest of the one ciphertext it made) of a column that is encrypted."""
+        row = self._connection.execute(
+            "SELECT key, digest FROM pad WHERE release_id = ? AND attribute = ?", [release_id, attribute]
+        ).fetchone()
+        return None if row is None or row["digest"] is None else (bytes(row["key"]), bytes(row["digest"]))
+
+    def ciphertext_digest(self, release_id: str, attribute: str) -> bytes:
+        """Return the digest of a column's one ciphertext.
+
+        Raises:
+            NotFoundError: the column was not encrypted.
+        """
+        found = self.pad(release_id, attribute)
+        if found is None:
+            raise NotFoundError("this column was not encrypted", where=f"attribute {attribute}")
+        return found[1]
+
+    def spend_key(self, release_id: str, attribute: str, key: bytes, replacement_key: bytes = b"") -> None:
+        """Record a pad's fresh key as spent, before it makes its first symbol; a key that was ever spent is refused.
+
+        A key recorded earlier for this column is dropped: no byte under it can have left, since a column is sent only
+        after `set_pad_digest`.
+
+        Args:
+            release_id: the release.
+            attribute: the column.
+            key: of the pad; it is kept.
+            replacement_key: of the symbols of the curators' noise, spent and not kept; empty if there is no noise.
+        """
+        with transaction(self._connection) as db:
+            try:
+                for fresh in filter(None, (key, replacement_key)):
+                    db.execute("INSERT INTO spent_key VALUES (?)", [hashlib.sha256(fresh).digest()])
+            except sqlite3.IntegrityError:
+                raise ConflictError("a pad is used once; this one is spent", where=f"attribute {attribute}") from None
+            db.execute(
+                "INSERT INTO pad VALUES (?, ?, ?, NULL) ON CONFLICT (release_id, attribute)"
+                " DO UPDATE SET key = excluded.key WHERE pad.digest IS NULL",
+                [release_id, attribute, key],
+            )
+
+    def set_pad_digest(self, release_id: str, attribute: str, digest: bytes) -> None:
+        """Record the digest of the ciphertext that a key made; from here on only that ciphertext may be sent."""
+        self._connection.execute(
+            "UPDATE pad SET digest = ? WHERE release_id = ? AND attribute = ? AND digest IS NULL",
+            [digest, release_id, attribute],
+        )
+
+    def record_key_given(self, release_id: str, attribute: str, researcher: str) -> None:
+        """Record that a researcher gets the key of a column, before it leaves: the first time on each day (UTC).
+
+        A researcher may fetch a key as often as it likes, and fills nobody's log with that.
+        """
+        with transaction(self._connection):
+            before = self._audit.key_given_at(release_id, attribute, researcher)
+            if before is None or before // _SECONDS_A_DAY != int(time.time()) // _SECONDS_A_DAY:
+                self._audit.record(Event.KEY, release=release_id, attribute=attribute, researcher=researcher)
+
+    def forget_keys(self, release_id: str) -> None:
+        """Erase the keys of a release; that they were spent stays recorded."""
+        with transaction(self._connection) as db:
+            db.execute("DELETE FROM canary_key WHERE release_id = ?", [release_id])
+            db.execute("UPDATE pad SET key = x'' WHERE release_id = ?", [release_id])
+        erase_traces(self._connection)
+
+    def spend_shared_keys(self, release_id: str, coin_key: bytes, canary_key: bytes) -> None:
+        """Record the keys of a release's coins and canaries as spent, before their first use; keep the canaries'.
+
+        Where this is undone the release's coin gives the same keys again, and `spend_key` makes it durable before they
+        make a symbol.
+
+        Raises:
+            ConflictError: another release has spent one of them.
+        """
+        for key in (coin_key, canary_key):
+            spent = [hashlib.sha256(key).digest(), release_id]
+            self._connection.execute_unsynced(
+                "INSERT INTO spent_shared_key VALUES (?, ?) ON CONFLICT DO NOTHING", spent
+            )
+            by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
+            if self._connection.execute(by_this, spent).fetchone() is None:
+                raise ConflictError(
+                    "coins of the noise and canaries serve one release; these are spent",
+                    where=f"release {release_id}",
+                )
+        self._connection.execute_unsynced(
+            "INSERT INTO canary_key VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, canary_key]
+        )
+
+    def canary_key(self, release_id: str) -> bytes:
+        """Return the key of a release's canaries.
+
+        Raises:
+            NotFoundError: its sample is not drawn, or the key is erased.
+        """
+        row = self._connection.execute("SELECT key FROM canary_key WHERE release_id = ?", [release_id]).fetchone()
+        if row is None:
+            raise NotFoundError("the key of the canaries is not here", where=f"release {release_id}")
+        return bytes(row["key"])
