@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.privacy.planning import FEWEST_ROWS
 from veiltab.researcher.projection import project_to_simplex
 from veiltab.researcher.uncertainty import (
     Design,
@@ -37,7 +38,7 @@ class TableEstimate(ABC):
     """A table of some attributes, estimated without bias, and how far it may be from the true one.
 
     `raw` is unbiased and may be negative; `projected` is the nearest probability table to it, with less error and a
-    bias. Everything is a fraction of the n respondents; `rows` turns it into rows of the table.
+    bias. Intervals lie within 0 and 1. Everything is a fraction of the n respondents; `rows` turns it into rows.
 
     Args:
         domain: the attributes; cells in C order.
@@ -89,12 +90,12 @@ class TableEstimate(ABC):
 
     @property
     def low(self) -> NDArray[np.float64]:
-        """Lower ends of the score intervals, shape (K,) (probabilities)."""
+        """Lower ends of the score intervals, shape (K,), at least 0 (probabilities)."""
         return self._interval[0]
 
     @property
     def high(self) -> NDArray[np.float64]:
-        """Upper ends of the score intervals, shape (K,) (probabilities)."""
+        """Upper ends of the score intervals, shape (K,), at most 1 (probabilities)."""
         return self._interval[1]
 
     @cached_property
@@ -104,8 +105,8 @@ class TableEstimate(ABC):
 
     @property
     def has_few_rows(self) -> bool:
-        """Whether there are fewer rows than cells: an interval of a rare cell then holds less often than it says."""
-        return self.design.sample < self.domain.cells
+        """Whether a cell of the projected table expects so few noisy rows that its interval may hold less often."""
+        return bool(self.design.expected_rows(self.projected).min() < FEWEST_ROWS)
 
     @property
     def population(self) -> int:

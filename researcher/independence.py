@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import FEWEST_ROWS
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.projection import project_to_simplex
 from veiltab.researcher.uncertainty import MATRIX_LIMIT
 
 SINGULAR = 1e-12
 """Least variance of a contrast, as a share of the largest one; and the least that the others leave unexplained."""
-
-FEW_ROWS = 5.0
-"""Cochran's rule: the normal approximation is doubted below five expected rows in a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,7 @@ class IndependenceTest:
     @property
     def approximate(self) -> bool:
         """Whether a cell expects so few rows that the p-value is a rough one."""
-        return self.least_expected < FEW_ROWS
+        return self.least_expected < FEWEST_ROWS
 
     @property
     def verdict(self) -> str:

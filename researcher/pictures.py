@@ -150,8 +150,11 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
     at = np.arange(len(shown))
     raw, low, high = (100 * part[shown] for part in (estimate.raw, estimate.low, estimate.high))
     axes.axvline(0, color="#8a949e", linewidth=0.9, zorder=1)
+    axes.hlines(at, low, high, color=INK, linewidth=1.7, zorder=3)
+    axes.plot([low, high], [at, at], "|", color=INK, ms=7, zorder=3)
+    # The raw estimate may lie outside of its interval, which is cut to 0 and 100%.
     bars = axes.errorbar(
-        raw, at, xerr=(raw - low, high - raw), fmt="o", color=INK, ms=4.6, capsize=3, elinewidth=1.7, zorder=3,
+        raw, at, xerr=np.zeros(len(at)), fmt="o", color=INK, ms=4.6, elinewidth=1.7, zorder=3,
         label=f"raw estimate with {100 * estimate.confidence:g}% interval",
     )  # fmt: skip
     projected = 100 * estimate.projected[shown]
@@ -184,6 +187,12 @@ def _quantities(axes: "Axes", analysis: Analysis, labels: list[str], sheet: Shee
         axes.plot(end[np.isfinite(limit)], at[np.isfinite(limit)], "|", color=INK, ms=7, zorder=2)
         axes.plot(end[np.isinf(limit)], at[np.isinf(limit)], mark, color=INK, ms=6, zorder=2)
     axes.plot(value, at, "o" if analysis.is_measured else "D", color=INK, ms=4.6, zorder=3)
+    if analysis.projected is not None and analysis.leaves_range:
+        marks = axes.plot(
+            scale * analysis.projected[: len(labels)], at, "D", mfc="white", mec=ACCENT, mew=1.3, ms=7.5, zorder=2,
+            label="projected",
+        )  # fmt: skip
+        _legend(axes, marks, sheet)
     axes.set_yticks(at, labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)

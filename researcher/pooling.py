@@ -62,6 +62,10 @@ class PooledDesign:
 
         return CovarianceTerms(**{field.name: summed(field.name) for field in fields(CovarianceTerms)})
 
+    def expected_rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how many noisy rows of all releases each cell of a table expects, shape (K,)."""
+        return np.sum([part.expected_rows(fractions) for part in self.parts], axis=0, dtype=np.float64)
+
     def marginal(self, cells: int) -> "PooledDesign":
         """Return the design of the same rows seen through a subset of the attributes, with the same weights."""
         return PooledDesign(parts=tuple(part.marginal(cells) for part in self.parts), weights=self.weights)

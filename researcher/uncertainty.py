@@ -60,6 +60,9 @@ class Design(Protocol):
     def terms(self) -> CovarianceTerms:
         """Coefficients of the covariance."""
 
+    def expected_rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how many noisy rows each cell of a table with these fractions expects, shape (K,)."""
+
     def marginal(self, cells: int) -> Self:
         """Return the design of the same rows seen through a subset of the attributes, of `cells` cells."""
 
@@ -114,6 +117,11 @@ class ReleaseDesign:
             background=uniform**2 / (m * rho**2),
             sampling=sampling,
         )
+
+    def expected_rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return m (rho T + (1-rho)/K): the noisy rows that each cell of the table T expects, shape (K,)."""
+        rho = float(self.mechanism.retention)
+        return self.sample * (rho * fractions + (1.0 - rho) / self.cells)
 
     def marginal(self, cells: int) -> "ReleaseDesign":
         """Return the design of the same rows seen through a subset of the attributes, of `cells` cells."""
@@ -214,11 +222,12 @@ def covariance(fractions: NDArray[np.float64], design: Design) -> NDArray[np.flo
 def score_interval(
     raw: NDArray[np.float64], design: Design, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return every t that the estimate does not reject: (T_hat - t)^2 <= z^2 Var(T_hat | t), the score interval.
+    """Return every share t that the estimate does not reject: (T_hat - t)^2 <= z^2 Var(T_hat | t), within 0 and 1.
 
     The variance is taken at each candidate t, so nothing is plugged in. With few expected rows in a cell this covers
     better than T_hat +- z se does (Adult, K = 24, m = 500, gamma = 156: the worst cell is covered in 94% against 88%);
-    with many the two agree. It always holds T_hat, so it reaches below 0 where T_hat does.
+    with many the two agree. A true share lies within 0 and 1, so the cut takes nothing off the coverage; an interval
+    that would lie outside altogether is the nearer end. A raw T_hat outside of 0 and 1 lies outside its interval.
 
     Args:
         raw: T_hat, shape (K,), float64 (probabilities).
@@ -226,7 +235,7 @@ def score_interval(
         confidence: probability that one interval holds its cell, above 0 and below 1; not simultaneous over cells.
 
     Returns:
-        Lower and upper ends, each of shape (K,), float64 (probabilities).
+        Lower and upper ends, each of shape (K,), float64, within 0 and 1 (probabilities).
 
     Raises:
         InvalidInputError: a confidence outside (0, 1), or not one estimate a cell.
@@ -245,7 +254,7 @@ def score_interval(
     centre = z2 * (slope - 2.0 * sampling * raw) / (2.0 * lead)
     spread = z2 * (base + raw * (slope - sampling * raw)) / lead
     half = np.sqrt(centre**2 + np.maximum(spread, 0.0))
-    return raw + (centre - half), raw + (centre + half)
+    return np.clip(raw + (centre - half), 0.0, 1.0), np.clip(raw + (centre + half), 0.0, 1.0)
 
 
 def _require_cells(values: NDArray[np.float64], design: Design) -> None:

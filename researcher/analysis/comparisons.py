@@ -15,6 +15,7 @@ from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis, Unit
 from veiltab.researcher.analysis.shares import Floats, Shares
 from veiltab.researcher.estimation import TableEstimate
+from veiltab.researcher.projection import project_to_simplex
 
 Table = TableEstimate | ModelledTable
 """What is analysed: a measured table, pooled or not, or one from a model."""
@@ -32,7 +33,8 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
         given: names of the attributes that are conditioned on; none gives the shares of all respondents.
 
     Returns:
-        A row a cell, the given attributes first.
+        A row a cell, the given attributes first. `projected` holds the nearest distribution to the raw shares of each
+        group: it differs where a raw share leaves 0 to 1.
 
     Raises:
         InvalidInputError: an unknown attribute, or no attribute left to ask about.
@@ -50,6 +52,9 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
         low=np.where(said, low, np.nan),
         high=np.where(said, high, np.nan),
         confidence=table.confidence,
+        projected=np.concatenate(
+            [_nearest(group) for group in np.split(np.where(said, shares.estimate, np.nan), groups)]
+        ),
         is_measured=shares.terms is not None,
         remarks=few_rows(table),
         study_digest=table.study_digest,
@@ -179,7 +184,7 @@ def quantile(table: Table) -> float:
 
 
 def few_rows(table: Table) -> tuple[str, ...]:
-    """Return the warning of a table with fewer rows than cells; empty for others."""
+    """Return the warning of a table with cells that expect few rows; empty for others."""
     return (FEW_ROWS,) if table.has_few_rows else ()
 
 
@@ -213,6 +218,11 @@ def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity
         remarks=remarks,
         study_digest=table.study_digest,
     )
+
+
+def _nearest(shares: Floats) -> Floats:
+    """Return the distribution that is nearest to the shares of a group; they are it unless one leaves 0 to 1."""
+    return project_to_simplex(shares) if shares.min() < 0.0 else shares
 
 
 def _ordered(table: Table, given: Sequence[str]) -> tuple[Table, int]:

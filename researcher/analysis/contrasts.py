@@ -75,7 +75,8 @@ def contrast_interval(
         correlation: of the two errors of each pair, shape (s,); 0 between independent releases.
 
     Returns:
-        Lower and upper ends, shape (s,) each; infinite where the denominator can be 0, NaN where nothing is rejected.
+        Lower and upper ends, shape (s,) each; those of a difference lie within -1 and 1. Infinite where the
+        denominator can be 0, NaN where nothing is rejected.
     """
     blocks = np.array_split(np.arange(correlation.size), 1 + correlation.size // _BLOCK)
     ends = [_ends(kind, first.take(rows), second.take(rows), z, correlation[rows]) for rows in blocks]
@@ -90,4 +91,6 @@ def _ends(kind: Contrast, first: Shares, second: Shares, z: float, correlation: 
     for_first, for_second = z * (along - crossed * across) / norm, z * (crossed * along - across) / norm
     high = contrast_values(kind, first.bounds(for_first), second.bounds(for_second), upper=True).max(axis=1)
     low = contrast_values(kind, first.bounds(-for_first), second.bounds(-for_second), upper=False).min(axis=1)
+    if kind is Contrast.DIFFERENCE:
+        return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
     return low, high

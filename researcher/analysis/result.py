@@ -50,6 +50,8 @@ class Analysis:
         estimate: shape (r,), float64; NaN where it cannot be said.
         low: lower ends of the intervals, shape (r,); -inf where there is no limit, NaN where there is no interval.
         high: upper ends, likewise.
+        projected: of shares the nearest distribution of each group, shape (r,): the raw shares where all of them lie
+            within 0 and 1, biased elsewhere; None of other quantities.
         neutral: the value that stands for "no difference"; None if there is none.
         confidence: probability that one interval holds its true value.
         is_measured: whether the table was measured; one from a model gives values without intervals.
@@ -66,6 +68,7 @@ class Analysis:
     estimate: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    projected: NDArray[np.float64] | None = None
     neutral: float | None = None
     confidence: float
     is_measured: bool
@@ -88,7 +91,7 @@ class Analysis:
         return tuple(" · ".join(texts) for texts in zip(*self.labels.values(), strict=True))
 
     def frame(self) -> pd.DataFrame:
-        """Return one row a quantity: the labels, then estimate, low, high and note.
+        """Return one row a quantity: the labels, then estimate, low, high, of shares projected, and note.
 
         A label that is called like one of these gets underscores after its name. The frame's `attrs` name the title,
         the confidence, whether the table was measured, and the study file.
@@ -96,12 +99,7 @@ class Analysis:
         with importing("researcher", "a data frame"):
             import pandas as pd  # noqa: PLC0415 - an optional package
 
-        numbers: dict[str, Any] = {
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "note": self.notes,
-        }
+        numbers: dict[str, Any] = {**self._numbers, "note": self.notes}
         taken = [*numbers, "study_digest"]
         columns = {free_name(name, taken, self.labels): texts for name, texts in self.labels.items()}
         frame = pd.DataFrame(columns | numbers)
@@ -115,17 +113,16 @@ class Analysis:
 
     def records(self) -> list[dict[str, Any]]:
         """Return one plain dictionary a row, ready for JSON: what is no finite number is None."""
-        names = list(self.labels)
-        rows = zip(zip(*self.labels.values(), strict=True), self.estimate, self.low, self.high, self.notes, strict=True)
+        rows = zip(
+            zip(*self.labels.values(), strict=True), zip(*self._numbers.values(), strict=True), self.notes, strict=True
+        )
         return [
             {
-                "labels": dict(zip(names, texts, strict=True)),
-                "estimate": _plain(estimate),
-                "low": _plain(low),
-                "high": _plain(high),
+                "labels": dict(zip(self.labels, texts, strict=True)),
+                **{name: _plain(value) for name, value in zip(self._numbers, values, strict=True)},
                 "note": note,
             }
-            for texts, estimate, low, high, note in rows
+            for texts, values, note in rows
         ]
 
     def text(self) -> str:
@@ -162,15 +159,30 @@ class Analysis:
         return [measured if self.is_measured else modelled, *self.remarks]
 
     def columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the headings and the rows as texts: labels, estimate, low, high, and notes where there are any."""
-        numbers = (self.estimate, self.low, self.high)
-        digits = self._digits
-        written = [[self._written(float(x), digits) for x in column] for column in numbers]
+        """Return the headings and the rows as texts: labels and numbers, and notes where there are any.
+
+        Projected shares stand there only if they differ from the estimates.
+        """
+        numbers, digits = self._numbers, self._digits
+        if not self.leaves_range:
+            numbers.pop("projected", None)
+        written = [[self._written(float(x), digits) for x in column] for column in numbers.values()]
         rows = list(zip(*self.labels.values(), *written, self.notes, strict=True))
-        headings = (*self.labels, "estimate", "low", "high", "note")
+        headings = (*self.labels, *numbers, "note")
         if not any(self.notes):
             return headings[:-1], [row[:-1] for row in rows]
         return headings, rows
+
+    @property
+    def leaves_range(self) -> bool:
+        """Whether a raw share leaves 0 to 1, so that the projected ones differ."""
+        return self.projected is not None and not np.array_equal(self.estimate, self.projected, equal_nan=True)
+
+    @property
+    def _numbers(self) -> dict[str, NDArray[np.float64]]:
+        """The columns of numbers, in the order in which they are shown."""
+        numbers = {"estimate": self.estimate, "low": self.low, "high": self.high}
+        return numbers if self.projected is None else numbers | {"projected": self.projected}
 
     @property
     def _digits(self) -> int:

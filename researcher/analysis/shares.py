@@ -74,8 +74,8 @@ class Shares:
         return at + _ratio(centre + np.sign(z) * half, 2.0 * np.where(lead > 0, lead, 0.0))
 
     def interval(self, z: float) -> tuple[Floats, Floats]:
-        """Return the lower and upper score bounds at level z > 0, shape (s,) each; as `bounds`."""
-        low, high = (self.bounds(np.full((self.part.size, 1), level))[:, 0] for level in (-z, z))
+        """Return the lower and upper score bounds at level z > 0, within 0 and 1, of shape (s,) each."""
+        low, high = (np.clip(self.bounds(np.full((self.part.size, 1), level))[:, 0], 0.0, 1.0) for level in (-z, z))
         return low, high
 
     @property

@@ -189,7 +189,7 @@ def _difference(
     slope, lead = -2.0 * (cross * more + sampling * value), 1.0 + z**2 * sampling
     centre = z**2 * slope / (2.0 * lead)
     half = np.sqrt(centre**2 + z**2 * np.maximum(here, 0.0) / lead)
-    return value, value + centre - half, value + centre + half
+    return value, np.clip(value + centre - half, -1.0, 1.0), np.clip(value + centre + half, -1.0, 1.0)
 
 
 def _odds(share: Floats) -> Floats:
