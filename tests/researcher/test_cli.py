@@ -23,8 +23,8 @@ from veiltab.researcher.uncertainty import ReleaseDesign
 Make = Callable[..., Any]
 
 
-@pytest.mark.parametrize(("rows", "warned"), [(3, True), (4, False)])
-def test_an_estimate_from_fewer_rows_than_cells_says_so(
+@pytest.mark.parametrize(("rows", "warned"), [(19, True), (400, False)])
+def test_an_estimate_with_few_rows_in_a_cell_says_so(
     study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int, *, warned: bool
 ) -> None:
     spec = make_spec()
@@ -33,7 +33,7 @@ def test_an_estimate_from_fewer_rows_than_cells_says_so(
     estimate = Estimate(
         domain=study.domain(("sex", "salary")),
         design=ReleaseDesign(population=1000, sample=rows, mechanism=mechanism),
-        counts=np.array([rows - 2, 1, 1, 0], np.int64),
+        counts=np.array([rows - 3 * (rows // 4), *[rows // 4] * 3], np.int64),
         study_digest=study.digest,
     )
     release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status, respondents=lambda: "n counts all")

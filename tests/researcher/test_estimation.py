@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import permutations
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.pooling import pooled
 from veiltab.researcher.uncertainty import total_variance
 
 DOMAIN = Domain(
@@ -57,10 +59,25 @@ def test_variance_of_a_marginal_follows_from_the_joint(seed: int) -> None:
     np.testing.assert_allclose(variances(summing @ truth, joint.design.marginal(2)), through_joint, rtol=1e-9)
 
 
-def test_fewer_rows_than_cells_are_few() -> None:
-    assert make_estimate(m=23).has_few_rows
-    assert not make_estimate(m=24).has_few_rows
-    assert not make_estimate(m=23).marginal(["a"]).has_few_rows
+def test_a_cell_that_expects_less_than_five_rows_has_few() -> None:
+    # Of K = 24 and r = 1/4 an empty cell expects m/96 rows.
+    sparse, enough = (make_rows(m, np.arange(24) == 3) for m in (400, 480))
+    assert sparse.has_few_rows
+    assert not enough.has_few_rows
+    assert not sparse.marginal(["a"]).has_few_rows
+    assert not pooled([sparse, make_rows(400, np.arange(24) == 3)]).has_few_rows
+    # More rows than cells, all in use, and yet less than five in each.
+    assert make_rows(119, np.ones(24)).has_few_rows
+    assert not make_rows(144, np.ones(24)).has_few_rows
+
+
+def make_rows(m: int, weights: NDArray[Any]) -> Estimate:
+    """Return the estimate of m rows that the noise left where they were, and the rest spread evenly."""
+    expected = m * (0.75 * weights / weights.sum() + 0.25 / 24)
+    counts = np.floor(expected).astype(np.int64)
+    counts[np.argsort(counts - expected, kind="stable")[: m - counts.sum()]] += 1
+    mechanism = GammaDiagonal(cells=24, replacement=2**62)
+    return Estimate(domain=DOMAIN, design=ReleaseDesign(population=5000, sample=m, mechanism=mechanism), counts=counts)
 
 
 def test_fractions_sum_to_one_and_rows_to_the_population() -> None:
@@ -75,11 +92,11 @@ def test_errors_belong_together() -> None:
     estimate = make_estimate()
     np.testing.assert_allclose(np.sqrt(np.diagonal(estimate.covariance())), estimate.se)
     np.testing.assert_allclose(estimate.contrast_covariance(np.eye(24)), estimate.covariance(), atol=1e-18)
-    assert (estimate.low < estimate.raw).all()
-    assert (estimate.raw < estimate.high).all()
+    assert (estimate.low <= np.clip(estimate.raw, 0, 1)).all()
+    assert (np.clip(estimate.raw, 0, 1) <= estimate.high).all()
     wider = replace(estimate, confidence=0.99)
-    assert (wider.low < estimate.low).all()
-    assert (wider.high > estimate.high).all()
+    assert ((wider.low < estimate.low) | (wider.low == 0)).all()
+    assert ((wider.high > estimate.high) | (wider.high == 0)).all()
 
 
 def test_expected_error_uses_an_unbiased_sum_of_squares() -> None:

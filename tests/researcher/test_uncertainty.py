@@ -130,16 +130,24 @@ def test_interval_ends_are_where_the_test_turns(design: ReleaseDesign, confidenc
     counts = np.random.default_rng(seed).multinomial(m, np.full(cells, 1 / cells))
     raw = (counts / m - (1 - rho) / cells) / rho
     low, high = score_interval(raw, design, confidence)
-    assert (low <= raw).all()
-    assert (raw <= high).all()
+    assert ((low >= 0) & (low <= np.clip(raw, 0, 1))).all()
+    assert ((high <= 1) & (high >= np.clip(raw, 0, 1))).all()
     z = norm.ppf((1 + confidence) / 2)
     terms = design.terms
-    for end in (low, high):
+    for ends in (low, high):
+        within = (ends > 0) & (ends < 1)
+        end, at = ends[within], raw[within]
         variance = float(terms.constant - terms.background) + end * (
             float(terms.linear - 2 * terms.cross) - float(terms.sampling) * end
         )
-        scale = float(np.abs(end - raw).max()) ** 2 + 1e-12
-        np.testing.assert_allclose((end - raw) ** 2, z**2 * variance, atol=1e-6 * scale)
+        scale = float(np.abs(end - at).max(initial=0)) ** 2 + 1e-12
+        np.testing.assert_allclose((end - at) ** 2, z**2 * variance, atol=1e-6 * scale)
+
+
+def test_an_interval_beyond_every_share_is_the_nearer_end() -> None:
+    design = make_design(10**12, 10**6, 2, replacement=2**63)
+    low, high = score_interval(np.array([-0.25, 1.25]), design, 0.95)
+    assert (low.tolist(), high.tolist()) == ([0.0, 1.0], [0.0, 1.0])
 
 
 def test_interval_without_noise_is_wilsons() -> None:

@@ -193,7 +193,7 @@ def test_values_of_a_model_have_no_interval_and_say_so() -> None:
         replace(model, raw=np.full(5, 0.2))
 
 
-def test_fewer_rows_than_cells_are_warned_of() -> None:
+def test_cells_that_expect_few_rows_are_warned_of() -> None:
     few = simulated(ADULT, ADULT_DOMAIN, "a sample of 3,300 at epsilon 1", runs=1, seed=1)[0]
     assert conditional_shares(few, ["sex"]).remarks == ()
     counts = 20 * np.eye(24, dtype=np.int64)[3]

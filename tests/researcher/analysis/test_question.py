@@ -100,7 +100,16 @@ def test_a_person_reads_a_table_and_a_file_has_it(monkeypatch: pytest.MonkeyPatc
     assert shown.splitlines()[2].split() == ["education", "salary", "estimate", "low", "high"]
     assert "Intervals at 95%, each on its own." in shown
     frame = pd.read_csv(out)
-    assert list(frame.columns) == ["education", "salary", "estimate", "low", "high", "note", "study_digest"]
+    assert list(frame.columns) == [
+        "education",
+        "salary",
+        "estimate",
+        "low",
+        "high",
+        "projected",
+        "note",
+        "study_digest",
+    ]
     np.testing.assert_allclose(frame["estimate"], conditional_shares(WHOLE.marginal(PAIR), ["education"]).estimate)
 
 

@@ -73,13 +73,35 @@ def test_records_have_no_numbers_that_json_lacks() -> None:
 def test_texts_are_escaped_wherever_they_come_from() -> None:
     estimate = replace(exact(EDUCATION_BY_SALARY, DOMAIN), domain=HOSTILE)
     found = conditional_shares(estimate, [NASTY])
-    assert list(found.frame().columns) == [NASTY, "estimate_", "estimate", "low", "high", "note"]
+    assert list(found.frame().columns) == [NASTY, "estimate_", "estimate", "low", "high", "projected", "note"]
     pages = [one._repr_html_() for one in (found, estimate, found.plot(), estimate.plot())]
     for html in pages:
         assert "<script" not in html
         assert "<b>" not in html
         assert "&lt;b&gt;high" in html
     assert "<script" not in replace(found, title=NASTY, remarks=(NASTY,))._repr_html_()
+
+
+def test_projected_shares_are_shown_where_a_raw_one_leaves_its_range() -> None:
+    raw, low = np.array([0.25, 0.75, -0.125, 1.125]), np.array([0.0, 0.5, 0.0, 1.0])
+    within = replace(
+        MADE,
+        unit=Unit.SHARE,
+        labels={"group": tuple("aabb")},
+        neutral=None,
+        estimate=raw,
+        low=low,
+        high=np.array([0.5, 1.0, 0.5, 1.0]),
+        projected=raw,
+    )
+    beyond = replace(within, projected=np.array([0.25, 0.75, 0.0, 1.0]))
+    assert within.text().splitlines()[2].split() == ["group", "estimate", "low", "high"]
+    assert beyond.text().splitlines()[2].split() == ["group", "estimate", "low", "high", "projected"]
+    assert beyond.text().splitlines()[5].split() == ["b", "-12.5%", "0.0%", "50.0%", "0.0%"]
+    assert [list(one.frame()["projected"])[2] for one in (within, beyond)] == [-0.125, 0.0]
+    assert beyond.records()[2]["projected"] == 0.0
+    assert "projected" in beyond.plot().svg
+    assert "projected" not in within.plot().svg
 
 
 def test_pictures_are_drawn_and_saved(tmp_path: Path) -> None:

@@ -7,9 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.researcher.analysis.simulated import EDUCATION_BY_SALARY, REGIMES, design_for, simulated_counts
+from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal, invert
+from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
 from veiltab.researcher.analysis.shares import Shares
+from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.uncertainty import ReleaseDesign, covariance
 
 Z = 1.959963984540054
@@ -40,6 +43,51 @@ def some_shares(seed: int = 3) -> Shares:
     return runs_of("everyone with much noise", 4, seed)
 
 
+SPARSE = np.array([[400, 60, 20, 10, 5, 3, 2, 0], [300, 100, 60, 20, 10, 5, 5, 0], [500, 200, 150, 100, 30, 15, 5, 0]])
+"""A table of 2,000 people in 24 cells, most of them small."""
+
+
+def sparse_estimates(runs: int) -> list[Estimate]:
+    domain = Domain(
+        attributes=(
+            Attribute(name="group", categories=tuple("abc")),
+            Attribute(name="part", categories=tuple("ijklmnop")),
+        )
+    )
+    design = design_for(SPARSE, 2000, 0.35)
+    counts = simulated_counts(SPARSE, design, runs, np.random.default_rng(4))
+    return [Estimate(domain=domain, design=design, counts=row) for row in counts]
+
+
+def sparse_shares(runs: int) -> Shares:
+    estimates = sparse_estimates(runs)
+    raw = np.array([estimate.raw for estimate in estimates])
+    return Shares(
+        part=raw.reshape(-1),
+        whole=np.repeat(raw.reshape(runs, 3, 8).sum(axis=2), 8, axis=1).reshape(-1),
+        part_cells=np.ones(raw.size),
+        whole_cells=np.full(raw.size, 8.0),
+        terms=estimates[0].design.terms,
+    )
+
+
+def test_projected_shares_are_distributions_and_nearer() -> None:
+    truth = (SPARSE / SPARSE.sum(axis=1, keepdims=True)).reshape(-1)
+    errors = []
+    for estimate in sparse_estimates(200):
+        found = conditional_shares(estimate, ["group"])
+        projected = found.projected
+        assert projected is not None
+        np.testing.assert_allclose(projected.reshape(3, 8).sum(axis=1), 1.0)
+        assert projected.min() >= 0
+        leaves = np.repeat(found.estimate.reshape(3, 8).min(axis=1) < 0, 8)
+        np.testing.assert_array_equal(projected != found.estimate, leaves & (projected != found.estimate))
+        assert found.leaves_range == leaves.any()
+        errors.append([np.mean((values - truth) ** 2) for values in (found.estimate, projected)])
+    raw, nearer = np.sqrt(np.mean(errors, axis=0))
+    assert nearer < 0.9 * raw
+
+
 @pytest.mark.parametrize("regime", REGIMES)
 def test_intervals_of_shares_hold_in_many_releases(regime: str) -> None:
     # The standard error of one cell's coverage is 0.5%.
@@ -50,6 +98,21 @@ def test_intervals_of_shares_hold_in_many_releases(regime: str) -> None:
     assert said.mean() > 0.95
     assert covered.mean(axis=0).min() > 0.93
     assert covered.mean(axis=0).max() < 0.97
+
+
+def test_the_cut_leaves_the_coverage_and_shortens_the_interval() -> None:
+    # Few people in many cells: a quarter of the raw shares leave 0 to 1, some intervals altogether.
+    shares = sparse_shares(400)
+    truth = np.tile(SPARSE.reshape(-1) / np.repeat(SPARSE.sum(axis=1), SPARSE.shape[1]), 400)
+    low, high = shares.interval(Z)
+    raw_low, raw_high = (shares.bounds(np.full((truth.size, 1), z))[:, 0] for z in (-Z, Z))
+    covered, before = (low <= truth) & (truth <= high), (raw_low <= truth) & (truth <= raw_high)
+    np.testing.assert_array_equal(covered[truth > 0], before[truth > 0])
+    assert (covered >= before).all()
+    assert ((raw_high < 0) & (low == 0) & (high == 0)).any()
+    assert 0.93 < covered.mean() < 0.97
+    assert np.mean(high - low) < 0.8 * np.mean(raw_high - raw_low)
+    assert ((low >= 0) & (low <= high) & (high <= 1)).all()
 
 
 @pytest.mark.parametrize(
