@@ -64,7 +64,8 @@ class PooledDesign:
 
     def expected_rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how many noisy rows of all releases each cell of a table expects, shape (K,)."""
-        return np.sum([part.expected_rows(fractions) for part in self.parts], axis=0, dtype=np.float64)
+        rows: NDArray[np.float64] = np.sum([part.expected_rows(fractions) for part in self.parts], axis=0)
+        return rows
 
     def marginal(self, cells: int) -> "PooledDesign":
         """Return the design of the same rows seen through a subset of the attributes, with the same weights."""
