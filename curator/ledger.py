@@ -27,6 +27,7 @@ from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidIn
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.price import Price, price_of_pure_epsilon
 from veiltab.common.privacy.together import price_for_desk
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.witness import Witnessed
 from veiltab.common.release.workload import WorkloadSpec
@@ -328,12 +329,13 @@ class Ledger:
         total = self.allowance.spent(others.plus(charge))
         free = max(1 - self.allowance.spent_share(others), Decimal(0)).quantize(_HUNDREDTH, rounding=ROUND_FLOOR)
         return BudgetExceededError(
-            f"with the release the total would be epsilon {upward(total)} at delta {self.delta}; the release takes"
-            f" {percent(self.allowance.share(charge))} of the budget of {self.budget}, and {percent(free)} is left",
+            f"with the release the total would be epsilon {upward(total)} at delta {delta_text(self.delta)}; the"
+            f" release takes {percent(self.allowance.share(charge))} of the budget of {self.budget}, and"
+            f" {percent(free)} is left",
             where="privacy budget",
             remedy="Ask for a smaller epsilon."
             if delta is None or delta <= self.delta
-            else f"Ask for a smaller delta first: {delta} is above the budget's.",
+            else f"Ask for a smaller delta first: {delta_text(delta)} is above the budget's.",
         )
 
     def charge(self, release_id: str) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from veiltab.common.core.rounding import upward
+from veiltab.common.privacy.words import delta_text
 from veiltab.curator.doubts import Doubt
 from veiltab.curator.ledger import Entry, Ledger, percent
 from veiltab.curator.store import CuratorStore
@@ -20,7 +21,7 @@ def spent_text(book: Ledger) -> str:
     if book.delta is None:
         return f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left."
     return (
-        f"Spent epsilon {upward(book.spent)} at delta {book.delta}, {percent(book.share)} of the budget of"
+        f"Spent epsilon {upward(book.spent)} at delta {delta_text(book.delta)}, {percent(book.share)} of the budget of"
         f" {book.budget}; one more release may have {book.left}."
         f" {adding_up(book)}"
     )
@@ -45,7 +46,7 @@ def asked_text(entry: Entry) -> str:
     """Return the epsilon and delta that were asked for."""
     facts = entry.facts
     asked = Decimal(str(facts["epsilon"])) if facts.get("delta") and "epsilon" in facts else entry.epsilon
-    delta = f", delta {facts['delta']}" if facts.get("delta") else ""
+    delta = f" at delta {delta_text(Decimal(str(facts['delta'])))}" if facts.get("delta") else ""
     return f"epsilon {upward(asked)}{delta}"
 
 

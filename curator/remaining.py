@@ -14,6 +14,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.privacy.price import Price
 from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.words import delta_text
 from veiltab.curator.allowance import Allowance, Sums, priced
 
 _DIGITS = Context(prec=3, rounding=ROUND_FLOOR)
@@ -65,7 +66,7 @@ class Left:
     def __str__(self) -> str:
         """Return it in words."""
         epsilon = self.epsilon.quantize(_SHOWN, rounding=ROUND_FLOOR).normalize()
-        delta = " (pure)" if self.delta is None else f" at delta {self.delta}"
+        delta = "" if self.delta is None else f" at delta {delta_text(self.delta)}"
         table = "" if self.cells is None else f" for a table of {self.cells} cells"
         return f"epsilon {epsilon:f}{delta}{table}"
 

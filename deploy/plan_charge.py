@@ -7,6 +7,7 @@ from veiltab.common.core.rounding import MIN_PARAMETER, parse_delta, parse_epsil
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import Plan
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance, Sums
 from veiltab.curator.ledger import percent
@@ -42,7 +43,7 @@ class PlanCharge:
 
     def __str__(self) -> str:
         """Return it in words."""
-        at = "pure" if self.delta is None else f"at delta {_written(self.delta)}"
+        at = "pure" if self.delta is None else f"at delta {delta_text(self.delta)}"
         return (
             f"{at}: {percent(self.share)}{self._remark()}; a row is replaced with probability {self.replacement:.6f},"
             f" error {self.root_mse:.3g}"
@@ -103,7 +104,7 @@ class PlanCharges:
         """Return it in lines, each after a line break."""
         if self.allowance is None:
             return ""
-        delta = "" if self.allowance.delta is None else f" at delta {_written(self.allowance.delta)}"
+        delta = "" if self.allowance.delta is None else f" at delta {delta_text(self.allowance.delta)}"
         pure = self.allowance.delta is None and self.charges[0].delta is not None
         note = " The budget has no delta, so the pure epsilon counts." if pure else ""
         lines = "".join(f"\n  {charge}" for charge in self.charges)
@@ -132,8 +133,3 @@ def _charge(question: PlanQuestion, plan: Plan, allowance: Allowance) -> PlanCha
         replacement=float(1 - plan.mechanism.retention),
         root_mse=question.root_mse(plan),
     )
-
-
-def _written(delta: Decimal) -> str:
-    """Return a delta in one spelling, so that two of them can be compared."""
-    return f"{delta.normalize():e}"

@@ -15,6 +15,7 @@ from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.canary_plan import planned_canaries
 from veiltab.curator.allowance import Allowance
 from veiltab.deploy.plan_charge import PlanCharges, allowance_of
@@ -234,7 +235,7 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
     best, paper = reply.plan, _paper(reply.plan)
     rows = "\n".join(f"  {who}: {faces}" for who, faces in _card(best).rows())
     wanted = f"epsilon {best.epsilon.normalize():f}" + (
-        f", delta {best.delta}" if best.delta is not None else " (pure)"
+        f", delta {delta_text(best.delta)}" if best.delta is not None else ""
     )
     return (
         f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"

@@ -15,6 +15,7 @@ from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.command.options import identity_option, study_argument
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.study.file import load_study
 from veiltab.deploy.calling import endpoint_of, identity_in
@@ -121,10 +122,10 @@ def lines(status: "PartyStatus", now: float) -> list[str]:
 def _budget_line(budget: Budget) -> str:
     if budget.delta is None:
         return f"  budget of {budget.protects}: epsilon {budget.left:.6f} of {budget.epsilon} left"
-    delta = "pure" if budget.left_delta is None else f"at delta {budget.left_delta}"
+    delta = "" if budget.left_delta is None else f" at delta {delta_text(budget.left_delta)}"
     return (
-        f"  budget of {budget.protects}: epsilon {budget.epsilon} at delta {budget.delta}; one more release like the"
-        f" last may have {budget.left.normalize():f}, {delta}"
+        f"  budget of {budget.protects}: epsilon {budget.epsilon} at delta {delta_text(budget.delta)}; one more release"
+        f" like the last may have {budget.left.normalize():f}{delta}"
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
@@ -144,5 +145,5 @@ def _pad(pad: Pad) -> str:
 
 def _epsilon(spec: ReleaseSpec) -> str:
     if spec.delta is None:
-        return f"{guaranteed_epsilon(spec).normalize():f} (pure)"
-    return f"{spec.epsilon.normalize():f} at delta {spec.delta}"
+        return f"{guaranteed_epsilon(spec).normalize():f}"
+    return f"{spec.epsilon.normalize():f} at delta {delta_text(spec.delta)}"

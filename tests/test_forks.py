@@ -23,7 +23,7 @@ def drawn(pad):
         places = CanaryPlaces.of(bytes(32), rows=64, canaries=0)
         noise = CuratorsNoise(mechanism=None, coin_key=b"", canary_key=bytes(32), places=places)
         columns.encrypt("sex", np.zeros(64, np.uint8), 2, pad, noise)
-        return store.pad("0" * 32, "sex")[0].hex(), columns.ciphertext("sex").read_bytes().hex()
+        return store.pads.pad("0" * 32, "sex")[0].hex(), columns.ciphertext("sex").read_bytes().hex()
 
 def secrets_of_one():
     out = np.empty(32, np.uint8)

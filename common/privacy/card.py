@@ -8,6 +8,7 @@ from functools import lru_cache
 from veiltab.common.core.rounding import upward
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.words import delta_text, guarantee_text, odds_text
 
 _DIGITS = Context(prec=30, rounding=ROUND_HALF_EVEN)
 
@@ -53,19 +54,28 @@ class Bound:
 
     @property
     def limit(self) -> str:
-        """What limits what it learns, in words."""
+        """What limits what it learns: one epsilon of two digits, rounded up, and the factor of the odds."""
         if self.epsilon is None:
             return "no protection"
         if self.epsilon == 0 and self.delta == 0:
             return "nothing"
+        own = f"{guarantee_text(self.epsilon, self.delta)}{' a row' if self.per_row else ''}; {odds_text(self.epsilon)}"
+        return own if self.if_omitted is None else f"{own}; {guarantee_text(*self.if_omitted)} {OMITTED}"
+
+    @property
+    def in_full(self) -> str:
+        """What it faces with every digit: both guarantees where two hold, and why."""
+        if not self.epsilon:
+            return self.faces
         both = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
         omitted = "" if self.if_omitted is None else f"; {_guarantee(*self.if_omitted)} {OMITTED}"
-        return f"{_guarantee(self.epsilon, self.delta)}{' per row' if self.per_row else ''}{both}{omitted}"
+        row = " per row" if self.per_row else ""
+        return f"{_guarantee(self.epsilon, self.delta)}{row}{both}{omitted}: {self.note}"
 
     @property
     def faces(self) -> str:
         """What it faces, and why, in words."""
-        return f"{self.limit}: {self.note}"
+        return f"{self.limit} ({self.note})"
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -75,6 +85,7 @@ class Bound:
             "delta": self.delta,
             "per_row": self.per_row,
             "other": _plain(self.other),
+            "in_words": self.limit,
             "if_server_omits": _plain(self.if_omitted),
             "note": self.note,
         }
@@ -109,6 +120,10 @@ class EpsilonCard:
         """Return (coalition, what it faces) in words, one row a coalition."""
         return tuple((each.name, each.faces) for each in self.bounds)
 
+    def rows_in_full(self) -> tuple[tuple[str, str], ...]:
+        """Return (coalition, what it faces) with every digit, as a certificate states it."""
+        return tuple((each.name, each.in_full) for each in self.bounds)
+
 
 def advised_delta(population: int) -> Decimal:
     """Return min(1e-6, n^-1.1), to two digits downward: small beside the chance of naming one respondent."""
@@ -121,8 +136,8 @@ def delta_warning(delta: Decimal, population: int) -> str:
     if delta * population < 1:
         return ""
     return (
-        f"Delta {delta:.3g} is not below 1/n = {1 / population:.3g}: who publishes the row of one respondent keeps it"
-        f" too. Advised: {advised_delta(population):.2g} or less."
+        f"Delta {delta_text(delta)} is not below 1/n = {1 / population:.3g}: who publishes the row of one respondent"
+        f" keeps it too. Advised: {delta_text(advised_delta(population))} or less."
     )
 
 

@@ -258,7 +258,7 @@ def _kept(certificate: ReleaseCertificate) -> Finding:
 
 
 def _card(spec: ReleaseSpec) -> tuple[CardRow, ...]:
-    return tuple(CardRow(coalition=coalition, faces=faces) for coalition, faces in epsilon_card(spec).rows())
+    return tuple(CardRow(coalition=coalition, faces=faces) for coalition, faces in epsilon_card(spec).rows_in_full())
 
 
 def _is_same(computed: tuple[CardRow, ...], stated: tuple[CardRow, ...]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from veiltab.common.privacy.words import delta_text, odds_text
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.web.pages import Console, Journal
 from veiltab.curator.console.audit_page import audit_page
@@ -15,7 +16,7 @@ from veiltab.curator.console.policy_page import policy_page
 from veiltab.curator.console.release_page import release_page, releases_page
 from veiltab.curator.console.table_page import table_page
 from veiltab.curator.console.waiting_page import waiting_page
-from veiltab.curator.console.words import badge_of_verdict, guarantee, nats, odds, tables_text
+from veiltab.curator.console.words import badge_of_verdict, guarantee, nats, tables_text
 from veiltab.curator.inspection import Inspection
 from veiltab.curator.ledger import percent
 from veiltab.curator.ledger_text import adding_up
@@ -25,7 +26,8 @@ _FILTERS: dict[str, Callable[..., object]] = {
     "badge_of_verdict": badge_of_verdict,
     "guarantee": guarantee,
     "nats": nats,
-    "odds": odds,
+    "odds": odds_text,
+    "delta_text": delta_text,
     "percent": percent,
     "tables_text": tables_text,
 }

@@ -1,11 +1,11 @@
 """What the pages call things: states, verdicts and numbers in the words of the persons who decide."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.core.rounding import upward
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.ledger import Entry
@@ -49,13 +49,6 @@ def badge_of_verdict(verdict: str) -> Badge:
     return _VERDICTS[verdict]
 
 
-def odds(epsilon: Decimal) -> str:
-    """Return the factor e^epsilon by which a release of a pure epsilon changes odds at most, rounded up."""
-    factor = math.exp(min(float(epsilon), 700.0))
-    digits = 2 if factor < 10 else 0
-    return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}" if factor < 1e6 else f"{factor:.1e}"
-
-
 def nats(epsilon: Decimal) -> str:
     """Return an epsilon, rounded up to six digits after the point, without zeros at its end."""
     text = upward(epsilon)
@@ -63,8 +56,8 @@ def nats(epsilon: Decimal) -> str:
 
 
 def guarantee(epsilon: object, delta: object) -> str:
-    """Return an epsilon, with its delta if it has one."""
-    return f"epsilon {epsilon}" + ("" if delta is None else f", delta {delta}")
+    """Return an epsilon with every digit, and its delta if it has one."""
+    return f"epsilon {epsilon}" + ("" if delta is None else f" at delta {delta_text(Decimal(str(delta)))}")
 
 
 def tables_text(request: ReleaseRequest) -> str:

@@ -20,11 +20,12 @@ from math import exp, inf, log, nextafter, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.rounding import ln_above, parse_delta, parse_epsilon, upward
+from veiltab.common.core.rounding import ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
+from veiltab.common.privacy.words import epsilon_text, guarantee_text, odds_text
 
 _SMALLEST_LOG_RATIO = -60.0
 """ln(sensitivity/sigma) at which Gaussian noise hides everything."""
@@ -52,17 +53,17 @@ class CentralGuarantee:
 
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Return (adversary, what it faces), one row an adversary."""
-        local = f"epsilon = {upward(self.local_epsilon)} a node: its own noise alone protects"
-        pure = f"epsilon = {upward(self.pure_epsilon)} (pure)"
+        local = f"epsilon {epsilon_text(self.local_epsilon)} a node; its own noise alone protects"
+        pure = f"{guarantee_text(self.pure_epsilon, None)}; {odds_text(self.pure_epsilon)}"
         if self.epsilon is None or self.known_epsilon is None:
             return (
                 ("who sees counts, not who reported", f"{pure}; no (epsilon, delta): {self.why}"),
                 ("who sees whose report is whose", local),
             )
-        both = f"(epsilon, delta) = ({upward(self.epsilon)}, {self.delta:.3g})"
-        known = f"(epsilon, delta) = ({upward(self.known_epsilon)}, {self.delta:.3g})"
+        both = f"{guarantee_text(self.epsilon, self.delta)}; {odds_text(self.epsilon)}"
+        known = f"{guarantee_text(self.known_epsilon, self.delta)}; {odds_text(self.known_epsilon)}"
         return (
-            ("who sees counts, not who reported", f"{pure}, and {both} (both hold)"),
+            ("who sees counts, not who reported", both if self.epsilon < self.pure_epsilon else pure),
             ("who sees counts and knows who reported", known),
             ("who sees whose report is whose", local),
         )

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.web.forms import whole_number
@@ -145,7 +147,7 @@ def _took(status: Status) -> tuple[str, ...]:
 
 def _facts(status: Status) -> list[tuple[str, str]]:
     """Return what there is to say of a release in numbers."""
-    asked = f"{status.epsilon} (pure)" if not status.delta else f"{status.epsilon} at delta {status.delta}"
+    asked = f"{status.epsilon} at delta {delta_text(Decimal(status.delta))}" if status.delta else f"{status.epsilon}"
     facts = [("Asked for: epsilon", asked)]
     if status.spec is not None:
         spec = status.spec

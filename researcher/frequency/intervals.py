@@ -57,7 +57,7 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
         confidence: probability that one interval holds its count, above 0 and below 1; not simultaneous over values.
 
     Returns:
-        Lower and upper ends, each of shape (d,), float64 (nodes); possibly below 0 or above n.
+        Lower and upper ends, each of shape (d,), float64, within 0 and n (nodes).
 
     Raises:
         InvalidInputError: a confidence outside (0, 1).
@@ -71,7 +71,8 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
     raw = point_estimates(estimator, tally.counts, tally.reports, design)
     x, scale = _unbiased_share(estimator, raw, design)
     below, above = _variances(tally, estimator, scale)
-    return design.population * below.ends(x, z2)[0], design.population * above.ends(x, z2)[1]
+    low, high = np.clip(below.ends(x, z2)[0], 0.0, 1.0), np.clip(above.ends(x, z2)[1], 0.0, 1.0)
+    return design.population * low, design.population * high
 
 
 def _unbiased_share(estimator: Estimator, raw: Floats, design: RoundDesign) -> tuple[Floats, float]:

@@ -16,6 +16,7 @@ from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.privacy.price import price
 from veiltab.common.privacy.together import bounds_together
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.guarantees import two_sided_release
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator import view_prices
@@ -90,8 +91,8 @@ def check_one_story(ledger: Ledger, kinds: Sequence[tuple[int, str, str | None]]
         assert bound.delta in {0, delta}
         assert bound.delta == delta or bound.epsilon == ledger.pure_spent
     shown = f"{ledger.spent.quantize(Decimal('1e-6'), rounding='ROUND_CEILING'):f}"
-    assert f"Spent epsilon {shown} at delta {delta}" in spent_text(ledger)
-    assert shown in bounds[Coalition.DESK.roles].limit
+    assert f"Spent epsilon {shown} at delta {delta_text(delta)}" in spent_text(ledger)
+    assert shown in bounds[Coalition.DESK.roles].in_full
 
 
 known_price = lru_cache(maxsize=None)(price)
@@ -178,7 +179,7 @@ def test_more_than_one_more_release_may_have_is_refused(cells: int) -> None:
     others = Sums().plus(charge_of(first, allowance))
     left = check_left(allowance, others, kind, "0.5")
     assert (left.delta, left.cells) == (Decimal("1e-6"), cells)
-    assert str(left) == f"epsilon {left.epsilon.normalize():f} at delta 0.000001 for a table of {cells} cells"
+    assert str(left) == f"epsilon {left.epsilon.normalize():f} at delta 1e-6 for a table of {cells} cells"
     more = Left(epsilon=left.epsilon * Decimal("1.01"), delta=left.delta)
     assert not allowance.holds(charge_of(asked(more, kind, "0.5"), allowance), others=others)
 
@@ -187,7 +188,7 @@ def test_less_is_said_where_the_kind_is_not_known() -> None:
     allowance = Allowance(epsilon=Decimal(1), delta=Decimal("1e-6"))
     others = Sums().plus(allowance.charge_of_pure_epsilon(Decimal("0.25")))
     assert left_for(allowance, others, None) == Left(epsilon=Decimal("0.75"))
-    assert str(left_for(allowance, others, None)) == "epsilon 0.75 (pure)"
+    assert str(left_for(allowance, others, None)) == "epsilon 0.75"
     assert kind_of({"epsilon": "1"}) is None
     tables = [{"population": 9, "cells": 4}, {"population": 9, "cells": 24}]
     assert kind_of({"tables": tables}) == Kind(population=9, cells=24)

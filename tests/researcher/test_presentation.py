@@ -68,12 +68,12 @@ def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, st
     for text in (
         "A survey: sex, salary",
         status.release_id,
-        f"{guaranteed_epsilon(status.spec).normalize():f} (pure)",
+        f"{guaranteed_epsilon(status.spec).normalize():f}",
         "from a seed that the curators tossed",
         "ChaCha20, one key an attribute",
         "alice",
         "bob",
-        "no protection: the curators add no noise, so together they hold the raw rows",
+        "no protection (the curators add no noise, so together they hold the raw rows)",
     ):
         assert text in page
     for _, faces in epsilon_card(status.spec).rows():

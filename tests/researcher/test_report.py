@@ -45,7 +45,7 @@ def make_report(sizes: tuple[int, ...] = (3, 2, 2), *, hostile: bool = False, sa
             study_digest=DIGEST,
         ),
         owners=tuple((a.name, "alice & sons") for a in attributes),
-        epsilon="1 (pure)",
+        epsilon="1",
         scheme="without replacement",
         pad="one-time pad",
         respondents="n counts <everybody>.",
@@ -155,7 +155,7 @@ def test_it_says_what_was_released_and_which_number_is_biased() -> None:
         "12 = 3 \N{MULTIPLICATION SIGN} 2 \N{MULTIPLICATION SIGN} 2",
         "0.25",
         "37",
-        "1 (pure)",
+        "1",
         "2026-01-02",
     ):
         assert part in text

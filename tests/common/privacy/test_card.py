@@ -10,6 +10,7 @@ from veiltab.common.core.rounding import ln_above, upward
 from veiltab.common.privacy.card import advised_delta, card_of, delta_warning
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.shuffle import OrderCertificate
+from veiltab.common.privacy.words import epsilon_text, odds_text
 from veiltab.common.schemes import scheme_of
 
 
@@ -96,12 +97,18 @@ def test_the_rows_name_each_coalition_and_what_it_faces() -> None:
     found = card.bound(Coalition.DESK)
     assert found.epsilon is not None
     assert found.other is not None
-    both = f"({upward(found.epsilon)}, 0.0001), and epsilon = {upward(found.other[0])} (pure) (both hold)"
-    assert rows["desk"].startswith(f"(epsilon, delta) = {both}")
-    assert rows["desk with curators"].startswith(f"epsilon = {upward(ln_above(Fraction(19)))} (pure) per row")
+    assert rows["desk"].startswith(f"epsilon {epsilon_text(found.epsilon)} at delta 1e-4; {odds_text(found.epsilon)} (")
+    assert "pure" not in "".join(rows.values())
+    row = ln_above(Fraction(19))
+    assert rows["desk with curators"].startswith(f"epsilon {epsilon_text(row)} a row; {odds_text(row)} (")
     assert rows["server with curators"].startswith("nothing")
     assert rows["desk, server and curator"].startswith("no protection")
     assert set(rows) >= {"analyst", "desk with server", "analyst with curators"}
+    full = dict(card.rows_in_full())
+    both = f"({upward(found.epsilon)}, 0.0001), and epsilon = {upward(found.other[0])} (pure) (both hold)"
+    assert full["desk"].startswith(f"(epsilon, delta) = {both}: rows")
+    assert full["desk with curators"].startswith(f"epsilon = {upward(row)} (pure) per row: ")
+    assert full["server with curators"] == rows["server with curators"]
 
 
 def test_a_card_as_plain_data_has_no_epsilon_where_nothing_protects_and_zero_where_nothing_is_seen() -> None:
@@ -110,7 +117,16 @@ def test_a_card_as_plain_data_has_no_epsilon_where_nothing_protects_and_zero_whe
     assert plain["desk", "server", "curator"]["epsilon"] is None
     assert plain["server", "curators"]["epsilon"] == 0
     assert plain["desk", "curators"]["per_row"] is True
-    assert set(plain["analyst",]) == {"coalition", "epsilon", "delta", "per_row", "other", "if_server_omits", "note"}
+    assert set(plain["analyst",]) == {
+        "coalition",
+        "epsilon",
+        "delta",
+        "per_row",
+        "other",
+        "in_words",
+        "if_server_omits",
+        "note",
+    }
 
 
 def test_without_the_curators_noise_the_desk_and_the_server_see_the_raw_rows() -> None:
@@ -124,7 +140,8 @@ def test_an_order_that_adds_nothing_is_not_shown() -> None:
     hardly = TwoSidedNoise(cells=24, curator_replacement=0, server_replacement=2000)
     bound = card_of(shared(45222, 45222, noise=hardly)).bound(Coalition.DESK)
     assert bound.other is None
-    assert bound.faces.startswith(f"epsilon = {upward(ln_above(hardly.gamma))} (pure): ")
+    assert bound.faces.startswith(f"epsilon {epsilon_text(ln_above(hardly.gamma))}; ")
+    assert bound.in_full.startswith(f"epsilon = {upward(ln_above(hardly.gamma))} (pure): ")
 
 
 @pytest.mark.parametrize(("delta", "warned"), [("0.9", True), ("1e-3", True), ("9.9e-4", False), ("1e-6", False)])

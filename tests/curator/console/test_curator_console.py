@@ -31,7 +31,7 @@ from veiltab.curator.console.budget_page import Point, months_of, points_of, thi
 from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
 from veiltab.curator.console.paging import span_of
-from veiltab.curator.console.words import badge_of_state, nats, odds
+from veiltab.curator.console.words import badge_of_state, nats
 from veiltab.curator.inspection import inspect_table
 from veiltab.curator.policy import policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
@@ -593,8 +593,6 @@ def test_every_state_has_a_word() -> None:
 
 def test_numbers_are_rounded_against_the_respondent() -> None:
     assert [nats(Decimal(text)) for text in ("1.2", "3", "0.1234561", "100")] == ["1.2", "3", "0.123457", "100"]
-    assert [odds(Decimal(text)) for text in ("0", "1", "0.5", "3")] == ["1.00", "2.72", "1.65", "21"]
-    assert odds(Decimal(50)) == "5.2e+21"
 
 
 def test_a_page_of_a_list() -> None:
