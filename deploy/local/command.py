@@ -23,6 +23,11 @@ def out_option(prefix: str) -> Callable[[Command], Command]:
     )
 
 
+verbose_option = click.option(
+    "--verbose", is_flag=True, help="Show every row, every reason of the card, seconds and bytes too."
+)
+
+
 def rehearsal_options(command: Command) -> Command:
     """Give a command the options of a rehearsal's tables and policies: `population` and `policies`, curator -> file."""
     for option in (

@@ -1,5 +1,6 @@
 """`veiltab demo linked`: many tables of two curators under one charge, and microdata beside the truth."""
 
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,15 +8,15 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, listed, note
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
-from veiltab.deploy.local.command import end_parties_on_sigterm, out_option
-from veiltab.deploy.local.printing import console_of, print_table
+from veiltab.deploy.local.command import end_parties_on_sigterm, out_option, verbose_option
+from veiltab.deploy.local.printing import ROWS_SHOWN, console_of, print_card, print_costs, print_more, print_table
 
 if TYPE_CHECKING:
     from veiltab.deploy.local.linked import LinkedResult
 
 _NEXT = """Next:
   half the epsilon, and what it costs              veiltab demo linked --epsilon 0.5
-  one small table, each party's view of it         veiltab demo table
+  one small table, each party's view of it         veiltab demo table --verbose
   a server that cheats, and is caught              veiltab demo table --server lazy
   thousands of nodes with one value each           veiltab demo collect"""
 
@@ -30,8 +31,18 @@ _NEXT = """Next:
 @click.option("--people", type=int, default=48_842, show_default=True, help="People whom both curators hold.")
 @click.option("--seed", default="census", show_default=True, help="Of the microdata.")
 @out_option("veiltab-demo")
+@verbose_option
 @json_option
-def linked(epsilon: str, delta: str, attributes: str | None, people: int, seed: str, out: Path, as_json: bool) -> None:
+def linked(
+    epsilon: str,
+    delta: str,
+    attributes: str | None,
+    people: int,
+    seed: str,
+    out: Path,
+    verbose: bool,
+    as_json: bool,
+) -> None:
     """Release every pair of the linked census here, draw microdata, and show the truth beside them.
 
     Alice holds seven attributes of 48,842 people, Bob seven others. Every pair of the fourteen is released under one
@@ -52,7 +63,7 @@ def linked(epsilon: str, delta: str, attributes: str | None, people: int, seed: 
     if as_json:
         emit(as_json, _as_dict(result), "")
     else:
-        _print(result, options.out)
+        _print(result, options.out, verbose=verbose)
 
 
 def _as_dict(result: "LinkedResult") -> dict[str, object]:
@@ -78,42 +89,41 @@ def _as_dict(result: "LinkedResult") -> dict[str, object]:
     }
 
 
-def _print(result: "LinkedResult", out: Path) -> None:
+def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
     console, workload = console_of(), result.workload
-    phases = " and ".join(f"{tables} in phase {phase}" for phase, tables in enumerate(result.phases, 1))
+    rows = _shares(result)
+    shown = rows if verbose else rows[:ROWS_SHOWN]
     console.print(
-        f"Release {workload.release_id}: {sum(result.phases)} tables ({phases}) about {workload.population:,} people,"
-        f" epsilon {workload.epsilon} at delta {workload.delta} for all of them together (mu = {result.mu:.4f})\n"
+        f"{sum(result.phases)} noisy tables about {workload.population:,} people keep epsilon {workload.epsilon} at"
+        f" delta {workload.delta:.3g} together. One of them:\n"
     )
-    errors = [
-        ("all pairs", f"{result.pairs:.4f}", f"{result.expected.pairs:.4f}"),
-        ("all triples", f"{result.triples:.4f}", ""),
-    ]
-    title = "Microdata beside the truth: mean total variation distance"
-    print_table(console, title, ("tables of", "distance", "expected without the truth"), errors)
-    print_table(
-        console, result.shares.title.capitalize(), ("cell", "estimate", "95% interval", "truth"), _shares(result)
+    title = f"{result.shares.title.capitalize()}, the shortest intervals first"
+    print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), shown)
+    print_more(console, len(rows) - len(shown))
+    console.print(
+        f"Microdata: {result.pairs:.4f} from the true table of a pair on average ({result.expected.pairs:.4f} expected"
+        f" without the truth), {result.triples:.4f} of three attributes (total variation).\n"
     )
-    print_table(console, "Epsilon card", ("adversary", "faces"), result.card.rows())
-    sent = [(link, f"{count:,}") for link, count in sorted(result.status.bytes.items())]
-    print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)
-    steps = [(step, f"{taken:.1f}") for step, taken in result.seconds.items()]
-    print_table(console, "Seconds", ("step", "seconds"), steps)
-    console.print(f"Report with pictures: {result.report}")
-    console.print(f"Microdata: {result.microdata}")
-    console.print(f"Study file, certificates, tables, states and logs: {out}/")
+    print_card(console, result.card, verbose=verbose)
+    if verbose:
+        print_costs(console, result.status.bytes, result.seconds.items())
     # Not by the console, which would wrap lines that are to be copied.
-    click.echo(f"\n{_NEXT}")
+    click.echo(
+        f"Report with pictures: {result.report}\nMicrodata: {result.microdata}\nEverything else: {out}/\n\n{_NEXT}"
+    )
 
 
 def _shares(result: "LinkedResult") -> list[tuple[str, ...]]:
-    """Return a line for each share; of two that sum to 1, the second."""
+    """Return a line for each share, the shortest interval first; of two that sum to 1, the second."""
     shares, truth = result.shares, result.true_shares
     asked = list(shares.labels.values())[-1]
     shown = [row for row, category in enumerate(asked) if len(set(asked)) > 2 or category == asked[-1]]
+    projected = shares.estimate if shares.projected is None else shares.projected
+    widths = shares.high - shares.low
     rows: list[tuple[str, ...]] = []
-    for row in shown:
+    # What cannot be said has no width, and stands last.
+    for row in sorted(shown, key=lambda row: (isnan(widths[row]), widths[row])):
         said = shares.notes[row] or f"{shares.low[row]:.4f} to {shares.high[row]:.4f}"
-        estimate = "-" if shares.notes[row] else f"{shares.estimate[row]:.4f}"
-        rows.append((shares.names[row], estimate, said, f"{truth.estimate[row]:.4f}"))
+        values = ["-" if shares.notes[row] else f"{value[row]:.4f}" for value in (shares.estimate, projected)]
+        rows.append((shares.names[row], values[0], said, values[1], f"{truth.estimate[row]:.4f}"))
     return rows

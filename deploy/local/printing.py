@@ -1,7 +1,7 @@
 """Tables of a demonstration in a terminal."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,7 +9,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from veiltab.common.privacy.card import EpsilonCard
     from veiltab.researcher.estimation import TableEstimate
+
+ROWS_SHOWN = 8
+"""Rows of a result, so that it fits on a screen with the guarantee and what to do next."""
 
 CELL_HEADINGS = ("cell", "estimate", "95% interval", "projected")
 """Of the columns of `cell_rows`, but the last."""
@@ -20,7 +24,7 @@ def console_of() -> "Console":
     from rich.console import Console  # noqa: PLC0415 - slow to load
 
     # Piped output has no width; without one, long rows of a table would wrap.
-    return Console(width=None if sys.stdout.isatty() else 110)
+    return Console(width=None if sys.stdout.isatty() else 100)
 
 
 def print_table(console: "Console", title: str, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
@@ -29,13 +33,33 @@ def print_table(console: "Console", title: str, headings: Sequence[str], rows: S
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
     for number, heading in enumerate(headings):
         numeric = bool(rows) and rows[0][number].replace(".", "").replace(",", "").lstrip("-")[:1].isdigit()
         table.add_column(heading, justify="right" if numeric and number else "left", no_wrap=numeric)
     for row in rows:
         table.add_row(*map(escape, row))
     console.print(table)
+    console.print()
+
+
+def print_card(console: "Console", card: "EpsilonCard", *, verbose: bool) -> None:
+    """Print who faces which epsilon, and if asked for also why."""
+    rows = card.rows() if verbose else [(bound.name, bound.limit) for bound in card.bounds]
+    print_table(console, "Epsilon card", ("adversary", "faces"), rows)
+
+
+def print_costs(console: "Console", sent: Mapping[str, int], steps: Iterable[tuple[str, float]]) -> None:
+    """Print the bytes over each link and the seconds of each step."""
+    links = [(link, f"{count:,}") for link, count in sorted(sent.items())]
+    print_table(console, "Bytes of columns and keys", ("link", "bytes"), links)
+    print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in steps])
+
+
+def print_more(console: "Console", hidden: int) -> None:
+    """Say where the rows are that a short table leaves out."""
+    if hidden:
+        console.print(f"{hidden} more rows, seconds and bytes: --verbose. All of it as data: --json.\n")
 
 
 def cell_rows(estimate: "TableEstimate", truth: "NDArray[np.float64]") -> list[tuple[str, ...]]:

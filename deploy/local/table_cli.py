@@ -12,8 +12,17 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.deploy.local.command import end_parties_on_sigterm, out_option
-from veiltab.deploy.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
+from veiltab.deploy.local.command import end_parties_on_sigterm, out_option, verbose_option
+from veiltab.deploy.local.printing import (
+    CELL_HEADINGS,
+    ROWS_SHOWN,
+    cell_rows,
+    console_of,
+    print_card,
+    print_costs,
+    print_more,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _NEXT = """Next:
+  each party's view of it, seconds, bytes          veiltab demo table --verbose
   the same far more accurate, with a small delta   veiltab demo table --epsilon 0.5 --delta 1e-6
   a server that cheats, and is caught              veiltab demo table --server lazy
   your own tables, one a curator                   veiltab demo table --table a.csv b.csv
@@ -69,6 +79,7 @@ _NEXT = """Next:
 )
 @click.argument("more_tables", nargs=-1, type=PATH, metavar="")
 @out_option("veiltab-demo")
+@verbose_option
 @json_option
 def table(
     curators: int,
@@ -81,6 +92,7 @@ def table(
     tables: tuple[Path, ...],
     more_tables: tuple[Path, ...],
     out: Path,
+    verbose: bool,
     as_json: bool,
     **noise: Any,  # noqa: ANN401 - the options of noise, which are fields of DemoOptions
 ) -> None:
@@ -117,7 +129,7 @@ def table(
     if as_json:
         emit(as_json, _as_dict(result), "")
     else:
-        _print(result, options.out)
+        _print(result, options.out, verbose=verbose)
 
 
 def _show_cheat(cheat: str, options: "DemoOptions", *, as_json: bool) -> None:
@@ -167,37 +179,37 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
     }
 
 
-def _print(result: "DemoResult", out: Path) -> None:
+def _print(result: "DemoResult", out: Path, *, verbose: bool) -> None:
     console = console_of()
-    print_table(console, "What each party saw", ("party", "what it saw"), list(result.seen.items()))
+    if verbose:
+        print_table(console, "What each party saw", ("party", "what it saw"), list(result.seen.items()))
     for outcome in result.outcomes:
-        _print_outcome(console, outcome)
-    first = result.outcomes[0].status
-    seconds = {**result.seconds, **dict(sorted(first.seconds.items()))}
-    print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in seconds.items()])
-    console.print(f"Report with pictures: {result.report}")
-    console.print(f"Release certificate: {result.certificate}")
-    console.print(f"Study file, certificates, tables, states and logs: {out}/")
+        _print_outcome(console, outcome, verbose=verbose)
+    if verbose:
+        first = result.outcomes[0].status
+        print_costs(console, first.bytes, [*result.seconds.items(), *sorted(first.seconds.items())])
     # Not by the console, which would wrap lines that are to be copied.
     given = f"--study {out / 'study.toml'} --authority {out / 'pki' / 'ca.pem'}"
-    click.echo(f"Check it: veiltab verify {result.certificate} {given}")
-    click.echo(f"\n{_NEXT}")
+    click.echo(f"Report with pictures: {result.report}\nCheck it: veiltab verify {result.certificate} {given}")
+    click.echo(f"Everything else: {out}/\n\n{_NEXT}")
 
 
-def _print_outcome(console: "Console", outcome: "Outcome") -> None:
+def _print_outcome(console: "Console", outcome: "Outcome", *, verbose: bool) -> None:
+    from veiltab.researcher.pictures import largest
+
     spec, estimate = outcome.spec, outcome.estimate
-    title = (
-        f"{outcome.researcher}: {', '.join(estimate.domain.names)} (n = {spec.population}, m = {spec.sample},"
-        f" K = {estimate.domain.cells}, gamma = {float(spec.mechanism.gamma):.3f})"
-    )
-    print_table(console, title, (*CELL_HEADINGS, "truth"), cell_rows(estimate, outcome.fractions))
+    rows = cell_rows(estimate, outcome.fractions)
+    shown = rows if verbose else [rows[cell] for cell in largest(estimate.raw, ROWS_SHOWN)]
+    title = f"{outcome.researcher}: {', '.join(estimate.domain.names)}, of {spec.population:,} people"
+    print_table(console, title, (*CELL_HEADINGS, "truth"), shown)
+    print_more(console, len(rows) - len(shown))
     console.print(
         f"Error of the joint distribution: {outcome.l2_error:.5f}"
         f" (expected root mean square: {outcome.expected_root_mse:.5f})\n"
     )
-    print_table(console, "Epsilon card", ("adversary", "faces"), epsilon_card(spec).rows())
-    if outcome.status.receipts:
-        tests = [(receipt.tested_by, receipt.sentence()) for receipt in outcome.status.receipts]
+    print_card(console, epsilon_card(spec), verbose=verbose)
+    tests = [(receipt.tested_by, receipt.sentence()) for receipt in outcome.status.receipts]
+    if verbose and tests:
         print_table(console, "Tests of the server's noise", ("tested by", "result"), tests)
-    sent = [(link, f"{count:,}") for link, count in sorted(outcome.status.bytes.items())]
-    print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)
+    elif tests:
+        console.print(f"The server passed {len(tests)} tests of its noise.\n")
