@@ -4,7 +4,9 @@ Every mark differs in shape as well as in colour, so that a black-and-white prin
 SVG; mathematical markup in names is off, so a category may be called anything.
 """
 
+from collections.abc import Sequence
 from functools import partial
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,14 +41,24 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def wrapped(text: str, letters: int) -> str:
+    """Return `text` in as many lines of `letters` characters as it needs; what three do not hold is cut."""
+    return "\n".join(wrap(shorten(text, 3 * letters), letters))
+
+
 def cell_label(estimate: TableEstimate, cell: int, letters: int = WIDE.letters) -> str:
-    """Return the categories of a cell, joined by middle dots; when that is too long, the longest are cut first."""
+    """Return the categories of a cell, joined by middle dots, as `wrapped`; the longest are cut first."""
     categories = estimate.domain.categories_of(cell)
-    room = letters - 3 * (len(categories) - 1)
+    room = 3 * letters - 3 * (len(categories) - 1)
     share = max(map(len, categories))
     while share > 6 and sum(min(len(category), share) for category in categories) > room:
         share -= 1
-    return " · ".join(shorten(category, share) for category in categories)
+    return wrapped(" · ".join(shorten(category, share) for category in categories), letters)
+
+
+def height_of(labels: Sequence[str]) -> float:
+    """Return the inches that rows with these labels need below each other."""
+    return len(labels) * (0.11 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1))
 
 
 def estimates_picture(
@@ -62,7 +74,7 @@ def estimates_picture(
     shown = largest(estimate.raw, CELLS_SHOWN)
     labels = [cell_label(estimate, int(cell), sheet.letters) for cell in shown]
     return Picture(
-        size=(sheet.width, 1.1 + 0.27 * len(shown)),
+        size=(sheet.width, 1.1 + height_of(labels)),
         paint=lambda figure: _intervals(figure.subplots(), estimate, shown, labels, truth, legend=sheet),
         prefix=f"c{sheet.mark}",
     )
@@ -77,11 +89,11 @@ def analysis_picture(analysis: Analysis, sheet: Sheet = WIDE) -> Picture:
         analysis: what was asked of a table.
         sheet: what it is drawn on.
     """
-    labels = [shorten(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
+    labels = [wrapped(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
-        size=(sheet.width, 1.2 + 0.27 * len(labels)),
+        size=(sheet.width, 1.4 + height_of(labels)),
         paint=lambda figure: _quantities(figure.subplots(), analysis, labels, sheet),
-        prefix=f"a{sheet.mark}",
+        prefix=f"q{sheet.mark}",
     )
 
 
@@ -97,18 +109,21 @@ def marginals_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None
         An <svg> element, the same bytes for the same numbers.
     """
     marginals = [estimate.marginal([name]) for name in estimate.domain.names]
-    heights = [min(one.domain.cells, CATEGORIES_SHOWN) + 1.6 for one in marginals]
+    shown = [largest(one.raw, CATEGORIES_SHOWN) for one in marginals]
+    labels = [
+        [cell_label(one, int(cell), sheet.letters) for cell in cells]
+        for one, cells in zip(marginals, shown, strict=True)
+    ]
+    heights = [height_of(rows) / 0.27 + 1.6 for rows in labels]
 
     def panels(figure: "Figure") -> None:
         grid = figure.subplots(len(marginals), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
         for axis, (axes, one) in enumerate(zip(grid[:, 0], marginals, strict=True)):
-            shown = largest(one.raw, CATEGORIES_SHOWN)
-            labels = [cell_label(one, int(cell), sheet.letters) for cell in shown]
             known = _marginal_truth(estimate, truth, axis)
-            _intervals(axes, one, shown, labels, known, legend=sheet if axis == 0 else None)
+            _intervals(axes, one, shown[axis], labels[axis], known, legend=sheet if axis == 0 else None)
             axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
             axes.set_title(
-                shorten(one.domain.names[0], sheet.letters), loc="left", fontsize=11, fontweight="bold", color=INK
+                wrapped(one.domain.names[0], sheet.letters), loc="left", fontsize=11, fontweight="bold", color=INK
             )
 
     return draw_figure((sheet.width, 0.5 + 0.3 * sum(heights)), panels, f"m{sheet.mark}")
@@ -127,7 +142,7 @@ def heat_map(pair: TableEstimate, sheet: Sheet = WIDE) -> str:
     table = pair.raw.reshape(pair.domain.shape)
     rows, columns = (largest(table.sum(axis=axis), CATEGORIES_SHOWN) for axis in (1, 0))
     part = table[np.ix_(rows, columns)]
-    longest = max(len(shorten(pair.domain.attributes[1].categories[int(c)], 24)) for c in columns)
+    longest = min(max(len(pair.domain.attributes[1].categories[int(c)]) for c in columns), 24)
     upright = longest * len(columns) > sheet.letters + 10
     width, height = (
         min(sheet.width, 3.2 + 0.95 * len(columns)),
@@ -198,7 +213,7 @@ def _quantities(axes: "Axes", analysis: Analysis, labels: list[str], sheet: Shee
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)
-    axes.set_title(shorten(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
+    axes.set_title(wrapped(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
     axes.set_xlabel(_AXES[analysis.unit])
 
 
@@ -224,16 +239,16 @@ def _fields(  # noqa: PLR0913  one call draws one map
     first, second = pair.domain.attributes
     top = max(float(part.max()), 1e-9)
     axes.pcolormesh(np.clip(part, 0.0, None), cmap="Blues", vmin=0.0, vmax=top * 1.15, edgecolors="white", linewidth=2)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, [shorten(second.categories[int(c)], 24) for c in columns])
+    axes.set_xticks(np.arange(len(columns)) + 0.5, [wrapped(second.categories[int(c)], 24) for c in columns])
     axes.set_yticks(
-        np.arange(len(rows)) + 0.5, [shorten(first.categories[int(r)], min(34, sheet.letters)) for r in rows]
+        np.arange(len(rows)) + 0.5, [wrapped(first.categories[int(r)], min(34, sheet.letters)) for r in rows]
     )
     axes.set_ylim(len(rows), 0)
     axes.tick_params(length=0, labelrotation=0)
     if upright:
         axes.tick_params(axis="x", labelrotation=90)
-    axes.set_xlabel(shorten(second.name, sheet.letters), fontweight="bold")
-    axes.set_ylabel(shorten(first.name, min(40, sheet.letters)), fontweight="bold")
+    axes.set_xlabel(wrapped(second.name, sheet.letters), fontweight="bold")
+    axes.set_ylabel(wrapped(first.name, min(40, sheet.letters)), fontweight="bold")
     axes.spines[:].set_visible(False)
     if len(columns) <= sheet.letters // 5:
         for (row, column), share in np.ndenumerate(part):

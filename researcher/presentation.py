@@ -49,7 +49,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             pad=_pad(spec.pad),
             respondents=respondents_sentence(study, estimate.domain.names, status.left_out),
             dates=_dates(),
-            card=epsilon_card(spec).rows(),
+            card=epsilon_card(spec).bounds,
             receipts=status.receipts,
             truth=truth,
         )
@@ -83,7 +83,7 @@ def microdata_report(
         rows=rows,
         tables=microdata.tables,
         expected=expected_error(domain, microdata.tables, model, rows, hashlib.sha256(b"expected error").digest()),
-        card=card.rows(),
+        card=card.bounds,
         dates=_dates(),
         truth=truth,
     )

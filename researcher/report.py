@@ -10,12 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import N_IS_EXACT, Bound
 from veiltab.common.privacy.planning import FEW_ROWS
-from veiltab.common.web.document import codebook_table, facts, page, table
+from veiltab.common.web.document import card_table, codebook_table, facts, page, table
+from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.drawing import figure
 from veiltab.researcher.estimation import Estimate, TableEstimate
 from veiltab.researcher.independence import IndependenceTest, independence
-from veiltab.researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
+from veiltab.researcher.pictures import (
+    CELLS_SHOWN,
+    analysis_picture,
+    estimates_picture,
+    heat_map,
+    largest,
+    marginals_picture,
+)
 from veiltab.researcher.release_status import TestResult
 
 CELLS_LISTED = 1000
@@ -39,7 +48,7 @@ class ReportInput:
         pad: how columns were encrypted, as text.
         respondents: whom n counts, in words.
         dates: (what happened, when), as text.
-        card: (adversary, what that adversary faces), the epsilon card.
+        card: the bounds of the epsilon card; the first is that of who reads the report.
         receipts: what the tests of the server showed; empty without canaries.
         truth: true fractions, shape (K,), float64, where they are known (a demonstration), or None.
         pair: the two attributes of the heat map; None takes the pair with the strongest association.
@@ -55,7 +64,7 @@ class ReportInput:
     pad: str
     respondents: str
     dates: tuple[tuple[str, str], ...] = ()
-    card: tuple[tuple[str, str], ...]
+    card: tuple[Bound, ...]
     receipts: tuple[TestResult, ...] = ()
     truth: NDArray[np.float64] | None = None
     pair: tuple[str, str] | None = None
@@ -82,22 +91,42 @@ def render(report: ReportInput) -> str:
     """
     tests = pair_tests(report.estimate, report.level)
     sections = [
-        ("What was released", _facts(report)),
-        ("Who faces which epsilon", table(("adversary", "faces"), report.card)),
-        *([("Tests of the server", _results(report.receipts))] if report.receipts else []),
-        ("How to read this", _how_to_read(report)),
+        *_first(report, tests),
         ("Estimates", _estimates(report)),
+        ("How to read this", _how_to_read(report)),
         ("One attribute at a time", _marginals(report)),
         *_dependence(report, tests),
+        ("What was released", _facts(report)),
+        ("Who faces which epsilon", card_table(report.card, N_IS_EXACT)),
+        *([("Tests of the server", _results(report.receipts))] if report.receipts else []),
         ("Codebook", codebook_table(report.estimate.codebook)),
         ("All cells", _cells(report)),
     ]
-    design = report.estimate.design
+    estimate, reader = report.estimate, report.card[0]
+    half = 50 * float(np.median(estimate.high - estimate.low))
     lead = (
-        f"Joint distribution of {', '.join(report.estimate.domain.names)}, estimated from "
-        f"{design.sample:,} perturbed rows out of {design.population:,}."
+        f"Joint distribution of {', '.join(estimate.domain.names)} of {estimate.population:,} people. Half of the"
+        f" {100 * estimate.confidence:g}% intervals of its {estimate.domain.cells:,} cells reach at most {half:.2g}"
+        f" percentage points to each side. Guarantee against the {reader.name}: {reader.limit}."
     )
     return page(report.title, lead, sections)
+
+
+def conditional(table: TableEstimate, pair: tuple[str, str], said: str) -> tuple[str, str]:
+    """Return the section that shows one attribute given another, with intervals.
+
+    Args:
+        table: with both attributes.
+        pair: the two; the one with more categories is given.
+        said: of the pair, a sentence.
+    """
+    given, asked = sorted(pair, key=lambda name: -table.domain.subset([name]).cells)
+    shares = conditional_shares(table.marginal([given, asked]), [given])
+    marks = f"Dot and bar: share with its {100 * shares.confidence:g}% interval."
+    marks += " Open diamond: projected, where a share leaves 0 to 100%." if shares.leaves_range else ""
+    scope = f" The first {CELLS_SHOWN} of {len(shares.estimate):,} rows." if len(shares.estimate) > CELLS_SHOWN else ""
+    drawn = figure(lambda sheet: analysis_picture(shares, sheet).svg, f"{said} {marks}{scope}")
+    return escape(f"{asked} given {given}"), drawn
 
 
 def _facts(report: ReportInput) -> str:
@@ -156,7 +185,8 @@ def _how_to_read(report: ReportInput) -> str:
         f"together. Use it where a proper distribution is needed. Standard errors and intervals are those of the raw "
         f"estimate.</p>\n"
         f"<p>An interval holds the true share of its own cell in about {percent} of all releases like this one; over "
-        f"many cells some intervals miss. It covers both the sampling of rows and the noise. The expected distance of "
+        f"many cells some intervals miss. It covers both the sampling of rows and the noise. An interval is cut to "
+        f"0 and 100%, where every true share lies. The expected distance of "
         f"the raw table from the true one (root of the summed squared errors) is about {total}.</p></div>"
     )
 
@@ -183,17 +213,33 @@ def _marginals(report: ReportInput) -> str:
     return picture + table(headings, rows, numeric=set(range(2, 7)))
 
 
+def _first(report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]) -> list[tuple[str, str]]:
+    """Return one attribute given another; nothing if there is one attribute only, whose distribution comes next."""
+    if not tests:
+        return []
+    pair, chosen = _shown_pair(report, tests)
+    return [conditional(report.estimate, pair, chosen)]
+
+
+def _shown_pair(
+    report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]
+) -> tuple[tuple[str, str], str]:
+    """Return the pair that was asked for, or else the one that depends most, and what to say of the choice."""
+    done = [test for _, test in tests if isinstance(test, IndependenceTest)]
+    strongest = max(done, key=lambda test: (test.association, test.statistic), default=None)
+    if report.pair or strongest is None:
+        return report.pair or tests[0][0], ""
+    return (strongest.left[0], strongest.right[0]), "It is the pair with the strongest estimated association."
+
+
 def _dependence(
     report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]
 ) -> list[tuple[str, str]]:
     """Return the heat map and the tests; nothing if there is one attribute only."""
     if not tests:
         return []
-    done = [test for _, test in tests if isinstance(test, IndependenceTest)]
-    strongest = max(done, key=lambda test: (test.association, test.statistic), default=None)
-    pair = report.pair or ((strongest.left[0], strongest.right[0]) if strongest else tests[0][0])
-    chosen = "" if report.pair or strongest is None else " It is the pair with the strongest estimated association."
-    caption = f"Raw estimate of the share of all respondents; darker is more.{chosen}"
+    pair, chosen = _shown_pair(report, tests)
+    caption = f"Raw estimate of the share of all respondents; darker is more. {chosen}".strip()
     drawn = figure(lambda sheet: heat_map(report.estimate.marginal(pair), sheet), caption)
     headings = ("pair", "statistic", "df", "p-value", "association", "verdict")
     note = (

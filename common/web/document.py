@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import Bound
 from veiltab.common.storage.files import written_whole
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -99,6 +100,14 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[i
     body = "\n".join(lines)
     inner = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
     return f'<div class="scroll" tabindex="0"><table>\n{inner}\n</table></div>'
+
+
+def card_table(bounds: Sequence[Bound], note: str) -> str:
+    """Return who faces which epsilon and why, in words, with every digit in a fold."""
+    words = table(("who", "faces", "it sees"), [(bound.name, bound.limit, bound.note) for bound in bounds])
+    digits = "".join(f"<li>{escape(f'{bound.name}: {bound.in_full}')}</li>" for bound in bounds)
+    fold = f"<details><summary>All digits, and the pure bounds</summary><ul>{digits}</ul></details>"
+    return f'{words}\n{fold}\n<p class="note">{escape(note)}</p>'
 
 
 def codebook_table(codebook: Mapping[str, Sequence[str]]) -> str:

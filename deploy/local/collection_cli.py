@@ -85,7 +85,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
 
 
 def _as_text(result: "CollectionResult") -> str:
-    from veiltab.researcher.collection.guarantee import card
+    from veiltab.researcher.collection.guarantee import bounds
 
     spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
     raw, projected = result.total_variation(), result.projected_total_variation()
@@ -100,7 +100,7 @@ def _as_text(result: "CollectionResult") -> str:
         f"Reports sent: {sent:,} bytes; {full:,} if every node had reported.",
         "",
         "Who faces which epsilon (one node's value substituted):",
-        *(f"  {who}: {faces}" for who, faces in card(result.status)),
+        *(f"  {bound.name}: {bound.faces}" for bound in bounds(result.status)),
         "",
         f"Picture, intervals and every number: {result.report}",
         f"Study file, certificates, states and logs: {result.report.parent}/",

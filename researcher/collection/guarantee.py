@@ -85,11 +85,6 @@ def bounds(status: RoundStatus) -> tuple[Bound, ...]:
     )
 
 
-def card(status: RoundStatus) -> tuple[tuple[str, str], ...]:
-    """Return (coalition, what it faces) in words, one row a coalition."""
-    return tuple((bound.name, bound.faces) for bound in bounds(status))
-
-
 def _bounds_of_counts(central: CentralGuarantee, of_coins: Decimal) -> tuple[Bound, ...]:
     """Return the guarantees against those who see only counts, with the certificate if there is one."""
     alone, informed = ("researcher",), ("researcher", "organiser")

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.study.file import Study
-from veiltab.common.web.document import facts, page, table
-from veiltab.researcher.collection.guarantee import card, centre, centre_text
+from veiltab.common.web.document import card_table, facts, page, table
+from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
 from veiltab.researcher.collection.picture import VALUES_SHOWN, frequencies_picture
 from veiltab.researcher.drawing import figure
 from veiltab.researcher.frequency.estimation import Frequencies, estimate
@@ -63,9 +63,7 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
 
 
 def _guarantee(status: RoundStatus, result: Frequencies) -> str:
-    told = centre_text(centre(status, result))
-    note = f'<p class="note">{escape(told)}</p>' if told else ""
-    return table(("adversary", "faces"), card(status)) + note
+    return card_table(bounds(status), centre_text(centre(status, result)))
 
 
 def _how_to_read(result: Frequencies) -> str:

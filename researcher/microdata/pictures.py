@@ -1,14 +1,14 @@
 """The pictures of a linked release: who depends on whom, and the measured pairs beside those of the file."""
 
 from collections.abc import Sequence
-from math import cos, pi, sin
+from math import atan, cos, degrees, pi, sin
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.researcher.drawing import ACCENT, INK, SOFT, WIDE, Sheet, draw, logarithmic
-from veiltab.researcher.pictures import shorten
+from veiltab.researcher.pictures import shorten, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _COLOURS = (INK, ACCENT, "#3b7a57", "#7a4f9a", "#8a6d1d", "#4a6d8c")
 _SHAPES = ("o", "s", "D", "^", "v", "P")
 """One colour and one shape a curator, in turn."""
+
+_MOST_UPRIGHT = 20
+"""Names around a large circle that do not overlap."""
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +45,13 @@ def graph_picture(
     order = sorted(range(len(names)), key=lambda place: (owners[place], place))
     angle = {place: pi / 2 - 2 * pi * rank / len(names) for rank, place in enumerate(order)}
     spots = np.array([(cos(angle[place]), sin(angle[place])) for place in range(len(names))])
-    room, size = (1.9, 12) if sheet is WIDE else (2.2, 10)
+    # Around a small circle texts beside each other would overlap: there they stand along the rays.
+    radial, size = sheet is not WIDE or len(names) > _MOST_UPRIGHT, 12 if sheet is WIDE else 9
+    labels = [wrapped(name, 24) for name in names]
+    side = sheet.width if radial and sheet is not WIDE else 6.2
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    room = 1.9 if not radial else side / max(side - 2 * (0.62 * longest * size / 72 + 0.15), 0.3 * side)
+    down = room if radial else 1.25
     curators = list(dict.fromkeys(owners[place] for place in order))
 
     def paint(axes: "Axes") -> None:
@@ -56,19 +65,23 @@ def graph_picture(
             own = [place for place in order if owners[place] == curator]
             colour, shape = _COLOURS[number % len(_COLOURS)], _SHAPES[number % len(_SHAPES)]
             x, y = spots[own].T
-            axes.plot(x, y, shape, color=colour, ms=12, zorder=2, label=shorten(curator, 30))
-        for place, name in enumerate(names):
-            x, y = 1.12 * spots[place]
-            side = "center" if abs(x) < 0.2 else ("left" if x > 0 else "right")
-            axes.text(x, y, shorten(name, min(24, 3 * sheet.letters // 5)), ha=side, va="center", fontsize=size)
-        axes.set(xlim=(-room, room), ylim=(-1.25, 1.25), aspect="equal")
+            axes.plot(x, y, shape, color=colour, ms=12 if sheet is WIDE else 8, zorder=2, label=wrapped(curator, 30))
+        for place, label in enumerate(labels):
+            x, y = (1.12 if not radial else 1 + 0.17 * room) * spots[place]
+            beside = "center" if abs(x) < 0.2 and not radial else ("left" if x > -1e-9 else "right")
+            turned = degrees(atan(y / x)) if abs(x) > 1e-9 else 90.0
+            axes.text(
+                x, y, label, ha=beside if x > 1e-9 or y > 0 or not radial else "right", va="center", fontsize=size,
+                rotation=turned if radial else 0.0, rotation_mode="anchor",
+            )  # fmt: skip
+        axes.set(xlim=(-room, room), ylim=(-down, down), aspect="equal")
         axes.axis("off")
         axes.legend(
             title="held by", loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=3, frameon=False,
             fontsize=size - 1, title_fontsize=size - 1, alignment="left",
         )  # fmt: skip
 
-    return draw((sheet.width, min(6.2, 0.9 * sheet.width)), paint, f"g{sheet.mark}")
+    return draw((sheet.width, side + 0.6 if radial else 6.2), paint, f"g{sheet.mark}")
 
 
 def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: Sheet = WIDE) -> str:
@@ -86,14 +99,15 @@ def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: 
     count = len(names)
     shown = np.where(np.triu(np.ones((count, count), np.bool_), 1), measured, drawn)
     np.fill_diagonal(shown, np.nan)
-    side = min(0.5, (sheet.width - 2.0) / count)
-    letters = min(18, sheet.letters)
+    side = min(0.5, (sheet.width - (2.0 if sheet is WIDE else 1.4)) / count)
+    labels = [shorten(name, 24) for name in names]
+    size = min(10.0, 72 * side)
 
     def paint(axes: "Axes") -> None:
         top = max(float(np.nanmax(shown, initial=0.0)), 1e-9)
         axes.pcolormesh(np.ma.masked_invalid(shown), cmap="Blues", vmin=0, vmax=1.15 * top, edgecolors="white", lw=1.5)
-        axes.set_xticks(np.arange(count) + 0.5, [shorten(name, letters) for name in names], rotation=90)
-        axes.set_yticks(np.arange(count) + 0.5, [shorten(name, letters) for name in names])
+        axes.set_xticks(np.arange(count) + 0.5, labels, rotation=90, fontsize=size)
+        axes.set_yticks(np.arange(count) + 0.5, labels, fontsize=size)
         axes.set(ylim=(count, 0), aspect="equal")
         axes.plot([0, count], [0, count], color=SOFT, lw=1.2)
         axes.tick_params(length=0)

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import pi, sqrt
+from math import pi, prod, sqrt
 
 import numpy as np
 
 from veiltab.common.core.domain import Domain
-from veiltab.common.web.document import codebook_table, facts, page, table
+from veiltab.common.privacy.card import N_IS_EXACT, Bound
+from veiltab.common.web.document import card_table, codebook_table, facts, page, table
 from veiltab.researcher.drawing import figure
+from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.microdata.comparison import distance, fractions_of
 from veiltab.researcher.microdata.expectation import ExpectedError, measured_pairs
 from veiltab.researcher.microdata.files import Rows
@@ -16,6 +18,9 @@ from veiltab.researcher.microdata.pictures import agreement_picture, graph_pictu
 from veiltab.researcher.microdata.provenance import RELATION, WARNING, Provenance
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table
+from veiltab.researcher.pictures import CELLS_SHOWN
+from veiltab.researcher.pooling import pooled
+from veiltab.researcher.report import conditional
 from veiltab.researcher.table_result import TableResult
 
 PAIRS_LISTED = 200
@@ -35,7 +40,7 @@ class MicrodataReport:
         rows: of the file.
         tables: as they were measured.
         expected: how far the file's pairs are from the true ones.
-        card: (adversary, what that adversary faces).
+        card: the bounds of the epsilon card; the first is that of who reads the report.
         dates: (what happened, when).
         truth: the true rows where they are known (a demonstration), or None.
     """
@@ -48,7 +53,7 @@ class MicrodataReport:
     rows: Rows
     tables: tuple[TableResult, ...]
     expected: ExpectedError
-    card: tuple[tuple[str, str], ...]
+    card: tuple[Bound, ...]
     dates: tuple[tuple[str, str], ...] = ()
     truth: Rows | None = None
 
@@ -85,20 +90,45 @@ def render(report: MicrodataReport) -> str:
     """
     pairs = _pairs(report)
     sections = [
+        *_first(report, pairs),
         ("What the rows are", _what(report)),
         ("How far the pairs are from the truth", _errors(report, pairs)),
         ("Which attributes depend on each other", _graph(report)),
         ("Measured pairs beside the file's", _agreement(report, pairs)),
         ("What was released", _facts(report)),
-        ("Who faces which epsilon", table(("adversary", "faces"), report.card)),
+        ("Who faces which epsilon", card_table(report.card, N_IS_EXACT)),
         ("Every pair", _listed(report, pairs)),
         ("Codebook", codebook_table(report.domain.codebook)),
     ]
+    reader = report.card[0]
     lead = (
         f"{len(report.rows):,} rows of {len(report.domain.names)} attributes, drawn from a model of"
         f" {len({one.names for one in report.tables})} noisy tables about {report.provenance.respondents:,} people."
+        f" The table of a pair is expected to be {_percent(report.expected.pairs)} from the true one on average."
+        f" Guarantee against the {reader.name}: {reader.limit}."
     )
     return page(report.title, lead, sections)
+
+
+def _first(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> list[tuple[str, str]]:
+    """Return the measured pair of two curators that depends most, of those that a picture holds, as a conditional."""
+    names = report.domain.names
+    linked = [
+        pair
+        for pair in pairs
+        if len({report.owners[names[axis]] for axis in pair.axes}) == 2
+        and prod(report.domain.shape[axis] for axis in pair.axes) <= CELLS_SHOWN
+    ]
+    if not linked:
+        return []
+    one, other = (names[axis] for axis in max(linked, key=lambda pair: pair.measured).axes)
+    measured = [
+        Estimate(domain=report.domain.subset(table.names), design=table.design, counts=table.counts)
+        for table in report.tables
+        if {one, other} <= set(table.names) <= set(names)
+    ]
+    said = "As measured, before any model: of the pairs that two curators hold, one that depends strongly."
+    return [conditional(pooled(measured, (one, other)), (one, other), said)] if measured else []
 
 
 def _what(report: MicrodataReport) -> str:
@@ -181,7 +211,6 @@ def _facts(report: MicrodataReport) -> str:
         ("neighbouring tables", RELATION),
         ("model", report.model.kind),
         ("rows", f"{said.rows:,}"),
-        ("seed", said.seed),
         ("study file, SHA-256", said.study_digest),
         ("description of the release, SHA-256", said.release_digest),
         *report.dates,

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 from functools import cache
 from html.parser import HTMLParser
 
@@ -11,8 +12,8 @@ import pytest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import Bound
 from veiltab.common.privacy.planning import FEW_ROWS
-from veiltab.researcher.drawing import WIDE
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.pictures import cell_label, largest
 from veiltab.researcher.report import ReportInput, render
@@ -50,7 +51,10 @@ def make_report(sizes: tuple[int, ...] = (3, 2, 2), *, hostile: bool = False, sa
         pad="one-time pad",
         respondents="n counts <everybody>.",
         dates=(("requested", "2026-01-02"),),
-        card=(("researcher", "<1, 0>"), ("server alone", "nothing")),
+        card=(
+            Bound(roles=("analyst",), epsilon=Decimal("0.5"), note="<1, 0>"),
+            Bound(roles=("server",), epsilon=Decimal(0), note="it sees nothing"),
+        ),
         truth=truth,
     )
 
@@ -196,8 +200,8 @@ def test_large_tables_show_the_largest_cells_and_say_so() -> None:
     text = Page(render(report)).text
     assert "The 60 largest of 1,002 cells." in text
     assert "The 1,000 largest of 1,002 cells." in text
-    assert text.count(" · ") == 2 * 60
-    # 60 labels in each drawing of 1,002 cells, the wide and the narrow one; the largest estimate is among them
+    assert text.count(" · ") == 4 * 60
+    # 60 labels in each drawing of cells and of shares, the wide and the narrow one; the largest estimate is among them
     assert cell_label(report.estimate, int(report.estimate.raw.argmax())) in text
 
 
@@ -225,7 +229,7 @@ def test_test_that_cannot_be_made_says_why() -> None:
     assert "degrees of freedom" in text
 
 
-def test_labels_are_cut_where_they_are_longest() -> None:
+def test_labels_go_on_in_the_next_line_and_are_cut_where_they_are_longest() -> None:
     attributes = (
         Attribute(name="a", categories=("x" * 100, "short")),
         Attribute(name="b", categories=("y" * 20,)),
@@ -234,8 +238,12 @@ def test_labels_are_cut_where_they_are_longest() -> None:
     design = ReleaseDesign(population=10, sample=4, mechanism=mechanism)
     estimate = Estimate(domain=Domain(attributes=attributes), design=design, counts=np.array([3, 1]))
     label = cell_label(estimate, 0)
-    assert len(label) == WIDE.letters
-    assert label.endswith("… · " + "y" * 20)
+    assert label.replace("\n", " ") == "x" * 60 + " " + "x" * 40 + " · " + "y" * 20
+    narrow = cell_label(estimate, 0, 20)
+    assert narrow.replace("
+", "").replace(" ", "") == "x" * 36 + "…·" + "y" * 20
+    assert max(map(len, narrow.split("
+"))) <= 20
     assert cell_label(estimate, 1) == "short · " + "y" * 20
 
 
@@ -259,5 +267,5 @@ def test_a_phone_sees_drawings_that_it_need_not_make_smaller() -> None:
     wide, narrow = (
         re.findall(rf'class="{name}".*\n<svg [^>]*width="([0-9.]+)pt"', html) for name in ("wide", "narrow")
     )
-    assert len(narrow) == len(wide) == 3
+    assert len(narrow) == len(wide) == 4
     assert all(float(points) <= 4 * 72 for points in narrow)

@@ -18,7 +18,6 @@ from veiltab.researcher.collection.client import tally_of
 from veiltab.researcher.collection.guarantee import (
     DELTA_OF_COINS,
     bounds,
-    card,
     centre,
     centre_text,
     guarantee,
@@ -115,7 +114,7 @@ def test_without_coins_who_reported_is_no_secret() -> None:
     known = status(rates=("1", "1"), reports=(1, 50))
     found = guarantee(known)
     assert found.epsilon == found.known_epsilon
-    assert not any("cannot learn" in faces for _, faces in card(known))
+    assert not any("cannot learn" in faces for faces in (bound.faces for bound in bounds(known)))
     assert least_active(0, Fraction(1, 2), Decimal("1e-7")) == 0
 
 
@@ -163,7 +162,7 @@ def test_a_page_shows_numbers_picture_and_guarantee_and_escapes(study: Study) ->
     assert page.count("<svg") == 2  # a wide drawing and a narrow one
     assert "trusted centre" in page
     assert "200 randomised reports" in page
-    for who, faces in card(known):
+    for who, faces in ((bound.name, bound.faces) for bound in bounds(known)):
         assert who in page
         assert faces.split(";")[0].split(",")[0].split("'")[0] in page
     assert not re.search(r'(src|href)="https?:', page)

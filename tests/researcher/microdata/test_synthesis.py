@@ -1,6 +1,7 @@
 """Microdata repeat by their seed, follow the model, say where they come from, and refuse what cannot be drawn."""
 
 from dataclasses import replace
+from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, RELEASE_ID, measured, people, status, workload
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
-from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.privacy.card import Bound, EpsilonCard
 from veiltab.researcher.microdata.combining import combine
 from veiltab.researcher.microdata.comparison import distance, fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import expected_error
@@ -126,7 +127,9 @@ def test_a_page_may_be_about_some_of_the_attributes() -> None:
     part = DOMAIN.subset(["age", "job", "town"])
     made = synthesise(part, status(), TABLES, rows=PEOPLE, copies=1, seed="s")
     study: Any = SimpleNamespace(title="A study", owner_of=lambda name: {"town": "bob"}.get(name, "alice"))
-    report = microdata_report(study, made, EpsilonCard(bounds=()))
+    report = microdata_report(
+        study, made, EpsilonCard(bounds=(Bound(roles=("analyst",), epsilon=Decimal(1), note="rows"),))
+    )
     assert [one.names for one in report.tables] == [("age", "job"), ("age", "town"), ("job", "town")]
     assert "wage" not in render(report)
 
