@@ -8,6 +8,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, listed, note
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.privacy.words import delta_text
 from veiltab.deploy.local.command import end_parties_on_sigterm, out_option, verbose_option
 from veiltab.deploy.local.printing import ROWS_SHOWN, console_of, print_card, print_costs, print_more, print_table
 
@@ -95,7 +96,7 @@ def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
     shown = rows if verbose else rows[:ROWS_SHOWN]
     console.print(
         f"{sum(result.phases)} noisy tables about {workload.population:,} people keep epsilon {workload.epsilon} at"
-        f" delta {workload.delta:.3g} together. One of them:\n"
+        f" delta {delta_text(workload.delta)} together. One of them:\n"
     )
     title = f"{result.shares.title.capitalize()}, the shortest intervals first"
     print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), shown)

@@ -240,10 +240,8 @@ def test_labels_go_on_in_the_next_line_and_are_cut_where_they_are_longest() -> N
     label = cell_label(estimate, 0)
     assert label.replace("\n", " ") == "x" * 60 + " " + "x" * 40 + " · " + "y" * 20
     narrow = cell_label(estimate, 0, 20)
-    assert narrow.replace("
-", "").replace(" ", "") == "x" * 36 + "…·" + "y" * 20
-    assert max(map(len, narrow.split("
-"))) <= 20
+    assert narrow.replace("\n", "").replace(" ", "") == "x" * 36 + "…·" + "y" * 20
+    assert max(map(len, narrow.split("\n"))) <= 20
     assert cell_label(estimate, 1) == "short · " + "y" * 20
 
 
