@@ -1,6 +1,5 @@
 """The picture of an epsilon card: a bar a coalition, the longer the less protection, on a logarithmic scale."""
 
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,20 +39,15 @@ def _paint(axes: "Axes", card: EpsilonCard) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel("epsilon that it faces (nats): the longer the bar, the less protection; a diamond holds as well")
+    axes.set_xlabel("epsilon that it faces (nats): the longer the bar, the less protection")
     axes.set_title("Who faces which epsilon", loc="left", fontsize=11, fontweight="bold", color=INK)
 
 
 def _scale(card: EpsilonCard) -> tuple[float, float]:
     """Return the ends of the scale: every epsilon of the card that is neither 0 nor missing, and room for words."""
-    shown = [float(epsilon) for bound in card.bounds for epsilon in _epsilons(bound)] or [1.0]
+    shown = [float(bound.epsilon) for bound in card.bounds if bound.epsilon] or [1.0]
     low = min(shown) / 3
     return low, max(shown) * (max(shown) / low) ** _ROOM
-
-
-def _epsilons(bound: Bound) -> list[Decimal]:
-    both = [bound.epsilon, None if bound.other is None else bound.other[0]]
-    return [epsilon for epsilon in both if epsilon]
 
 
 def _paint_bound(axes: "Axes", place: int, bound: Bound, low: float, high: float) -> None:
@@ -64,22 +58,9 @@ def _paint_bound(axes: "Axes", place: int, bound: Bound, low: float, high: float
     elif bound.epsilon == 0:
         _write(axes, (low, place), "nothing", INK)
     else:
-        ends = [float(epsilon) for epsilon in _epsilons(bound)]
-        axes.barh(place, ends[0] - low, left=low, height=_HEIGHT, color=ACCENT if bound.per_row else INK)
-        for other in ends[1:]:
-            axes.plot([ends[0], other], [place, place], "-", color=INK, linewidth=1)
-            axes.plot([other], [place], "D", mfc="white", mec=INK, ms=6, zorder=3)
-        _write(axes, (max(ends), place), _words(bound), INK)
-
-
-def _words(bound: Bound) -> str:
-    """Return what stands beside a bar: its epsilon, and the one of the diamond."""
-    if bound.per_row:
-        return f"{bound.epsilon:.3g} per row"
-    guarantees = [(bound.epsilon, bound.delta), *([] if bound.other is None else [bound.other])]
-    return "; ".join(
-        f"{epsilon or 0:.3g}" + (f" at delta {float(delta):.2g}" if delta else " pure") for epsilon, delta in guarantees
-    )
+        length = float(bound.epsilon)
+        axes.barh(place, length - low, left=low, height=_HEIGHT, color=ACCENT if bound.per_row else INK)
+        _write(axes, (length, place), bound.guarantee, INK)
 
 
 def _write(axes: "Axes", place: tuple[float, float], text: str, colour: str) -> None:

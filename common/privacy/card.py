@@ -53,13 +53,20 @@ class Bound:
         )
 
     @property
-    def limit(self) -> str:
-        """What limits what it learns: one epsilon of two digits, rounded up, and the factor of the odds."""
+    def guarantee(self) -> str:
+        """The sharpest guarantee: one epsilon of two digits, rounded up, and its delta."""
         if self.epsilon is None:
             return "no protection"
+        return f"{guarantee_text(self.epsilon, self.delta)}{' a row' if self.per_row else ''}"
+
+    @property
+    def limit(self) -> str:
+        """What limits what it learns: its guarantee, and the factor of the odds."""
+        if self.epsilon is None:
+            return self.guarantee
         if self.epsilon == 0 and self.delta == 0:
             return "nothing"
-        own = f"{guarantee_text(self.epsilon, self.delta)}{' a row' if self.per_row else ''}; {odds_text(self.epsilon)}"
+        own = f"{self.guarantee}; {odds_text(self.epsilon)}"
         return own if self.if_omitted is None else f"{own}; {guarantee_text(*self.if_omitted)} {OMITTED}"
 
     @property

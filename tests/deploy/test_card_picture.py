@@ -31,9 +31,9 @@ def test_the_picture_in_the_documentation_is_that_of_its_plan(tmp_path: Path) ->
     for text in (
         "analyst",
         "desk with server",
-        "0.769 at delta 1e-06; 6.59 pure",
-        "0.783 at delta 1e-06; 6.59 pure",
-        "6.59 per row",
+        "epsilon 0.77 at delta 1e-6",
+        "epsilon 0.79 at delta 1e-6",
+        "epsilon 6.6 a row",
         "nothing",
         "no protection",
     ):
