@@ -41,6 +41,7 @@ from veiltab.common.core.nearest import known_names
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.card import advised_delta
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study, read_file
@@ -196,7 +197,8 @@ class Policy:
             return number
         if is_large:
             raise DeniedError(
-                f"delta {delta:.3g} is above 1/n = {1 / outlook.population:.3g}, and no rule of the policy allows that",
+                f"delta {delta_text(delta)} is above 1/n = {1 / outlook.population:.3g}, and no rule of the policy"
+                " allows that",
                 where="delta",
                 remedy=f"Ask with a smaller delta; advised: {advised_delta(outlook.population):.2g} or less.",
             )
@@ -210,7 +212,7 @@ def expiry(now: int, days: int | None) -> int | None:
 
 def policy_source(path: Path | None, rules: int) -> str:
     """Say in a line where rules come from."""
-    return "none, so a person decides about every request" if path is None else f"{rules} rules ({path})"
+    return "none, so a person decides about every request" if path is None else f"{path}, rules: {rules}"
 
 
 def policy_of(study: Study, curator: str, path: Path | None) -> Policy:

@@ -26,7 +26,7 @@ from veiltab.common.study.file import Study, read_file, study_from_bytes
 from veiltab.common.study.problems import study_problems
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.curator import cli as curator_cli
-from veiltab.curator.policy import policy_of
+from veiltab.curator.policy import policy_of, policy_source
 from veiltab.curator.table import read_table
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.work_options import WorkOptions
@@ -232,10 +232,11 @@ def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, pa
                 )
     if "policy" in values:
         with findings.about("policy"):
-            policy = policy_of(study, party.name, Path(str(values["policy"])))
-            findings.notes.append(f"policy: {len(policy.rules)} rules")
+            path = Path(str(values["policy"]))
+            rules = policy_of(study, party.name, path).rules
+            findings.notes.append(f"policy: {policy_source(path, len(rules))}")
     elif "policy" not in said:
-        findings.notes.append("policy: none, so a person decides about every request")
+        findings.notes.append(f"policy: {policy_source(None, 0)}")
     _check_work(values, findings)
 
 

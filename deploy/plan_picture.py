@@ -10,6 +10,7 @@ import numpy as np
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.privacy.questions import PlanQuestion
+from veiltab.common.privacy.words import delta_text
 from veiltab.researcher.drawing import INK, logarithmic, write_picture
 
 if TYPE_CHECKING:
@@ -66,7 +67,14 @@ def _curves(  # noqa: PLR0913, PLR0917 - what a panel shows
 ) -> None:
     """Draw the error at some (epsilon, sample size), and beside a plan with a delta that of a pure one."""
     errors = [_error(question, plan, epsilon, sample, plan.delta) for epsilon, sample in points]
-    axes.plot(x, errors, "-", color=INK, linewidth=2, label="pure" if plan.delta is None else f"delta = {plan.delta}")
+    axes.plot(
+        x,
+        errors,
+        "-",
+        color=INK,
+        linewidth=2,
+        label="pure" if plan.delta is None else f"delta = {delta_text(plan.delta)}",
+    )
     if plan.delta is not None:
         errors = [_error(question, plan, epsilon, sample, None) for epsilon, sample in points]
         axes.plot(x, errors, "--", color="0.45", label=pure)

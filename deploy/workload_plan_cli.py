@@ -15,6 +15,7 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import parse_split
 from veiltab.common.privacy.questions import LARGEST_EPSILON, Quantity
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.privacy.workload_questions import AIM, WorkloadAnswer, WorkloadQuestion, answer_workload
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
@@ -214,8 +215,9 @@ def _text(plan: WorkloadPlan, aim: float | None, reply: WorkloadAnswer | None) -
     again = f", and {workload.repeats} of them a second time" if workload.repeats else ""
     what = f"{len(workload.tables)} tables of {len(workload.columns)} attributes{again}"
     twice = "" if plan.repeated_pair_error is None else f"; {plan.repeated_pair_error:.4f} if it runs twice"
+    delta = delta_text(workload.delta)
     lines = [
-        f"For epsilon {workload.epsilon.normalize():f}, delta {workload.delta}, n = {workload.population:,}: {what}.",
+        f"For epsilon {workload.epsilon.normalize():f}, delta {delta}, n = {workload.population:,}: {what}.",
         f"Price: mu = {plan.price.mu:.5f}, which is {float(plan.share):.1%} of the budget of every curator.",
         f"Foreseen error of a typical pair, as a total variation distance: {plan.pair_error:.4f}{twice}.",
         "That is of each table by itself, without bias; a model fitted to all of them is usually nearer to the truth.",
@@ -237,7 +239,7 @@ def _most(reply: WorkloadAnswer) -> str:
         case Quantity.EPSILON:
             return f"an epsilon up to {LARGEST_EPSILON}"
         case Quantity.DELTA:
-            return f"a delta up to {reply.question.delta}, the largest below 1/n"
+            return f"a delta up to {delta_text(reply.question.delta)}, the largest below 1/n"
         case Quantity.POPULATION:
             return f"up to {reply.question.population:,} respondents"
         case Quantity.CELLS | Quantity.ERROR:

@@ -1,6 +1,7 @@
 """Requests that no budget can ever hold, as the study file alone shows: refused before any person looks at them."""
 
 from veiltab.common.errors import BudgetExceededError
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study
 
@@ -25,7 +26,7 @@ def check_fits_budget(request: ReleaseRequest, study: Study) -> None:
     if study.budget_delta is None:
         budget = f"{study.budget_epsilon}"
     elif request.delta is not None and request.delta >= study.budget_delta:
-        budget = f"{study.budget_epsilon} at delta {study.budget_delta}"
+        budget = f"{study.budget_epsilon} at delta {delta_text(study.budget_delta)}"
     else:
         return
     raise BudgetExceededError(

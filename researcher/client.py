@@ -55,7 +55,7 @@ from veiltab.researcher.drawing import Picture
 from veiltab.researcher.estimation import Estimate, TableEstimate
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.pooling import pooled
-from veiltab.researcher.release_status import Status, TableStatus, release_status_from_proto
+from veiltab.researcher.release_status import ReleaseList, Status, TableStatus, release_status_from_proto
 from veiltab.researcher.rows import rows_of_counts
 from veiltab.researcher.table import labelled, to_frame
 from veiltab.researcher.table_result import TableResult, fitted, table_result
@@ -210,11 +210,13 @@ class Client:
         """Return a release by its label, its id, or the beginning of its id."""
         return Release(self, self.status(name).release_id, continued=True)
 
-    def releases(self) -> tuple[Status, ...]:
-        """Return all releases, oldest first, without their details."""
+    def releases(self) -> ReleaseList:
+        """Return all releases, oldest first, without their details; shown as a table."""
         message = researcher_pb2.ListReleasesRequest()
         answer = self._ask(self._service.stub.ListReleases, message)
-        return tuple(release_status_from_proto(researcher_pb2.GetResultResponse(summary=s)) for s in answer.releases)
+        return ReleaseList(
+            release_status_from_proto(researcher_pb2.GetResultResponse(summary=one)) for one in answer.releases
+        )
 
     def status(self, name: str, *, seconds: float = 0.0) -> Status:
         """Return how a release stands, named as for `release`.

@@ -11,7 +11,10 @@ from veiltab.common.release.spec import MAX_CANARIES, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import receipt_from_proto, spec_from_proto, state_from_proto, workload_from_proto
 from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.web.document import table
 from veiltab.v1 import release_pb2, researcher_pb2
+
+_HEADINGS = ("release", "label", "state", "attributes", "epsilon", "delta")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,17 +217,40 @@ class Status:
         return "; ".join(self.waiting_lines)
 
 
+class ReleaseList(tuple[Status, ...]):
+    """Releases, oldest first; a notebook and a terminal show them as a table, a line each."""
+
+    __slots__ = ()
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (one.release_id, one.label, one.state.value, ", ".join(one.attributes), one.epsilon, one.delta)
+            for one in self
+        ]
+
+    def __repr__(self) -> str:
+        """Return the table as aligned text."""
+        lines = [_HEADINGS, *self._rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return table(_HEADINGS, self._rows)
+
+
 def waiting_lines(waits: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what parties wait for as lines, each reason once; a reason that names no party gets the one it is of.
+    """Return what parties wait for as lines, one a party; what it says of itself comes before what others say of it.
 
     Args:
-        waits: party -> what it waits for.
+        waits: party -> what it waits for, which names another party first where that one is to act.
     """
-    reasons = [
-        reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
-        for party, reason in waits.items()
-    ]
-    return tuple(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+    lines: dict[str, str] = {}
+    for party, reason in sorted(waits.items(), key=lambda item: not item[1].startswith(item[0])):
+        names_another = reason.startswith(("curator ", "server "))
+        line = reason if names_another or reason.startswith(party) else f"{party}: {reason}"
+        lines.setdefault(line.split(":")[0], line.rstrip("."))
+    return tuple(lines[about] for about in sorted(lines))
 
 
 def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Status:

@@ -18,6 +18,7 @@ from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.privacy.round_numbers import RoundNumbers, Scale, WholeNumbers, excess_over
 from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE
+from veiltab.common.privacy.words import delta_text
 
 MOST_PEOPLE = MAX_SAMPLE
 """Most respondents that are looked at."""
@@ -194,8 +195,8 @@ def _advice(asked: Quantity, enough: PlanQuestion) -> str:
             return f"A table of {enough.cells} cells is the largest that reaches this error."
         case Quantity.DELTA:
             if enough.delta == DELTAS.at(0):
-                return f"Delta {enough.delta} reaches this error; it is the least that is tried."
-            return f"Delta {enough.delta} is the least that reaches this error."
+                return f"Delta {delta_text(enough.delta)} reaches this error; it is the least that is tried."
+            return f"Delta {delta_text(enough.delta)} is the least that reaches this error."
         case Quantity.EPSILON | Quantity.ERROR:
             return ""
         case _:

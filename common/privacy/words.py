@@ -18,9 +18,9 @@ def epsilon_text(epsilon: Decimal) -> str:
     return f"{shown.quantize(Decimal(1).scaleb(min(shown.adjusted() - 1, 0))):f}" if shown < 100 else f"{shown:f}"
 
 
-def delta_text(delta: Decimal) -> str:
-    """Write a delta (probability) in the one spelling that people read, with every digit: 1e-6, 2.5e-7, 0.01."""
-    plain = delta.normalize()
+def delta_text(delta: Decimal | str | None) -> str:
+    """Write a delta (probability) in one spelling, with every digit: 1e-6, 2.5e-7, 0.01; 0 if none."""
+    plain = Decimal(delta or 0).normalize()
     if plain == 0 or plain.adjusted() > -3:
         return f"{plain:f}"
     mantissa = plain.scaleb(-plain.adjusted()).normalize()

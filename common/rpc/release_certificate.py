@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from veiltab.common.core.canonical import canonical_json, canonical_text, read_canonical
 from veiltab.common.core.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, VeiltabError
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card
 from veiltab.common.release.receipt import Receipt, is_right
 from veiltab.common.release.spec import ReleaseSpec
@@ -243,7 +244,7 @@ def signers(study: Study) -> tuple[Party, ...]:
 
 def _kept(certificate: ReleaseCertificate) -> Finding:
     spec = certificate.spec
-    asked = f"epsilon {spec.epsilon}" + ("" if spec.delta is None else f", delta {spec.delta:g}")
+    asked = f"epsilon {spec.epsilon}" + ("" if spec.delta is None else f" at delta {delta_text(spec.delta)}")
     try:
         check_keeps_what_was_asked(spec)
     except InvalidInputError as error:

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from veiltab.common.core.spelling import is_seen
 from veiltab.common.privacy.card import N_IS_EXACT
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.web.forms import Form
 from veiltab.common.web.sessions import Session
 
@@ -141,7 +142,7 @@ class Frame:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters.update({"moment": moment, **console.filters})
+        self._templates.filters.update({"moment": moment, "delta_text": delta_text, **console.filters})
         self._templates.globals.update(console=console, n_is_exact=N_IS_EXACT)
 
     def compile_all(self) -> None:

@@ -286,7 +286,7 @@ class _Check:
             return "an earlier version recorded no digest of what it read"
         if self.index.policy != loaded["sha256"]:
             raise IntegrityError("the policy file is another than the one that the curator read last")
-        return f"it is what the curator read last, with {loaded['rules']} rules"
+        return f"it is what the curator read last (rules: {loaded['rules']})"
 
     def _decisions(self) -> str:
         """Compare the requests, approvals, decisions and ends with the audit log, both ways."""

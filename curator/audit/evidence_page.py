@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.web.document import facts, page, table
@@ -142,7 +143,10 @@ def _request(record: ReleaseRecord) -> str:
             ("researcher", request.researcher),
             ("purpose", request.purpose or "none was given"),
             ("attributes", ", ".join(request.attributes)),
-            ("asked for", f"epsilon {request.epsilon}" + (f", delta {request.delta}" if request.delta else "")),
+            (
+                "asked for",
+                f"epsilon {request.epsilon}" + (f" at delta {delta_text(request.delta)}" if request.delta else ""),
+            ),
             ("received", _time(stored.created)),
             ("state", f"{state}, since {_time(stored.since)}"),
         ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from veiltab.common.privacy.words import delta_text, odds_text
+from veiltab.common.privacy.words import odds_text
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.web.pages import Console, Journal
 from veiltab.curator.console.audit_page import audit_page
@@ -27,7 +27,6 @@ _FILTERS: dict[str, Callable[..., object]] = {
     "guarantee": guarantee,
     "nats": nats,
     "odds": odds_text,
-    "delta_text": delta_text,
     "percent": percent,
     "tables_text": tables_text,
 }

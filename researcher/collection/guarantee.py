@@ -10,6 +10,7 @@ from veiltab.common.collection.round import RoundStatus
 from veiltab.common.core.binomial import binomial_tail
 from veiltab.common.core.rounding import upward
 from veiltab.common.privacy.card import Bound, advised_delta
+from veiltab.common.privacy.words import delta_text
 from veiltab.researcher.collection.shuffling import (
     CentralComparison,
     CentralGuarantee,
@@ -112,6 +113,7 @@ def centre_text(comparison: CentralComparison | None) -> str:
         return ""
     largest = float(comparison.collected.max())
     return (
-        f"At ({upward(comparison.epsilon)}, {comparison.delta:.3g}) a trusted centre that knew all values could publish"
-        f" every count with a standard error of {comparison.gaussian:.3g} nodes; here the largest is {largest:.4g}."
+        f"At ({upward(comparison.epsilon)}, {delta_text(comparison.delta)}) a trusted centre that knew all values could"
+        f" publish every count with a standard error of {comparison.gaussian:.3g} nodes; here the largest is"
+        f" {largest:.4g}."
     )

@@ -6,6 +6,7 @@ import click
 
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
+from veiltab.common.privacy.words import delta_text
 
 if TYPE_CHECKING:
     from veiltab.common.collection.choosing import Choice
@@ -67,7 +68,7 @@ def _text(choice: "Choice", central: "CentralGuarantee", expected: int, centre: 
     if centre is not None and central.epsilon is not None:
         krr = next(one for one in choice.candidates if one.oracle.name == "krr").standard_error * choice.population
         lines.append(
-            f"  At ({upward(central.epsilon)}, {central.delta:.3g}) a trusted centre's Gaussian histogram would have a"
-            f" standard error of {centre:,.4g} nodes; krr has {krr:,.4g}."
+            f"  At ({upward(central.epsilon)}, {delta_text(central.delta)}) a trusted centre's Gaussian histogram would"
+            f" have a standard error of {centre:,.4g} nodes; krr has {krr:,.4g}."
         )
     return "\n".join(lines)

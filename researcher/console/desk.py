@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.privacy.card import EpsilonCard
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.file import Study
@@ -46,6 +46,15 @@ class Desk:
     def releases(self) -> tuple[Status, ...]:
         """Return all releases, newest first, without their details."""
         return tuple(reversed(self.client.releases()))
+
+    def last_population(self) -> int | None:
+        """Return the number of respondents n of the newest release that is ready; None if none is, or none answers."""
+        try:
+            ready = (one for one in self.releases() if one.state is ReleaseState.READY)
+            status = next((self.status(one.release_id) for one in ready), None)
+        except UnavailableError:
+            return None
+        return None if status is None else status.description().population
 
     def status(self, name: str) -> Status:
         """Return how a release stands, by id or label; what has ended is asked for once.

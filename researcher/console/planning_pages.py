@@ -13,6 +13,7 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.privacy.questions import MOST_PEOPLE, Quantity
 from veiltab.common.privacy.shuffle import MAX_CELLS
+from veiltab.common.privacy.words import delta_text
 from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.cost import SHAPES, Cost, Wish, cost_of
@@ -133,7 +134,7 @@ class PlanningPages:
     @property
     def _budget(self) -> str:
         study = self._desk.study
-        delta = "" if study.budget_delta is None else f" at delta {study.budget_delta}"
+        delta = "" if study.budget_delta is None else f" at delta {delta_text(study.budget_delta)}"
         return f"epsilon {study.budget_epsilon.normalize():f}{delta}"
 
     def _cost(self, wish: Wish) -> Cost:
@@ -143,7 +144,7 @@ class PlanningPages:
     def _defaults(self) -> dict[str, str]:
         study = self._desk.study
         return {
-            "population": str(max(study.minimum_population, 1000)),
+            "population": str(self._desk.last_population() or max(study.minimum_population, 1000)),
             "cells": "24",
             "epsilon": "0.5",
             "delta": "" if study.budget_delta is None else "1e-6",

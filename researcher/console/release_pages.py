@@ -1,6 +1,6 @@
 """The pages of releases: all of them, and one with its facts, its guarantees and its steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -17,6 +17,9 @@ from veiltab.researcher.console.files import file_name
 from veiltab.researcher.release_status import Status, TableStatus
 
 _ON_A_PAGE = 20
+_FEW_ATTRIBUTES = 3
+"""A table of so many attributes is shown whole."""
+
 _TABLES_LISTED = 200
 
 _STEPS = {
@@ -74,6 +77,7 @@ class ReleasePages:
         status = desk.status(visit.parameters["release"])
         is_ready = status.state is ReleaseState.READY
         card = desk.card(status) if is_ready else None
+        owners = {rule.name: rule.owner for rule in desk.study.attributes}
         respondents, difference = "", ""
         if is_ready:
             try:
@@ -93,7 +97,8 @@ class ReleasePages:
             difference=difference,
             tables=status.tables[:_TABLES_LISTED],
             attributes=status.measured_attributes,
-            owners={rule.name: rule.owner for rule in desk.study.attributes},
+            ticked=_first_table(status, owners),
+            owners=owners,
         )
 
     def download_certificate(self, visit: Visit) -> Response:
@@ -109,6 +114,15 @@ class ReleasePages:
         status = self._desk.status(visit.parameters["release"])
         data = self._desk.client.study_file(status.study_digest)
         return visit.download(file_name(status, "study", suffix=".toml"), data, "application/toml")
+
+
+def _first_table(status: Status, owners: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the attributes of the table to show first: all of few, else one of each of two curators."""
+    names = status.measured_attributes
+    if not status.tables and len(names) <= _FEW_ATTRIBUTES:
+        return names
+    others = [name for name in names[1:] if owners.get(name) != owners.get(names[0])]
+    return (names[0], *(others or names[1:])[:1])
 
 
 def badge(state: ReleaseState) -> str:

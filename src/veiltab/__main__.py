@@ -4,10 +4,14 @@ Until a command begins, an interrupt ends the process as SIGTERM does (`veiltab.
 imported then can lose KeyboardInterrupt. A process that ignores interrupts goes on to do so.
 """
 
+import os
 import signal
 
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+# What gRPC's C code writes by itself would stand amid lines of JSON; every failed call is told by ours.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from veiltab.deploy.cli import main
 

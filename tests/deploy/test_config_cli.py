@@ -80,7 +80,13 @@ def test_a_curator_that_could_start(check: Check, folder: Path) -> None:
     findings = check(CURATOR + 'policy = "policy.toml"\ntrace_file = "trace.jsonl"\nmetrics = "0"\n')
     assert findings.problems == []
     assert findings.party == Party(study="survey", role=Role.CURATOR, name="alice")
-    for text in ("is valid for 8", "2 respondents in 2 rows", "policy: 1 rules", "made at the start", "metrics: 127"):
+    for text in (
+        "is valid for 8",
+        "2 respondents in 2 rows",
+        "policy.toml, rules: 1",
+        "made at the start",
+        "metrics: 127",
+    ):
         assert text in notes(findings)
     added = {path.name for path in set(folder.rglob("*")) - set(before)}
     assert added == {"policy.toml", "party.toml"}, "nothing is made"

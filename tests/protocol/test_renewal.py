@@ -134,13 +134,13 @@ def test_a_hangup_reloads_the_policy_and_a_broken_one_changes_nothing(world: Wor
                 time.sleep(0.1)
             return words in local.log(*curator).read_text("utf-8")
 
-        assert says(f"policy: 1 rules ({path})")
+        assert says(f"policy: {path}, rules: 1")
         path.write_text('[[rule]]\ndecision = "perhaps"\n', "utf-8")
         os.kill(pid, signal.SIGHUP)
         assert says("does not begin again: " + str(path))
         path.write_text('[[rule]]\ndecision = "deny"\n' * 2, "utf-8")
         os.kill(pid, signal.SIGHUP)
-        assert says(f"policy: 2 rules ({path})")
+        assert says(f"policy: {path}, rules: 2")
         local.wait_for(*curator)
 
 

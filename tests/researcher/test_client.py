@@ -17,7 +17,7 @@ from veiltab.common.release.wire import receipt_to_proto, spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Client, Release
-from veiltab.researcher.release_status import Status, release_status_from_proto
+from veiltab.researcher.release_status import ReleaseList, Status, release_status_from_proto
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import release_pb2, researcher_pb2
 
@@ -295,3 +295,13 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
     assert (asked.partial, asked.sample, asked.deadline) == (True, 7, NOW + 86_400)
     assert asked.sampling == release_pb2.SAMPLING_MODE_SEED
     assert asked.pad == release_pb2.PAD_KIND_CHACHA20
+
+
+def test_releases_are_shown_as_a_table() -> None:
+    listed = ReleaseList((replace(STATUS, label="<wages>", delta="0.000001"), replace(STATUS, label="x")))
+    lines = repr(listed).split("\n")
+    assert [line.split()[0] for line in lines] == ["release", STATUS.release_id, STATUS.release_id]
+    assert len({line.index(word) for line, word in zip(lines, ("label", "<wages>", "x  "), strict=True)}) == 1
+    assert listed._repr_html_().count("<tr>") == 3
+    assert "&lt;wages&gt;" in listed._repr_html_()
+    assert repr(ReleaseList()).split() == ["release", "label", "state", "attributes", "epsilon", "delta"]

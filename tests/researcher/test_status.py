@@ -13,6 +13,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.release_status import waiting_lines
 from veiltab.researcher.status import observe
 from veiltab.researcher.store import ResearcherStore
 
@@ -90,3 +91,17 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
         clock(1000 + place)
         driver.store.finish(release_id, ReleaseState.READY)
     assert [work.id for work in observe(driver).work] == IDS[30 - SHOWN :]
+
+
+def test_a_party_that_says_why_it_waits_stands_there_once() -> None:
+    waits = {
+        "curator health": "curator registry: has not decided about the request yet.",
+        "curator registry": "curator registry: a person decides about income.",
+        "server cloud": "curator health: has not sent its columns yet",
+        "researcher rosa": "fetching columns: 75 %",
+    }
+    assert waiting_lines(waits) == (
+        "curator health: has not sent its columns yet",
+        "curator registry: a person decides about income",
+        "researcher rosa: fetching columns: 75 %",
+    )

@@ -16,7 +16,18 @@ import pandas as pd
 import pytest
 
 from tests.common.web.browser import HOST, Browser
-from tests.researcher.console.made_client import FAILED, LINKED, SCRIPT, STRANGE, WAGES, WAITING, MadeClient, N
+from tests.researcher.console.made_client import (
+    FAILED,
+    LINKED,
+    SCRIPT,
+    STRANGE,
+    WAGES,
+    WAITING,
+    MadeClient,
+    N,
+    statuses,
+    study_with_delta,
+)
 from veiltab.common.errors import UnavailableError
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.privacy.price import price_budget
@@ -102,7 +113,7 @@ def test_the_releases_stand_there_with_what_they_wait_for(reader: Reader) -> Non
     assert "waits for curator bob: a person decides" in text
     assert "curator bob denied salary" in text
     assert f"{N:,}" in text
-    assert "0.5 delta 0.000001" in text
+    assert "0.5 delta 1e-6" in text
     assert SCRIPT not in page
     assert SCRIPT in text
 
@@ -250,7 +261,7 @@ def test_a_plan_finds_any_number_from_the_others(shared: Reader) -> None:
         ("cells", "9 cells"),
     ):
         assert found in text_of(shared.get(f"/plan?find={find}&{one}"))
-    assert "Delta 5.5E-7" in text_of(
+    assert "Delta 5.5e-7" in text_of(
         shared.get("/plan?find=delta&shape=table&population=45222&cells=24&epsilon=1&error=.001")
     )
     several = "shape=pairs&attributes=sex&attributes=age&attributes=salary&population=20000&delta=1e-6"
@@ -366,7 +377,7 @@ def test_what_a_release_costs_is_shown_before_it_can_be_asked_for(shared: Reader
     assert plan.root_mse() <= float(shown.group(1)) <= 1.01 * plan.root_mse()
     assert of_cell
     assert plan.root_mse() / 2 <= float(of_cell.group(1)) <= 1.01 * plan.root_mse() / 2, "one of four cells"
-    assert re.search(r"It takes about \d[\d.]*% of every curator's budget of epsilon 2 at delta 0.000001", text)
+    assert re.search(r"It takes about \d[\d.]*% of every curator's budget of epsilon 2 at delta 1e-6", text)
     assert 'method="post" class="fields' in page
     assert "No curator can grant it" in text_of(shared.get(f"/ask?{query.replace('epsilon=0.5', 'epsilon=9')}"))
     assert shared.made.asked == []
@@ -488,3 +499,14 @@ def test_one_file_after_the_other_and_a_stop(reader: Reader, monkeypatch: pytest
         threading.Event().wait(0.02)
     assert "was stopped; there are no files" in page
     assert "/files/" not in page
+
+
+def test_planning_begins_with_the_respondents_of_the_newest_release(shared: Reader, enter: Enter) -> None:
+    assert f'value="{N}"' in shared.get("/plan")
+    failed = tuple(one for one in statuses(study_with_delta()) if one.release_id == FAILED)
+    assert f'value="{N}"' not in enter(MadeClient(releases_known=failed)).get("/plan")
+
+
+def test_the_first_table_of_a_linked_release_has_attributes_of_two_curators(shared: Reader) -> None:
+    ticked = re.findall(r'name="attributes" value="(\w+)" checked', shared.get(f"/releases/{LINKED}"))
+    assert ticked == ["sex", "salary"]
