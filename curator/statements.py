@@ -1,5 +1,7 @@
 """What a curator states about a release that is ready, signed."""
 
+from dataclasses import replace
+
 from veiltab.common.errors import NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
@@ -15,26 +17,35 @@ def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorS
 
     Args:
         identity: the curator's own.
-        stored: the release, of one table.
+        stored: the release, of one table or several.
         store: the curator's database.
         ledger: what was spent.
 
     Raises:
         NotReadyError: the release is not ready here.
-        InvalidInputError: it has several tables, or the curator's certificate has expired.
+        InvalidInputError: the curator's certificate has expired.
     """
     name = identity.party.name
     if stored.state is not ReleaseState.READY:
         raise NotReadyError(f"the release is {stored.state.value}", where=f"curator {name}")
-    spec, now = stored.planned_spec, utc_now()
+    now = utc_now()
     length, head = ledger.head
-    has_columns = bool(spec.columns_of(name))
     statement = Statement(
         party=identity.party.uri,
-        spec_digest=spec.digest().hex(),
-        published=published_columns(spec, store.tests.published_digests(spec.release_id)) if has_columns else (),
+        spec_digest=stored.planned_release.digest().hex(),
+        published=(),
         signed_at=int(now.timestamp()),
         ledger=LedgerHead(length=length, digest=head.hex()),
-        receipts=store.tests.receipts(spec.release_id) if has_columns else (),
     )
+    if stored.workload is not None:
+        tables = store.tables.tables(stored.request.release_id)
+        ready = sorted(number for number, table in tables.items() if table.state is ReleaseState.READY)
+        statement = replace(statement, tables=tuple(ready))
+    elif stored.planned_spec.columns_of(name):
+        spec = stored.planned_spec
+        statement = replace(
+            statement,
+            published=published_columns(spec, store.tests.published_digests(spec.release_id)),
+            receipts=store.tests.receipts(spec.release_id),
+        )
     return signed(identity, statement.to_json(), now)

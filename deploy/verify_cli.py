@@ -8,11 +8,12 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.core.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
-from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, to_dict, verified
+from veiltab.common.release.workload_guarantees import card_of_release
+from veiltab.common.rpc.certificate_check import Finding, to_dict, verified
+from veiltab.common.rpc.release_certificate import LONGEST, ReleaseCertificate
 from veiltab.common.study.file import load_study
 from veiltab.curator.audit.evidence_check import check_evidence
 
-_LARGEST = 2**24
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""
 
@@ -54,12 +55,19 @@ def verify(
     else:
         certificate = ReleaseCertificate.from_text(_text(file))
         findings = verified(certificate, study, issuer, revoked)
-        about, kind = f"Release {certificate.spec.release_id}", "certificate"
+        about, kind = _about(certificate), "certificate"
         plain = to_dict(certificate, findings)
     end, code = _verdict(kind, findings)
     lines = [f"{_MARKS[one.holds]}  {one.what}: {one.detail}" for one in findings]
-    emit(as_json, plain, "\n".join([*lines, f"{about}: {end}"]))
+    emit(as_json, plain, "\n".join([f"{about}: {end}", "", *lines]))
     context.exit(code)
+
+
+def _about(certificate: ReleaseCertificate) -> str:
+    """Return a release, its tables and the guarantee against the analyst in a line; the lines below say if it holds."""
+    release, (reader, *_) = certificate.release, card_of_release(certificate.release).bounds
+    tables = f", {len(certificate.tables)} tables together" if certificate.workload else ""
+    return f"Release {release.release_id}{tables}, {reader.name} faces {reader.limit}"
 
 
 def _verdict(kind: str, findings: Sequence[Finding]) -> tuple[str, int]:
@@ -91,7 +99,7 @@ def _read_at_most(path: Path, size: int) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    data = _read_at_most(path, _LARGEST + 1)
-    if len(data) > _LARGEST:
+    data = _read_at_most(path, LONGEST + 1)
+    if len(data) > LONGEST:
         raise IntegrityError("the file is too long to be what it should be", where=str(path))
     return data

@@ -1,53 +1,81 @@
 """Collects the signed statements of a release's parties into its certificate."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead
-from veiltab.common.rpc.identity import Party
-from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers, statement_of, verified
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.rpc.certificate_check import signers, statement_of, verified
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.study.file import Study
 
+_AT_ONCE = 8
+"""Statements that are asked for at once."""
+
 
 async def certify(
-    spec: ReleaseSpec,
+    release: ReleaseSpec | WorkloadSpec,
+    numbers: Iterable[int],
     study: Study,
     authority: bytes,
     ask: Callable[[Party, str], Awaitable[SignedText]],
-    witness: Callable[[str, LedgerHead, int], None],
 ) -> ReleaseCertificate:
     """Return the certificate of a published release, once every line of it holds.
 
     Args:
-        spec: of the release.
+        release: its description.
+        numbers: of the tables of a release of several that have a result; none of one table.
         study: the study file under which it was asked for.
         authority: certificate of the study's authority, PEM.
         ask: asks a party for its statement about a release.
-        witness: remembers the ledger that a curator states at a time, and refuses one that was longer before.
 
     Raises:
         IntegrityError: a statement is not what it should be; names the party.
         VeiltabError: a party did not give its statement.
     """
     parties = signers(study)
-    answers = await asyncio.gather(*(ask(party, spec.release_id) for party in parties))
-    statements = dict(zip((party.uri for party in parties), answers, strict=True))
-    # Its epsilon card takes up to seconds, and that of each of many tables may be asked for.
-    certificate = await asyncio.to_thread(_checked, spec, study, authority, statements)
-    for party in parties:
-        stated = statement_of(statements[party.uri])
+    is_free = asyncio.Semaphore(_AT_ONCE)
+
+    async def stated(party: Party, release_id: str) -> tuple[str, SignedText]:
+        async with is_free:
+            return party.uri, await ask(party, release_id)
+
+    async def about(release_id: str, asked: Iterable[Party]) -> dict[str, SignedText]:
+        return dict(await asyncio.gather(*(stated(party, release_id) for party in asked)))
+
+    if isinstance(release, ReleaseSpec):
+        whole, tables = await about(release.release_id, parties), {}
+    else:
+        listing = [party for party in parties if party.role is Role.CURATOR]
+        numbers = tuple(numbers)
+        whole, *each = await asyncio.gather(
+            about(release.release_id, listing), *(about(release.table_id(number), parties) for number in numbers)
+        )
+        tables = dict(zip(numbers, each, strict=True))
+    # Its epsilon card takes up to seconds.
+    return await asyncio.to_thread(_checked, release, study, authority, whole, tables)
+
+
+def ledger_heads(certificate: ReleaseCertificate, study: Study) -> Iterator[tuple[str, LedgerHead, int]]:
+    """Yield each curator's name, a ledger that it stated, and when (Unix seconds)."""
+    names = {party.uri: party.name for party in signers(study)}
+    for stated in map(statement_of, certificate.signed_texts()):
         if stated.ledger is not None:
-            witness(party.name, stated.ledger, stated.signed_at)
-    return certificate
+            yield names[stated.party], stated.ledger, stated.signed_at
 
 
 def _checked(
-    spec: ReleaseSpec, study: Study, authority: bytes, statements: Mapping[str, SignedText]
+    release: ReleaseSpec | WorkloadSpec,
+    study: Study,
+    authority: bytes,
+    statements: Mapping[str, SignedText],
+    tables: Mapping[int, Mapping[str, SignedText]],
 ) -> ReleaseCertificate:
-    certificate = ReleaseCertificate.of(spec, authority, statements)
+    certificate = ReleaseCertificate.of(release, authority, statements, tables)
     wrong = [found for found in verified(certificate, study, authority) if not found.holds]
     if wrong:
         raise IntegrityError(f"the release cannot be certified: {wrong[0].detail}", where=wrong[0].what)

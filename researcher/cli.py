@@ -390,25 +390,18 @@ def synthesise(
 )
 @with_client
 @release_option
-@click.option("--table", help="Attributes of a table of a release of several, separated by commas; by default all.")
-@click.option("--out", type=PATH, required=True, help="File to write; a folder for several tables.")
+@click.option("--out", type=PATH, required=True, help="File to write.")
 @json_option
-def certificate(client: "Client", release_name: str, table: str | None, out: Path, as_json: bool) -> None:
-    """Write the release certificate: spec, receipts and ledgers, signed by every curator and the server.
+def certificate(client: "Client", release_name: str, out: Path, as_json: bool) -> None:
+    """Write the release certificate: description, receipts and ledgers, signed by every curator and the server.
 
-    A release of several tables has one for each of them. An auditor checks a file offline, with the study file and
-    `veiltab verify`. It holds the counts of the tests: keep it from analysts, who may not ask for it.
+    One file holds all tables of a release, and says that none is missing. An auditor checks it offline, with the study
+    file and `veiltab verify`. It holds the counts of the tests: keep it from analysts, who may not ask for it.
     """
     release = client.release(release_name)
-    written = {}
-    tables = release.tables_of(listed(table) if table else None)
-    for one in tables:
-        path = out if len(tables) == 1 else out / f"{one.number:04d}-{'-'.join(one.attributes)}.certificate"
-        with written_whole(path) as file:
-            file.write(client.certificate(one.release_id).encode())
-        written[one.release_id] = path
-    text = f"Certificate: {out}" if len(written) == 1 else f"{len(written)} certificates: {out}"
-    emit(as_json, {"release": release.id, "certificate": out, "certificates": written}, text)
+    with written_whole(out) as file:
+        file.write(release.certificate().encode())
+    emit(as_json, {"release": release.id, "certificate": out}, f"Certificate: {out}")
 
 
 @researcher.command(epilog="Example: veiltab researcher console study.toml --name rosa --identity pki/researcher-rosa")

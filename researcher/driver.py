@@ -23,6 +23,7 @@ from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, not_ready
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.signing import SignedText
@@ -33,7 +34,7 @@ from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.agreement import agreed_spec, agreed_table
 from veiltab.researcher.budget_check import check_fits_budget
-from veiltab.researcher.certifying import certify
+from veiltab.researcher.certifying import certify, ledger_heads
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.polling import Answers, Polling, Publication, Statuses, planned_specs, statement_of, tests_of
 from veiltab.researcher.receiving import Receiver
@@ -164,28 +165,40 @@ class ResearcherDriver:
         path = self.store.certificate(release_id)
         if path.exists():
             return path
-        if stored.state is not ReleaseState.READY or stored.spec is None:
+        if stored.part_of:
+            raise InvalidInputError(
+                "this is one table of several, and the certificate is that of all of them",
+                where=f"release {release_id}",
+                remedy=f"Ask for the certificate of {stored.part_of}.",
+            )
+        release = stored.spec or self.store.workload(release_id)
+        if stored.state is not ReleaseState.READY or release is None:
             raise not_ready(stored.state, stored.failure, where=f"release {release_id}")
         if self._parties is None:
             raise NotReadyError("the service has just begun", where=self._own, remedy="Ask again.")
         making = self._certifying.get(release_id)
         if making is None:
-            made = self._certify(stored.spec, self._study_of(stored), self._parties, path)
+            made = self._certify(release, self._study_of(stored), self._parties, path)
             making = self._certifying[release_id] = asyncio.create_task(made)
             making.add_done_callback(partial(self._certified, release_id))
         # It is made once for all who ask meanwhile, and to its end though they leave.
         await asyncio.shield(making)
         return path
 
-    async def _certify(self, spec: ReleaseSpec, study: Study, parties: PartyLinks, path: Path) -> None:
+    async def _certify(
+        self, release: ReleaseSpec | WorkloadSpec, study: Study, parties: PartyLinks, path: Path
+    ) -> None:
         """Make the certificate of a release."""
-        stated = self._stated.pop(spec.release_id, {})
+        stated = self._stated.pop(release.release_id, {})
+        numbers = [one.number for one in self.store.tables(release.release_id) if one.state is ReleaseState.READY]
 
         async def ask(party: Party, release_id: str) -> SignedText:
             return stated.get(party.uri) or await parties.ask_statement(party, release_id)
 
-        with step("certify", release_id=spec.release_id):
-            whole = await certify(spec, study, self._identity.authority, ask, self.store.witness)
+        with step("certify", release_id=release.release_id):
+            whole = await certify(release, numbers, study, self._identity.authority, ask)
+            for name, ledger, at in ledger_heads(whole, study):
+                self.store.witness(name, ledger, at)
             with written_whole(path) as file:
                 file.write(whole.to_text().encode())
 

@@ -13,8 +13,7 @@ from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.release.workload_guarantees import workload_card
+from veiltab.common.release.workload_guarantees import card_of_release
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import respondents_sentence
@@ -95,8 +94,7 @@ def card_of(status: Status) -> EpsilonCard:
     Raises:
         FailedReleaseError: it has no result.
     """
-    description = status.description()
-    return workload_card(description) if isinstance(description, WorkloadSpec) else epsilon_card(description)
+    return card_of_release(status.description())
 
 
 def source_sentence(table: Table, status: Status) -> str:

@@ -117,9 +117,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         self, request: researcher_pb2.FetchCertificateRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchCertificateResponse]:
         del context
-        stored = self._driver.store.release(request.release_id)
-        _check_is_one_table(stored)
-        path = await self._driver.certificate(stored)
+        path = await self._driver.certificate(self._driver.store.release(request.release_id))
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchCertificateResponse(total=total, chunk=chunk)
 

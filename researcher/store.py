@@ -79,7 +79,7 @@ class ResearcherRelease:
 
     @property
     def is_certified(self) -> bool:
-        """Whether it is certified once it is ready; a table of several is when somebody asks for its certificate."""
+        """Whether it is certified once it is ready; a release of several tables is when somebody asks for it."""
         return not (self.part_of or self.request.is_workload)
 
 

@@ -1,7 +1,8 @@
 """What each party states about a release that it took part in; a release certificate is made of signed statements.
 
 A party states only what it knows itself: every party the spec and the published columns, a curator also its ledger and
-what its test of the server showed.
+what its test of the server showed. Of a release of several tables all parties state that about each table, and every
+curator which tables there are.
 """
 
 import re
@@ -56,11 +57,12 @@ class Statement:
 
     Args:
         party: URI of who states it, veiltab://<study>/<role>/<name>.
-        spec_digest: SHA-256 of the release's spec, hexadecimal.
+        spec_digest: SHA-256 of the description of the release, hexadecimal: of a table, or of several tables.
         published: the published columns in study order; none at a curator without columns in the release.
         signed_at: Unix seconds.
         ledger: of a curator; None for the server.
         receipts: of a curator with columns in the release, of its own columns and of all together; none of others.
+        tables: of a curator about a release of several tables, the numbers of those that have a result, ascending.
     """
 
     party: str
@@ -69,6 +71,7 @@ class Statement:
     signed_at: int
     ledger: LedgerHead | None = None
     receipts: tuple[Receipt, ...] = ()
+    tables: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         """Return the canonical text, which is signed."""

@@ -12,7 +12,8 @@ from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.price import Price, price, price_budget, price_within, total
 from veiltab.common.privacy.together import Slots, bounds_together
-from veiltab.common.release.guarantees import two_sided_release
+from veiltab.common.release.guarantees import epsilon_card, two_sided_release
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
 
 
@@ -56,6 +57,11 @@ def workload_slots(workload: WorkloadSpec) -> tuple[Slots, ...]:
         return slots
     again = dict.fromkeys(map(two_sided_release, workload.each_repeat()))
     return (*slots, Slots(candidates=tuple(again), count=workload.repeats))
+
+
+def card_of_release(release: ReleaseSpec | WorkloadSpec) -> EpsilonCard:
+    """Return who faces which epsilon of a release, of all its tables together; of several, some seconds of work."""
+    return workload_card(release) if isinstance(release, WorkloadSpec) else epsilon_card(release)
 
 
 def workload_card(workload: WorkloadSpec) -> EpsilonCard:

@@ -9,8 +9,9 @@ from pathlib import Path
 from veiltab.common.core.canonical import canonical_json, canonical_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.statement import LedgerHead
+from veiltab.common.rpc.certificate_check import verified
 from veiltab.common.rpc.identity import Identity, utc_now
-from veiltab.common.rpc.release_certificate import ReleaseCertificate, verified
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import written_whole
@@ -129,7 +130,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     ready = tuple(_ready(standing, order.since))
     bundle.add_lines(STATEMENTS, (statement_line(one, signed_statement(identity, one, store, ledger)) for one in ready))
     for certificate in order.certificates:
-        bundle.add(f"{CERTIFICATES}{certificate.spec.release_id}.certificate", [certificate.to_text().encode()])
+        bundle.add(f"{CERTIFICATES}{certificate.release.release_id}.certificate", [certificate.to_text().encode()])
     shown = PageInput(
         standing=standing,
         person=order.person,
@@ -185,7 +186,7 @@ def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCer
         if not finding.holds:
             raise InvalidInputError(
                 f"the release certificate does not hold: {finding.what}: {finding.detail}",
-                where=f"release {certificate.spec.release_id}",
+                where=f"release {certificate.release.release_id}",
                 remedy="`veiltab verify` shows every line of it.",
             )
     return certificate

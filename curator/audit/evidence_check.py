@@ -18,14 +18,9 @@ from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.receipt import Receipt, is_right
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead
+from veiltab.common.rpc.certificate_check import Finding, check_statement, unknown_authority, verified
 from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.release_certificate import (
-    Finding,
-    ReleaseCertificate,
-    check_statement,
-    unknown_authority,
-    verified,
-)
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.revocation import check_none_revoked
 from veiltab.common.rpc.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
@@ -322,7 +317,7 @@ class _Check:
         for name in names:
             certificate = ReleaseCertificate.from_text(read_text(self.archive, name))
             _check_all_hold(name, verified(certificate, study, self._issuer))
-            self.signing_certificates.update(one.certificate for one in certificate.statements)
+            self.signing_certificates.update(one.certificate for one in certificate.signed_texts())
         return f"{len(names)} release certificates, and every line of them holds"
 
     def _revocation(self, revoked: Path) -> str:

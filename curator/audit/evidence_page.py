@@ -197,7 +197,7 @@ def _entries(shown: PageInput, is_shown: Callable[[str], bool]) -> str:
 
 def _ready(shown: PageInput) -> str:
     standing = shown.standing
-    certified = {c.spec.release_id for c in shown.certificates}
+    certified = {spec.release_id for one in shown.certificates for spec in one.specs()}
     rows = []
     for stored in shown.ready:
         spec = stored.planned_spec

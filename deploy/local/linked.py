@@ -96,6 +96,7 @@ class LinkedResult:
         true_shares: the same of the true rows.
         card: who faces which epsilon of all tables together.
         microdata: the file.
+        certificate: of the release, one file.
         report: the page.
         seconds: step -> seconds.
     """
@@ -108,6 +109,7 @@ class LinkedResult:
     true_shares: Analysis
     card: EpsilonCard
     microdata: Path
+    certificate: Path
     report: Path
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -232,6 +234,7 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
     from veiltab.researcher.presentation import card_of, microdata_report  # noqa: PLC0415
 
     status, microdata_path, page = release.status(), options.out / "linked.parquet", options.out / "report.html"
+    certificate = options.out / "release.certificate"
     # The card is priced on the other core meanwhile.
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as other:
         pricing = other.submit(card_of, status)
@@ -244,6 +247,9 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
             card = pricing.result()
             report = microdata_report(local.study, microdata, card, truth.rows)
             write_page(render(report), page)
+    say("asking every party to sign what it knows of each table")
+    with clock.step("certificate"):
+        certificate.write_text(release.certificate(), "utf-8")
     with clock.step("compare with the truth"):
         pairs, triples = (mean_distance(report.rows, truth.rows, truth.domain.shape, size) for size in (2, 3))
         given, asked = conditional_pair(truth.domain.names)
@@ -258,6 +264,7 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
         true_shares=true_shares,
         card=card,
         microdata=microdata_path,
+        certificate=certificate,
         report=page,
         seconds=clock.seconds,
     )

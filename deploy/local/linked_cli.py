@@ -10,7 +10,15 @@ from veiltab.common.command.cli import EXIT_CODES, emit, json_option, listed, no
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.privacy.words import delta_text
 from veiltab.deploy.local.command import end_parties_on_sigterm, out_option, verbose_option
-from veiltab.deploy.local.printing import ROWS_SHOWN, console_of, print_card, print_costs, print_more, print_table
+from veiltab.deploy.local.printing import (
+    ROWS_SHOWN,
+    check_line,
+    console_of,
+    print_card,
+    print_costs,
+    print_more,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from veiltab.deploy.local.linked import LinkedResult
@@ -85,6 +93,7 @@ def _as_dict(result: "LinkedResult") -> dict[str, object]:
         "seconds": result.seconds,
         "bytes": result.status.bytes,
         "microdata": result.microdata,
+        "certificate": result.certificate,
         "report": result.report,
         "card": [bound.as_dict() for bound in result.card.bounds],
     }
@@ -109,9 +118,8 @@ def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
     if verbose:
         print_costs(console, result.status.bytes, result.seconds.items())
     # Not by the console, which would wrap lines that are to be copied.
-    click.echo(
-        f"Report with pictures: {result.report}\nMicrodata: {result.microdata}\nEverything else: {out}/\n\n{_NEXT}"
-    )
+    click.echo(f"Report with pictures: {result.report}\nMicrodata: {result.microdata}")
+    click.echo(f"{check_line(result.certificate, out)}\nEverything else: {out}/\n\n{_NEXT}")
 
 
 def _shares(result: "LinkedResult") -> list[tuple[str, ...]]:

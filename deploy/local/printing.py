@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console
@@ -60,6 +62,12 @@ def print_more(console: "Console", hidden: int) -> None:
     """Say where the rows are that a short table leaves out."""
     if hidden:
         console.print(f"{hidden} more rows, seconds and bytes: --verbose. All of it as data: --json.\n")
+
+
+def check_line(certificate: "Path", out: "Path") -> str:
+    """Say how a certificate is checked."""
+    given = f"--study {out / 'study.toml'} --authority {out / 'pki' / 'ca.pem'}"
+    return f"Check it: veiltab verify {certificate} {given}"
 
 
 def cell_rows(estimate: "TableEstimate", truth: "NDArray[np.float64]") -> list[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from veiltab.deploy.local.printing import (
     CELL_HEADINGS,
     ROWS_SHOWN,
     cell_rows,
+    check_line,
     console_of,
     print_card,
     print_costs,
@@ -189,8 +190,7 @@ def _print(result: "DemoResult", out: Path, *, verbose: bool) -> None:
         first = result.outcomes[0].status
         print_costs(console, first.bytes, [*result.seconds.items(), *sorted(first.seconds.items())])
     # Not by the console, which would wrap lines that are to be copied.
-    given = f"--study {out / 'study.toml'} --authority {out / 'pki' / 'ca.pem'}"
-    click.echo(f"Report with pictures: {result.report}\nCheck it: veiltab verify {result.certificate} {given}")
+    click.echo(f"Report with pictures: {result.report}\n{check_line(result.certificate, out)}")
     click.echo(f"Everything else: {out}/\n\n{_NEXT}")
 
 

@@ -14,7 +14,7 @@ from veiltab.common.web.forms import whole_number
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.files import file_name
-from veiltab.researcher.release_status import Status, TableStatus
+from veiltab.researcher.release_status import Status
 
 _ON_A_PAGE = 20
 _FEW_ATTRIBUTES = 3
@@ -102,12 +102,10 @@ class ReleasePages:
         )
 
     def download_certificate(self, visit: Visit) -> Response:
-        """Send the certificate of a release, or of one of its tables."""
+        """Send the certificate of a release, of all its tables."""
         status = self._desk.ready(visit.parameters["release"])
-        table = _table_of(status, visit.query.text("table", "0"))
-        text = self._desk.client.certificate(table.release_id)
-        part = f"table-{table.number}" if status.tables else ""
-        return visit.download(file_name(status, part, suffix=".certificate"), text.encode(), "application/octet-stream")
+        text = self._desk.client.certificate(status.release_id)
+        return visit.download(file_name(status, "", suffix=".certificate"), text.encode(), "application/octet-stream")
 
     def download_study(self, visit: Visit) -> Response:
         """Send the study file under which a release was asked for."""
@@ -189,15 +187,6 @@ def _size(status: Status) -> str:
     """Return n of a release that is ready; empty otherwise."""
     description = status.workload or status.spec
     return "" if description is None else f"{description.population:,}"
-
-
-def _table_of(status: Status, number: str) -> TableStatus:
-    for table in status.ready_tables:
-        if str(table.number) == number:
-            return table
-    raise InvalidInputError(
-        f"the release has no table {number[:20]!r} that is ready", where="table", remedy="Choose one from its page."
-    )
 
 
 def _page_number(text: str, pages: int) -> int:

@@ -47,7 +47,7 @@ def certified(study: Study, stated: Callable[[Party], SignedText]) -> ReleaseCer
     async def ask(party: Party, _: str) -> SignedText:
         return stated(party)
 
-    return asyncio.run(certify(SPEC, study, PEM, ask, lambda *_: None))
+    return asyncio.run(certify(SPEC, (), study, PEM, ask))
 
 
 @pytest.mark.parametrize("wrong", WRONG)

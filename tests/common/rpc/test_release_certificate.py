@@ -25,8 +25,9 @@ from veiltab.common.release.noise_tests import Family
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.certificate_check import signers, verified
 from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
-from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers, verified
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText, signed, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.deploy.authority import Authority, names_of, new_authority

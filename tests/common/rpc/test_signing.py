@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.statement import LedgerHead, Statement
+from veiltab.common.rpc.certificate_check import check_statement, verified
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.release_certificate import ReleaseCertificate, check_statement, verified
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText, signed, signed_from_proto, signed_to_proto, signer_of
 from veiltab.common.study.file import Study
 from veiltab.deploy.authority import names_of, new_authority

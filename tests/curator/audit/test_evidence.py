@@ -28,8 +28,9 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.certificate_check import signers
 from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
-from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.study.file import Study, study_from_bytes
