@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.core.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.release.workload_guarantees import card_of_release
@@ -54,29 +54,35 @@ def verify(
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
         certificate = ReleaseCertificate.from_text(_text(file))
+        if certificate.workload is not None:
+            note(f"pricing {len(certificate.tables)} tables anew, and checking each: about half a minute for a hundred")
         findings = verified(certificate, study, issuer, revoked)
-        about, kind = _about(certificate), "certificate"
+        about, kind = _about(certificate, findings), "certificate"
         plain = to_dict(certificate, findings)
     end, code = _verdict(kind, findings)
     lines = [f"{_MARKS[one.holds]}  {one.what}: {one.detail}" for one in findings]
-    emit(as_json, plain, "\n".join([f"{about}: {end}", "", *lines]))
+    emit(as_json, plain, "\n".join([f"{end} {about}.", "", *lines]))
     context.exit(code)
 
 
-def _about(certificate: ReleaseCertificate) -> str:
-    """Return a release, its tables and the guarantee against the analyst in a line; the lines below say if it holds."""
-    release, (reader, *_) = certificate.release, card_of_release(certificate.release).bounds
+def _about(certificate: ReleaseCertificate, findings: Sequence[Finding]) -> str:
+    """Return a release and its tables in a line, with the guarantee against the analyst if every line holds."""
+    release = certificate.release
     tables = f", {len(certificate.tables)} tables together" if certificate.workload else ""
-    return f"Release {release.release_id}{tables}, {reader.name} faces {reader.limit}"
+    about = f"Release {release.release_id}{tables}"
+    if not all(one.holds for one in findings):
+        return about
+    reader, *_ = card_of_release(release).bounds
+    return f"{about}, {reader.name} faces {reader.limit}"
 
 
 def _verdict(kind: str, findings: Sequence[Finding]) -> tuple[str, int]:
     """Return what a verification comes to, and its exit code."""
     if any(one.holds is False for one in findings):
-        return f"this {kind} does not hold.", IntegrityError.exit_code
+        return f"This {kind} does not hold.", IntegrityError.exit_code
     if not all(one.holds for one in findings):
-        return "not checked: name the study's authority by --authority.", NotReadyError.exit_code
-    return "every line holds.", 0
+        return "Not checked: name the study's authority by --authority.", NotReadyError.exit_code
+    return "Every line holds.", 0
 
 
 def _is_archive(path: Path) -> bool:

@@ -114,7 +114,7 @@ def test_an_installed_veiltab_runs_beside_modules_of_the_same_names(
     shown = run(tmp_path, veiltab, "demo", "table", "--out", "demo")
     assert "Error of the joint distribution" in shown
     (check,) = re.findall(r"^Check it: veiltab (verify .*)", shown, re.MULTILINE)
-    assert "every line holds" in run(tmp_path, veiltab, *check.split())
+    assert "Every line holds" in run(tmp_path, veiltab, *check.split())
     assert (tmp_path / "demo" / "report.html").exists()
 
 

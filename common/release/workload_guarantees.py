@@ -59,6 +59,7 @@ def workload_slots(workload: WorkloadSpec) -> tuple[Slots, ...]:
     return (*slots, Slots(candidates=tuple(again), count=workload.repeats))
 
 
+@lru_cache(maxsize=4)
 def card_of_release(release: ReleaseSpec | WorkloadSpec) -> EpsilonCard:
     """Return who faces which epsilon of a release, of all its tables together; of several, some seconds of work."""
     return workload_card(release) if isinstance(release, WorkloadSpec) else epsilon_card(release)

@@ -92,4 +92,4 @@ def test_an_analyst_and_another_researcher_have_it_not(village: World, label: st
         pytest.raises(Exception, match="no such release"),
     ):
         rita.release(label)
-    assert json.loads(mine)["kind"] == "veiltab release certificate 1"
+    assert json.loads(mine)["kind"] == "veiltab release certificate 2"

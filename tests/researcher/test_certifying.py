@@ -82,7 +82,7 @@ class Making:
         await self.goes_on.wait()
         if self.error:
             raise self.error
-        return SimpleNamespace(to_text=lambda: "certificate")
+        return SimpleNamespace(to_text=lambda: "certificate", signed_texts=tuple)
 
 
 @pytest.fixture
@@ -106,8 +106,12 @@ def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
 def ready(driver: ResearcherDriver) -> ResearcherRelease:
     request = SimpleNamespace(release_id=ID)
     spec = spec_with(release_id=ID)
-    found = SimpleNamespace(request=request, state=ReleaseState.READY, spec=spec, study_digest=driver.study.digest)
-    return cast("ResearcherRelease", found)
+    return cast(
+        "ResearcherRelease",
+        SimpleNamespace(
+            request=request, state=ReleaseState.READY, spec=spec, study_digest=driver.study.digest, part_of=""
+        ),
+    )
 
 
 def test_who_asks_at_once_has_one_certificate(driver: ResearcherDriver, making: Making) -> None:
@@ -137,7 +141,7 @@ def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_d
 
     async def certify(*arguments: Any) -> None:  # noqa: ANN401 - as certify
         for party in (alice, bob):
-            asked.append((party.name, await arguments[3](party, ID)))
+            asked.append((party.name, await arguments[4](party, ID)))
         raise IntegrityError("does not fit")
 
     monkeypatch.setattr(driver_module, "certify", certify)
@@ -198,3 +202,11 @@ def test_a_certificate_that_failed_is_made_again_when_somebody_asks(
     asyncio.run(scenario())
     assert making.begun == 3
     assert not [record for record in caplog.records if "never retrieved" in record.getMessage()]
+
+
+def test_one_table_of_several_has_no_certificate_of_its_own(driver: ResearcherDriver) -> None:
+    table = ready(driver)
+    table.part_of = "f" * 32  # type: ignore[misc]  # a namespace
+    with pytest.raises(InvalidInputError, match="the certificate is that of all of them") as caught:
+        asyncio.run(driver.certificate(table))
+    assert caught.value.remedy == f"Ask for the certificate of {'f' * 32}."

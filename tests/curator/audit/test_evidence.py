@@ -699,9 +699,9 @@ def test_the_commands(office: Office, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="there is such a file"):
         curator.main([*exported, "--out", str(out)], standalone_mode=False)
     result = run(verify, str(out), "--authority", str(tmp_path / "ca.pem"), "--study", study)
-    assert (result.exit_code, "every line holds" in result.output) == (0, True)
+    assert (result.exit_code, "Every line holds" in result.output) == (0, True)
     result = run(verify, str(out))
-    assert (result.exit_code, "every line holds" in result.output) == (4, False)
+    assert (result.exit_code, "Every line holds" in result.output) == (4, False)
     (tmp_path / "crl.pem").write_bytes(
         AUTHORITY.revocation_list([], [signing_serial(out)], NOW).public_bytes(Encoding.PEM)
     )

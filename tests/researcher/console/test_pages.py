@@ -167,8 +167,6 @@ def test_a_release_that_waits_says_for_whom_and_shows_no_results(shared: Reader)
         (f"/releases/{WAGES}/table?attributes={SCRIPT}", 400, SCRIPT),
         (f"/releases/{WAGES}/table/exe?attributes=sex", 400, "no such kind of file"),
         (f"/releases/{WAGES}/table/..%2F..%2Fstudy.toml", 404, "no such page"),
-        (f"/releases/{LINKED}/certificate?table=9", 400, "no table '9'"),
-        (f"/releases/{LINKED}/certificate?table=..%2F0", 400, "no table"),
         ("/files/..%2Fpasswd", 404, "no such page"),
         ("/files/passwd", 404, "no such file"),
         ("/?page=0", 400, "pages 1 to 1"),
@@ -247,8 +245,7 @@ def test_files_have_safe_names_and_the_page_s_numbers(shared: Reader) -> None:
     name, page = shared.file(f"/releases/{WAGES}/report.html")
     assert (name, page[:15]) == ("wages-report.html", b"<!DOCTYPE html>")
     assert shared.file(f"/releases/{WAGES}/certificate") == ("wages.certificate", f"certificate of {WAGES}".encode())
-    name, text = shared.file(f"/releases/{LINKED}/certificate?table=1")
-    assert (name, text) == ("linked-table-1.certificate", f"certificate of {101:032x}".encode())
+    assert shared.file(f"/releases/{LINKED}/certificate") == ("linked.certificate", f"certificate of {LINKED}".encode())
     assert shared.file(f"/releases/{FAILED}/study.toml")[0] == "script-alert-1-script-study.toml"
 
 
