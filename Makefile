@@ -90,8 +90,9 @@ bench-scale: .venv/dev ## releases at 10^6 to 10^8 people beside DuckDB; a clust
 	$(PIP) --require-hashes -r benchmarks/linked-requirements.txt
 	@touch $@
 
-bench-linked: .venv/linked ## linked data beside what a trusted curator could do: 6 min
+bench-linked: .venv/linked ## linked data beside a trusted curator's; how often intervals hold: 15 min (COVERAGE=--full: some hours)
 	$(BIN)/python -m benchmarks.linked --picture docs/pictures/linked.svg
+	$(BIN)/python -m benchmarks.coverage $(COVERAGE)
 
 .venv-peers/ready: benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv-peers

@@ -310,31 +310,33 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
 
 @researcher.command(
     epilog="Example: veiltab researcher synthesise study.toml --name rosa --identity pki/researcher-rosa"
-    " --release linked --rows 50000 --copies 5 --seed census --out linked.parquet"
+    " --release linked --rows 400000 --seed census --out linked.parquet"
 )
 @with_client
 @release_option
 @click.option("--attributes", help="Only these attributes, separated by commas; by default all that were asked for.")
-@click.option("--rows", type=int, help="Rows of each copy; by default as many as there are respondents.")
 @click.option(
-    "--copies",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Several, each from a model of its own, for intervals by combining rules.",
+    "--rows", type=int, help="Rows; by default as many as there are respondents. For intervals, take ten times that."
 )
+@click.option(
+    "--replicates",
+    type=int,
+    help="Columns of weights for intervals, 20 by default: the release is played again so often. 0 for none.",
+)
+@click.option("--copies", type=int, help="Instead of weights, so many files, for mitools and its like; an even number.")
 @click.option("--seed", help="The same seed gives the same rows; by default a random one, which is printed.")
 @click.option(
-    "--out", required=True, type=PATH, help="File to write (.parquet or .csv); several copies get numbers, -1, -2, ..."
+    "--out", required=True, type=PATH, help="File to write (.parquet or .csv); copies get numbers, -1, -2, ..."
 )
-@click.option("--report", "page", type=PATH, help="Also write an HTML page about the (first) file.")
+@click.option("--report", "page", type=PATH, help="Also write an HTML page about the file.")
 @json_option
 def synthesise(
     client: "Client",
     release_name: str,
     attributes: str | None,
     rows: int | None,
-    copies: int,
+    replicates: int | None,
+    copies: int | None,
     seed: str | None,
     out: Path,
     page: Path | None,
@@ -342,20 +344,31 @@ def synthesise(
 ) -> None:
     """Write microdata: rows drawn from a model of all tables of a release, which are no people.
 
-    One copy is the best single file. Several differ by what the noise of the release left unknown: analyse each, and
-    combine with veiltab.researcher.microdata.combining. Where the rows come from stands in the file (Parquet: pandas
-    reads it as attrs) or beside it (CSV: a .json of the same name).
+    The rows are the best estimate. Columns of weights say how far they may be from the truth: R's survey, Stata and SAS
+    read them by the line that the file brings, and veiltab.with_replicates in Python. Where the rows come from stands
+    in the file (Parquet: pandas reads it as attrs) or beside it (CSV: a .json of the same name).
     """
     from veiltab.common.web.document import check_page, write_page
     from veiltab.researcher.microdata.files import check_microdata_path
     from veiltab.researcher.microdata.provenance import WARNING
+    from veiltab.researcher.microdata.synthesis import REPLICATES
 
+    if copies is not None and replicates is not None:
+        raise InvalidInputError(
+            "a file has weights, or there are copies",
+            where="--copies",
+            remedy="Give --replicates for one file with weights, or --copies for files without.",
+        )
     check_microdata_path(out)
     if page is not None:
         check_page(page)
     release = client.release(release_name)
     microdata = release.synthesise(
-        rows=rows, copies=copies, seed=seed, attributes=listed(attributes) if attributes else None
+        rows=rows,
+        replicates=REPLICATES if replicates is None and not copies else replicates or 0,
+        copies=copies or 0,
+        seed=seed,
+        attributes=listed(attributes) if attributes else None,
     )
     files = microdata.write(out)
     if page is not None:
@@ -368,16 +381,21 @@ def synthesise(
         "release": release.id,
         "files": files,
         "rows": known.rows,
+        "replicates": known.replicates,
         "copies": known.copies,
         "seed": known.seed,
         "model": known.model,
         "graph": known.graph,
-        "parameters": known.parameters.value,
         "report": page,
     }
     lines = [
         *(f"Written: {file}" for file in files),
-        f"{known.rows:,} rows a copy, model: {known.model}, {known.parameters.value}; seed {known.seed}",
+        f"{known.rows:,} rows{' a file' if known.copies else ''}, model: {known.model}; seed {known.seed}",
+        *(
+            [f"Weights of {known.replicates} replicates, for intervals"]
+            if known.replicates and not known.copies
+            else []
+        ),
         WARNING,
         *([] if page is None else [f"Report: {page}"]),
     ]

@@ -559,11 +559,12 @@ class Release:
         frame.attrs["study_digest"] = found.study_digest
         return frame
 
-    def synthesise(
+    def synthesise(  # noqa: PLR0913 - one argument a choice
         self,
         *,
         rows: int | None = None,
-        copies: int = 1,
+        replicates: int = 0,
+        copies: int = 0,
         seed: str | int | None = None,
         attributes: Sequence[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -571,15 +572,15 @@ class Release:
         """Return microdata: rows drawn from a model of all tables, with the study's categories.
 
         release.synthesise().frame()
-        release.synthesise(copies=5, seed="census").write("linked.parquet")
+        release.synthesise(replicates=20, seed="census").write("linked.parquet")
 
         Args:
-            rows: of each copy; as many as there are respondents if not given.
-            copies: one, the best single file; or several, each from a model of its own, whose analyses
-                `veiltab.researcher.microdata.combining` puts together with an interval.
+            rows: of the file; as many as there are respondents if not given. For intervals, ten times as many.
+            replicates: weights for intervals (`veiltab.with_replicates`), by so many replays of the release: 20.
+            copies: the same as files for packages that combine files, an even number.
             seed: the same seed gives the same rows; a random one if not given.
             attributes: of the rows; all that were asked for if not given.
-            progress: told before each model how many of how many are fitted; may raise, and so end the work.
+            progress: told how many of how many replays are done; may raise, and so end the work.
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
@@ -588,7 +589,7 @@ class Release:
         """
         from veiltab.researcher.microdata.synthesis import check_size, no_progress, synthesise  # noqa: PLC0415 - slow to load
 
-        check_size(1 if rows is None else rows, copies)
+        check_size(1 if rows is None else rows, replicates, copies)
         status = self._ready_status()
         tables = self._results(status, status.ready_tables)
         return synthesise(
@@ -596,6 +597,7 @@ class Release:
             status,
             tables,
             rows=tables[0].design.population if rows is None else rows,
+            replicates=replicates,
             copies=copies,
             seed=secrets.token_hex(8) if seed is None else str(seed),
             progress=progress or no_progress,

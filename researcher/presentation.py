@@ -58,7 +58,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
 def microdata_report(
     study: Study, microdata: Microdata, card: EpsilonCard, truth: Rows | None = None
 ) -> MicrodataReport:
-    """Return what there is to say of the first copy of the microdata of a release; some seconds of work.
+    """Return what there is to say of the microdata of a release; some seconds of work.
 
     Args:
         study: under which it was asked for.
@@ -69,10 +69,10 @@ def microdata_report(
     Raises:
         InvalidInputError: microdata of a single attribute.
     """
-    domain, model = microdata.domain, microdata.models[0]
+    domain, model = microdata.domain, microdata.model
     if len(domain.names) < 2:
         raise InvalidInputError("a report of microdata needs two or more attributes")
-    rows = np.concatenate(list(microdata.chunks()))
+    rows = microdata.rows()
     return MicrodataReport(
         title=f"{study.title}: microdata",
         domain=domain,

@@ -7,7 +7,7 @@ from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.files import sent_file
-from veiltab.researcher.console.writing import MOST_COPIES, MOST_ROWS, Order, Writer
+from veiltab.researcher.console.writing import MOST_ROWS, MOST_WEIGHTED, Order, Writer
 from veiltab.researcher.microdata.files import SUFFIXES
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.release_status import Status
@@ -42,7 +42,7 @@ class MicrodataPages:
             suffixes=SUFFIXES,
             warning=WARNING,
             most_rows=MOST_ROWS,
-            most_copies=MOST_COPIES,
+            most_weighted=MOST_WEIGHTED,
         )
 
     def act(self, visit: Visit) -> Response:
@@ -85,7 +85,7 @@ class MicrodataPages:
             status=status,
             attributes=tuple(name for name in status.attributes if name in chosen) or status.attributes,
             rows=_number(form.text("rows"), "rows"),
-            copies=_number(form.text("copies", "1"), "copies"),
+            replicates=form.text("replicates") == "yes",
             seed=seed or None,
             suffix=suffix,
             study=self._desk.study if form.text("report") == "yes" else None,

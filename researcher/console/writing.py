@@ -14,17 +14,18 @@ from veiltab.researcher.client import Release
 from veiltab.researcher.console.files import file_name
 from veiltab.researcher.microdata.files import Rows, provenance_path, write_rows
 from veiltab.researcher.microdata.report import render
-from veiltab.researcher.microdata.synthesis import Microdata
+from veiltab.researcher.microdata.synthesis import REPLICATES, Microdata
 from veiltab.researcher.presentation import card_of, microdata_report
 from veiltab.researcher.release_status import Status
 
 MOST_ROWS = 10_000_000
-"""Rows of all copies together; more are for `veiltab researcher synthesise`."""
+"""More are for `veiltab researcher synthesise`."""
 
-MOST_COPIES = 20
+MOST_WEIGHTED = 1_000_000
+"""Rows with replicate weights."""
 
 MOST_REPORTED = 1_000_000
-"""Rows of a copy that a report is about: they are in memory together."""
+"""Rows that a report is about: they are in memory together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +35,11 @@ class Order:
     Args:
         status: of the release.
         attributes: of the rows.
-        rows: of each copy.
-        copies: how many.
+        rows: how many.
+        replicates: whether replicate weights go with them.
         seed: None for a random one.
         suffix: .csv or .parquet.
-        study: whose page about the first copy is written beside the files; None for no page.
+        study: whose page about the file is written beside it; None for no page.
 
     Raises:
         InvalidInputError: more than a console draws, or nothing.
@@ -47,17 +48,17 @@ class Order:
     status: Status
     attributes: tuple[str, ...]
     rows: int
-    copies: int
+    replicates: bool
     seed: str | None
     suffix: str
     study: Study | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.copies <= MOST_COPIES:
-            raise InvalidInputError(f"there are 1 to {MOST_COPIES} copies, not {self.copies:,}", where="copies")
-        if not 1 <= self.rows * self.copies <= MOST_ROWS:
+        most = MOST_WEIGHTED if self.replicates else MOST_ROWS
+        if not 1 <= self.rows <= most:
             raise InvalidInputError(
-                f"all copies together have 1 to {MOST_ROWS:,} rows here, not {self.rows * self.copies:,}",
+                f"a file {'with' if self.replicates else 'without'} replicate weights has 1 to {most:,} rows here,"
+                f" not {self.rows:,}",
                 where="rows",
                 remedy="`veiltab researcher synthesise` draws larger files.",
             )
@@ -174,23 +175,26 @@ class Writer:
 
 def _written(release: Release, job: Job, folder: Path) -> dict[str, Path]:
     order = job.order
-
-    def progress(done: int, whole: int) -> None:
-        _move(job, 0.5 * done / whole, f"Model {done + 1} of {whole} is fitted.")
-
+    _move(job, 0.02, "A model is fitted.")
     microdata = release.synthesise(
-        rows=order.rows, copies=order.copies, seed=order.seed, attributes=order.attributes, progress=progress
+        rows=order.rows,
+        replicates=REPLICATES if order.replicates else 0,
+        seed=order.seed,
+        attributes=order.attributes,
+        progress=lambda done, whole: _move(
+            job, 0.5 * done / whole, f"The release was played again: {done} of {whole}."
+        ),
+    )
+    weights = microdata.weights(
+        lambda done, whole: _move(job, 0.5 + 0.2 * done / whole, f"Weights are made: {done} of {whole}.")
     )
     job.seed = microdata.provenance.seed
-    files = {}
-    for copy in range(1, order.copies + 1):
-        name = file_name(order.status, f"microdata-{copy}" if order.copies > 1 else "microdata", suffix=order.suffix)
-        path = folder / name
-        facts = microdata.provenance.facts(microdata.domain, copy)
-        write_rows(path, microdata.domain, _counted(microdata, copy, job), facts)
-        files[name] = path
-        if order.suffix == ".csv":
-            files[provenance_path(path).name] = provenance_path(path)
+    path = folder / file_name(order.status, "microdata", suffix=order.suffix)
+    facts = microdata.provenance.facts(microdata.domain)
+    write_rows(path, microdata.domain, _counted(microdata, job), facts, weights)
+    files = {path.name: path}
+    if order.suffix == ".csv":
+        files[provenance_path(path).name] = provenance_path(path)
     if order.study is not None:
         _move(job, 0.95, "The report is written.")
         path = folder / file_name(order.status, "microdata-report", suffix=".html")
@@ -200,11 +204,11 @@ def _written(release: Release, job: Job, folder: Path) -> dict[str, Path]:
     return files
 
 
-def _counted(microdata: Microdata, copy: int, job: Job) -> Iterator[Rows]:
-    """Yield the rows of a copy, and say how far they have come."""
-    known, rows = microdata.provenance, (copy - 1) * microdata.provenance.rows
-    for chunk in microdata.chunks(copy):
-        _move(job, 0.5 + 0.4 * rows / (known.rows * known.copies), f"Rows of copy {copy} of {known.copies} are drawn.")
+def _counted(microdata: Microdata, job: Job) -> Iterator[Rows]:
+    """Yield the rows, and say how far they have come."""
+    rows = 0
+    for chunk in microdata.chunks():
+        _move(job, 0.7 + 0.2 * rows / microdata.provenance.rows, "Rows are drawn.")
         yield chunk
         rows += len(chunk)
 

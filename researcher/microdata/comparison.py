@@ -10,19 +10,24 @@ from numpy.typing import NDArray
 from veiltab.researcher.microdata.files import Rows
 
 
-def fractions_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.float64]:
-    """Return the fractions of rows in each cell of the table of some attributes, in C order.
+def cells_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
+    """Return the cell of each row in the table of some attributes, in C order, shape (rows,).
 
     Args:
         rows: symbols, shape (rows, attributes).
         shape: sizes of all attributes.
         axes: which attributes.
     """
-    sizes = [shape[axis] for axis in axes]
     cells = np.zeros(len(rows), np.int64)
-    for axis, size in zip(axes, sizes, strict=True):
-        cells = cells * size + rows[:, axis]
-    return np.bincount(cells, minlength=prod(sizes)) / len(rows)
+    for axis in axes:
+        cells = cells * shape[axis] + rows[:, axis]
+    return cells
+
+
+def fractions_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.float64]:
+    """Return the fractions of rows in each cell of the table of some attributes, in C order."""
+    sizes = [shape[axis] for axis in axes]
+    return np.bincount(cells_of(rows, shape, axes), minlength=prod(sizes)) / len(rows)
 
 
 def mean_distance(one: Rows, other: Rows, shape: Sequence[int], attributes: int) -> float:

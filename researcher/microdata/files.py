@@ -5,7 +5,7 @@ Rows are written in chunks, so memory does not grow with their number; a file is
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
+from veiltab.researcher.microdata.provenance import weight_columns
 from veiltab.researcher.table import plain_cell
 
 SUFFIXES = (".parquet", ".csv")
@@ -25,6 +26,9 @@ SUFFIXES = (".parquet", ".csv")
 
 Rows = NDArray[np.integer[Any]]
 """Symbols, shape (rows, attributes)."""
+
+Weights = NDArray[np.float32]
+"""Replicate weights, shape (rows, M), each column with the mean 1."""
 
 
 def check_microdata_path(path: Path) -> None:
@@ -46,9 +50,7 @@ def check_microdata_path(path: Path) -> None:
 
 
 def copy_paths(path: Path, copies: int) -> tuple[Path, ...]:
-    """Return the file of each copy: the one named, or with a number before its suffix if there are several."""
-    if copies == 1:
-        return (path,)
+    """Return the file of each copy: the one named, with a number before its suffix."""
     return tuple(path.with_name(f"{path.stem}-{copy}{path.suffix}") for copy in range(1, copies + 1))
 
 
@@ -57,7 +59,13 @@ def provenance_path(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def write_rows(path: Path, domain: Domain, chunks: Iterable[Rows], provenance: Mapping[str, Any]) -> None:
+def write_rows(
+    path: Path,
+    domain: Domain,
+    chunks: Iterable[Rows],
+    provenance: Mapping[str, Any],
+    weights: Weights | None = None,
+) -> None:
     """Write rows with the categories of the study as labels.
 
     In Parquet a column is a dictionary of the categories in their order, and the provenance is in the metadata, where
@@ -69,17 +77,19 @@ def write_rows(path: Path, domain: Domain, chunks: Iterable[Rows], provenance: M
         domain: names and categories of the columns.
         chunks: of rows.
         provenance: ready for JSON.
+        weights: of all rows, written as further columns after a weight of 1.
 
     Raises:
         InvalidInputError: another suffix, or a place that cannot be written.
     """
     check_microdata_path(path)
+    named = [] if weights is None else weight_columns(domain, weights.shape[1])
     try:
         match path.suffix.lower():
             case ".parquet":
-                _write_parquet(path, domain, chunks, provenance)
+                _write_parquet(path, domain, _with_weights(chunks, weights), named, provenance)
             case ".csv":
-                _write_csv(path, domain, chunks, provenance)
+                _write_csv(path, domain, _with_weights(chunks, weights), named, provenance)
     except OSError as error:
         raise InvalidInputError(
             f"the microdata cannot be written ({error.strerror or type(error).__name__})",
@@ -88,29 +98,48 @@ def write_rows(path: Path, domain: Domain, chunks: Iterable[Rows], provenance: M
         ) from error
 
 
-def _write_parquet(path: Path, domain: Domain, chunks: Iterable[Rows], provenance: Mapping[str, Any]) -> None:
+_Chunk = tuple[Rows, list[pa.Array]]
+"""Rows, and their weights column by column."""
+
+
+def _with_weights(chunks: Iterable[Rows], weights: Weights | None) -> Iterator[_Chunk]:
+    start = 0
+    for rows in chunks:
+        columns = list[pa.Array]()
+        if weights is not None:
+            part = weights[start : start + len(rows)]
+            columns = [pa.array(column) for column in (np.ones(len(rows), np.float32), *part.T)]
+        yield rows, columns
+        start += len(rows)
+
+
+def _write_parquet(
+    path: Path, domain: Domain, chunks: Iterable[_Chunk], named: Sequence[str], provenance: Mapping[str, Any]
+) -> None:
     kind = pa.dictionary(pa.int32(), pa.string(), ordered=True)
     text = json.dumps(provenance, ensure_ascii=False)
-    schema = pa.schema(
-        [pa.field(name, kind) for name in domain.names], metadata={"veiltab": text, "PANDAS_ATTRS": text}
-    )
+    fields = [pa.field(name, kind) for name in domain.names] + [pa.field(name, pa.float32()) for name in named]
+    schema = pa.schema(fields, metadata={"veiltab": text, "PANDAS_ATTRS": text})
     labels = [pa.array(attribute.categories, pa.string()) for attribute in domain.attributes]
     with written_whole(path) as file, pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for rows in chunks:
+        for rows, weights in chunks:
             columns = [
                 pa.DictionaryArray.from_arrays(pa.array(rows[:, axis].astype(np.int32)), categories, ordered=True)
                 for axis, categories in enumerate(labels)
             ]
-            writer.write_table(pa.table(columns, schema=schema))
+            writer.write_table(pa.table([*columns, *weights], schema=schema))
 
 
-def _write_csv(path: Path, domain: Domain, chunks: Iterable[Rows], provenance: Mapping[str, Any]) -> None:
-    schema = pa.schema([pa.field(plain_cell(name), pa.string()) for name in domain.names])
+def _write_csv(
+    path: Path, domain: Domain, chunks: Iterable[_Chunk], named: Sequence[str], provenance: Mapping[str, Any]
+) -> None:
+    fields = [pa.field(plain_cell(name), pa.string()) for name in domain.names]
+    schema = pa.schema(fields + [pa.field(name, pa.float32()) for name in named])
     labels = [pa.array([plain_cell(text) for text in a.categories], pa.string()) for a in domain.attributes]
     with written_whole(provenance_path(path)) as file:
         file.write(json.dumps(provenance, ensure_ascii=False, indent=1).encode())
     options = pa.csv.WriteOptions(quoting_style="needed")
     with written_whole(path) as file, pa.csv.CSVWriter(file, schema, write_options=options) as writer:
-        for rows in chunks:
+        for rows, weights in chunks:
             columns = [categories.take(pa.array(rows[:, axis])) for axis, categories in enumerate(labels)]
-            writer.write_table(pa.table(columns, schema=schema))
+            writer.write_table(pa.table([*columns, *weights], schema=schema))

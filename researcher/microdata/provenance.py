@@ -1,7 +1,7 @@
 """What a file of microdata says about itself: where its rows come from, and what they keep."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from importlib.metadata import version
 from typing import Any
 
@@ -14,16 +14,9 @@ RELATION = "substitution of one respondent's whole row"
 """Neighbouring tables, as every epsilon of a release understands them."""
 
 
-class Parameters(StrEnum):
-    """Where the parameters of the model of one copy come from."""
-
-    FITTED = "fitted to the release"
-    DRAWN = "fitted to noisy tables drawn anew from the model of the release"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """All that is the same in every copy.
+    """All that is the same in every copy of a file.
 
     Args:
         study_digest: SHA-256 of the study file, hexadecimal.
@@ -36,9 +29,9 @@ class Provenance:
         model: kind of the model.
         graph: pairs of attributes that the model joins directly.
         seed: what the rows are drawn from.
-        rows: of each copy.
-        copies: how many there are.
-        parameters: of the model of each copy.
+        rows: of each file.
+        replicates: M, how often the release was played again; 0 for a file without intervals.
+        copies: files that stand for the replicates; 0 for one file with weights.
     """
 
     study_digest: str
@@ -52,8 +45,8 @@ class Provenance:
     graph: tuple[tuple[str, str], ...]
     seed: str
     rows: int
+    replicates: int
     copies: int
-    parameters: Parameters
 
     @property
     def preserved(self) -> str:
@@ -71,13 +64,50 @@ class Provenance:
             " combinations so rare that the noise hides them; any single person."
         )
 
-    def facts(self, domain: Domain, copy: int) -> dict[str, Any]:
-        """Return everything about one copy, ready for JSON.
+    def facts(self, domain: Domain, copy: int | None = None) -> dict[str, Any]:
+        """Return everything about a file, ready for JSON.
 
         Args:
             domain: the columns of the file.
-            copy: its number, from 1.
+            copy: its number, from 1, where there are copies.
         """
         facts = {"warning": WARNING, "veiltab": version("veiltab"), "relation": RELATION} | asdict(self)
-        facts |= {"copy": copy, "preserved": self.preserved, "not_preserved": self.lost}
+        facts |= {"preserved": self.preserved, "not_preserved": self.lost}
+        if copy is not None:
+            facts["copy"] = copy
+        elif self.replicates:
+            facts["replicates"] = replicate_design(weight_columns(domain, self.replicates))
         return facts | {"codebook": domain.codebook}
+
+
+def weight_columns(domain: Domain, replicates: int) -> list[str]:
+    """Return the names of the weight and of each replicate weight; underscores keep them apart from attributes."""
+    first, prefix = "weight", "replicate_"
+    while first in domain.names:
+        first += "_"
+    while any(name.startswith(prefix) for name in domain.names):
+        prefix += "_"
+    return [first, *(f"{prefix}{number}" for number in range(1, replicates + 1))]
+
+
+def replicate_design(columns: Sequence[str]) -> dict[str, Any]:
+    """Return how statistical packages are to read the weights, ready for JSON.
+
+    Args:
+        columns: the weight, then every replicate weight.
+    """
+    weight, *others = columns
+    count, prefix = len(others), others[0].removesuffix("1")
+    return {
+        "weight": weight,
+        "columns": others,
+        "count": count,
+        "scale": 1 / count,
+        "centre": weight,
+        "degrees": count,
+        "rule": "mse",
+        "R": f'd <- survey::svrepdesign(data = x, weights = ~{weight}, repweights = "^{prefix}[0-9]+$", type = "other",'
+        f" scale = 1/{count}, rscales = rep(1, {count}), combined.weights = TRUE, mse = TRUE, degf = {count})",
+        "Stata": f"svyset [pw={weight}], brrweight({prefix}*) vce(brr) mse dof({count})",
+        "SAS": f"proc surveymeans varmethod=brr; weight {weight}; repweights {prefix}1-{prefix}{count} / df={count};",
+    }

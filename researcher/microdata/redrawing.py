@@ -1,8 +1,11 @@
-"""Draws the noisy tables of a release anew, from fractions that stand for the true ones: a parametric bootstrap.
+"""Draws the noisy tables of a release anew, from a model that stands for the true ones: a parametric bootstrap.
 
 The respondents of a table are n times its fractions, made whole: no sampling of people is added. m of them are drawn as
 the release drew, and the mechanism of the release is applied to each by the kernel that the server runs.
 """
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,28 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import sample_indices
 from veiltab.common.core.tabulation import tabulate
 from veiltab.researcher.estimation import ReleaseDesign
+from veiltab.researcher.model.fitting import Model
+from veiltab.researcher.table_result import TableResult
+
+
+def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key: bytes) -> tuple[TableResult, ...]:
+    """Return the tables of a release as they would have come if the model were the truth.
+
+    Args:
+        domain: all attributes.
+        tables: as they were released.
+        model: that stands for the respondents.
+        key: 32 bytes; the same key draws the same tables.
+    """
+    return tuple(
+        replace(
+            table,
+            counts=redrawn(
+                model.marginal(table.names), domain.subset(table.names), table.design, derive(key, f"table {number}")
+            ),
+        )
+        for number, table in enumerate(tables)
+    )
 
 
 def redrawn(fractions: NDArray[np.float64], domain: Domain, design: ReleaseDesign, key: bytes) -> NDArray[np.int64]:

@@ -138,8 +138,8 @@ def _what(report: MicrodataReport) -> str:
         f"<p><strong>Kept:</strong> {report.provenance.preserved}</p>\n"
         f"<p><strong>Not kept:</strong> {report.provenance.lost}</p>\n"
         "<p>For a number that is published with an interval, use the measured table itself where there is one"
-        " (<code>veiltab researcher estimate</code>), or several copies and their combining rules"
-        " (<code>--copies</code>): a single file does not know how far it is from the truth.</p></div>"
+        " (<code>veiltab researcher estimate</code>), or the replicate weights of the file: without them its rows do"
+        " not show how far they are from the truth.</p></div>"
     )
 
 

@@ -1,16 +1,16 @@
-"""Microdata: rows drawn from the model of a release, in one or several copies.
+"""Microdata: rows drawn from the model of a release, with replicate weights for intervals (replicates.py).
 
-One copy is drawn from the model as it was fitted: the best single file. Several copies are for intervals: each is drawn
-from a model of its own, fitted to noisy tables that are drawn anew from the first model (redrawing.py), so that the
-copies differ by what the noise of the release left unknown, and combining.py can count it. Each of them is therefore
-farther from the truth than a single copy; their mean is not.
+The rows are those of the best single file, spread evenly over the model. For packages that read several files and no
+weights, each replicate can be drawn as a file of its own instead.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.researcher.microdata.files import Rows, copy_paths, write_rows
-from veiltab.researcher.microdata.provenance import Parameters, Provenance
-from veiltab.researcher.microdata.redrawing import redrawn
+from veiltab.common.process.cores import cores
+from veiltab.researcher.microdata.files import Rows, Weights, copy_paths, write_rows
+from veiltab.researcher.microdata.provenance import Provenance, weight_columns
+from veiltab.researcher.microdata.replays import played_errors
+from veiltab.researcher.microdata.replicates import Kinds, drawn_evenly, replicate_counts, signs
 from veiltab.researcher.model.fitting import Model
+from veiltab.researcher.model.measurement import Axes, Floats
 from veiltab.researcher.release_status import Status
 from veiltab.researcher.table import labelled
 from veiltab.researcher.table_result import TableResult, fitted
@@ -30,9 +33,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 100_000_000
-"""Most rows of a copy; memory does not grow with them, but disks and hours do."""
+"""Most rows of a file; memory does not grow with them, but disks and hours do."""
 
-MOST_COPIES = 100
+MOST_REPLICATES = 100
+
+MOST_WEIGHTS = 200_000_000
+"""Rows times replicates: 800 MB of memory."""
+
+REPLICATES = 20
+"""Unless said."""
 
 CHUNK = 2**18
 """Rows that are drawn and written at once."""
@@ -45,106 +54,165 @@ def no_progress(_done: int, _whole: int) -> None:
     """Tell nobody."""
 
 
+_Result = TypeVar("_Result")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Microdata:
     """Rows drawn from the model of a release.
 
     Args:
         domain: their columns.
-        tables: as they were measured, to which the first model is fitted.
-        models: one a copy.
+        tables: as they were measured, to which the model is fitted.
+        model: that the rows are drawn from.
+        errors: D_i of each replicate (replays.py).
         provenance: where they come from.
     """
 
     domain: Domain
     tables: tuple[TableResult, ...]
-    models: tuple[Model, ...]
+    model: Model
+    errors: tuple[Mapping[Axes, Floats], ...]
     provenance: Provenance
 
     def __repr__(self) -> str:
         """Return its size, attributes and seed, on one line."""
         known = self.provenance
-        size = f"rows={known.rows}, copies={known.copies}"
+        size = f"rows={known.rows}, replicates={known.replicates}" + (", as copies" if known.copies else "")
         return f"Microdata({size}, attributes={self.domain.names!r}, seed={known.seed!r})"
 
-    def chunks(self, copy: int = 1) -> Iterator[Rows]:
-        """Yield the rows of a copy, counted from 1, as symbols of shape (rows, attributes); the same at every call.
+    def chunks(self) -> Iterator[Rows]:
+        """Yield the rows as symbols of shape (rows, attributes); the same at every call."""
+        secret, rows = _secret(self.provenance.seed), self.provenance.rows
+        for start in range(0, rows, CHUNK):
+            yield self.model.sample(min(CHUNK, rows - start), derive(secret, f"rows {start}"))
+
+    def rows(self) -> Rows:
+        """Return all rows, shape (rows, attributes)."""
+        return np.concatenate(list(self.chunks()))
+
+    @cached_property
+    def _kinds(self) -> Kinds:
+        return Kinds(self.rows())
+
+    def weights(self, progress: Progress = no_progress) -> Weights | None:
+        """Return the replicate weights, shape (rows, M), float32, each column with the mean 1; None without any.
+
+        Args:
+            progress: told how many of how many are made; may raise, and so end the work.
+        """
+        if not self.errors or self.provenance.copies:
+            return None
+        weights: Weights = np.empty((self.provenance.rows, len(self.errors)), np.float32)
+
+        def fill(replicate: int) -> None:
+            weights[:, replicate] = (self._counts(replicate) / self._kinds.counts)[self._kinds.places]
+
+        in_threads(fill, len(self.errors), progress)
+        return weights
+
+    def copy(self, number: int) -> Rows:
+        """Return the rows of a copy, counted from 1: as many as the file has, drawn evenly by its weights.
 
         Raises:
             InvalidInputError: there is no such copy.
         """
-        if not 1 <= copy <= len(self.models):
-            raise InvalidInputError(f"there are copies 1 to {len(self.models)}, not {copy}")
-        secret, rows = _secret(self.provenance.seed), self.provenance.rows
-        for start in range(0, rows, CHUNK):
-            seed = derive(secret, f"rows {copy} {start}")
-            yield self.models[copy - 1].sample(
-                min(CHUNK, rows - start), seed, independent=self.provenance.parameters is Parameters.DRAWN
-            )
+        if not 1 <= number <= self.provenance.copies:
+            raise InvalidInputError(f"there are copies 1 to {self.provenance.copies}, not {number}")
+        key = derive(_secret(self.provenance.seed), f"copy {number}")
+        return drawn_evenly(self._kinds.rows, self._counts(number - 1), key)
 
-    def frame(self, copy: int = 1) -> "pd.DataFrame":
-        """Return a copy, counted from 1, as a DataFrame of ordered categories; `attrs` has the provenance."""
+    def _counts(self, replicate: int) -> Floats:
+        sign = signs(len(self.errors), derive(_secret(self.provenance.seed), "signs"))[replicate]
+        return replicate_counts(self._kinds.rows, self._kinds.counts, self.errors[replicate], sign, self.domain.shape)
+
+    def frame(self, copy: int | None = None) -> "pd.DataFrame":
+        """Return the file, or a copy, as a DataFrame; `attrs` has the provenance.
+
+        Args:
+            copy: counted from 1, where there are copies.
+
+        Returns:
+            Ordered categories of each attribute, then `weight` and the replicate weights if there are any.
+        """
         with importing("researcher", "a data frame"):
             import pandas as pd  # noqa: PLC0415 - an optional package
 
-        rows = np.concatenate(list(self.chunks(copy)))
-        frame = pd.DataFrame(
-            {
-                attribute.name: labelled(rows[:, axis], attribute)
-                for axis, attribute in enumerate(self.domain.attributes)
-            }
-        )
+        rows, weights = (self.rows(), self.weights()) if copy is None else (self.copy(copy), None)
+        columns: dict[str, Any] = {
+            one.name: labelled(rows[:, axis], one) for axis, one in enumerate(self.domain.attributes)
+        }
+        if weights is not None:
+            first, *others = weight_columns(self.domain, weights.shape[1])
+            columns[first] = np.ones(len(rows), np.float32)
+            columns |= dict(zip(others, weights.T, strict=True))
+        frame = pd.DataFrame(columns)
         frame.attrs |= self.provenance.facts(self.domain, copy)
         return frame
 
     def write(self, path: str | Path) -> tuple[Path, ...]:
-        """Write every copy: to the file named, or to files numbered before the suffix if there are several.
+        """Write the file, or every copy to a file that is numbered before the suffix.
 
         Args:
             path: ends in .parquet or .csv (see files.py); an existing file is replaced.
 
         Returns:
-            The file of each copy.
+            The files.
 
         Raises:
             InvalidInputError: another suffix, or a place that cannot be written.
         """
-        paths = copy_paths(Path(path), len(self.models))
+        copies = self.provenance.copies
+        if not copies:
+            write_rows(Path(path), self.domain, self.chunks(), self.provenance.facts(self.domain), self.weights())
+            return (Path(path),)
+        paths = copy_paths(Path(path), copies)
         for copy, file in enumerate(paths, 1):
-            write_rows(file, self.domain, self.chunks(copy), self.provenance.facts(self.domain, copy))
+            write_rows(file, self.domain, [self.copy(copy)], self.provenance.facts(self.domain, copy))
         return paths
 
 
-def check_size(rows: int, copies: int) -> None:
-    """Refuse numbers of rows or copies that cannot be drawn, before any work.
+def in_threads(function: Callable[[int], _Result], count: int, progress: Progress) -> list[_Result]:
+    """Return the results for 0, 1, ..., in order, computed on all cores.
+
+    Args:
+        function: of a number.
+        count: of numbers.
+        progress: told how many are done, in the calling thread; may raise, and so end the work.
+    """
+    pool = ThreadPoolExecutor(cores())
+    try:
+        results = list[_Result]()
+        for result in pool.map(function, range(count)):
+            results.append(result)
+            progress(len(results), count)
+        return results
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def check_size(rows: int, replicates: int, copies: int) -> None:
+    """Refuse numbers of rows, replicates or copies that cannot be drawn, before any work.
 
     Raises:
         InvalidInputError: they are out of range.
     """
     if not 1 <= rows <= MOST_ROWS:
-        raise InvalidInputError(f"a copy has 1 to {MOST_ROWS:,} rows, not {rows:,}", where="rows")
-    if not 1 <= copies <= MOST_COPIES:
-        raise InvalidInputError(f"there are 1 to {MOST_COPIES} copies, not {copies:,}", where="copies")
-
-
-def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key: bytes) -> tuple[TableResult, ...]:
-    """Return the tables of a release as they would have come if the model were the truth.
-
-    Args:
-        domain: all attributes.
-        tables: as they were released.
-        model: that stands for the respondents.
-        key: 32 bytes; the same key draws the same tables.
-    """
-    return tuple(
-        replace(
-            table,
-            counts=redrawn(
-                model.marginal(table.names), domain.subset(table.names), table.design, derive(key, f"table {number}")
-            ),
+        raise InvalidInputError(f"a file has 1 to {MOST_ROWS:,} rows, not {rows:,}", where="rows")
+    if not 0 <= replicates <= MOST_REPLICATES:
+        raise InvalidInputError(f"there are 0 to {MOST_REPLICATES} replicates, not {replicates:,}", where="replicates")
+    if copies % 2 or not 0 <= copies <= MOST_REPLICATES:
+        raise InvalidInputError(
+            f"there are 2, 4, ... or {MOST_REPLICATES} copies, not {copies:,}",
+            where="copies",
+            remedy="Half of the copies are on each side of the file: take an even number.",
         )
-        for number, table in enumerate(tables)
-    )
+    if rows * max(replicates, copies) > MOST_WEIGHTS:
+        raise InvalidInputError(
+            f"rows times replicates are at most {MOST_WEIGHTS:,}",
+            where="rows",
+            remedy="Draw fewer rows, or fewer replicates; 0 replicates for a file without intervals.",
+        )
 
 
 def synthesise(  # noqa: PLR0913 - one argument a choice
@@ -153,7 +221,8 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
     tables: Sequence[TableResult],
     *,
     rows: int,
-    copies: int,
+    replicates: int = 0,
+    copies: int = 0,
     seed: str,
     progress: Progress = no_progress,
 ) -> Microdata:
@@ -163,31 +232,28 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
         domain: the attributes of the rows.
         status: of the release; it is ready.
         tables: as they were measured; those with other attributes are left out.
-        rows: of each copy.
-        copies: one, from the fitted model; or several for combining rules, each from a model of its own.
+        rows: of the file.
+        replicates: M, how often the release is played again for the weights; 0 for none.
+        copies: the same as files without weights, so many; 0 for one file.
         seed: any text; the same seed gives the same rows.
-        progress: told before each model how many of how many are fitted; may raise, and so end the work.
+        progress: told how many of how many replays are done; may raise, and so end the work.
 
     Raises:
         InvalidInputError: numbers out of range, or an attribute that no table has.
         FailedReleaseError: there is no result.
     """
-    check_size(rows, copies)
+    check_size(rows, replicates, copies)
     description = status.description()
     tables = _tables_of(domain, tables, status.release_id)
-    several = copies if copies > 1 else 0
-    progress(0, 1 + several)
     model = fitted(domain, tables)
-    secret = _secret(seed)
-    models: list[Model] = [] if several else [model]
-    for copy in range(1, several + 1):
-        progress(copy, 1 + several)
-        key = derive(secret, f"copy {copy}")
-        models.append(fitted(domain, drawn_anew(domain, tables, model, key)))
+    secret, count = _secret(seed), copies or replicates
     return Microdata(
         domain=domain,
         tables=tables,
-        models=tuple(models),
+        model=model,
+        errors=tuple(
+            in_threads(lambda one: played_errors(tables, model, derive(secret, f"replay {one}")), count, progress)
+        ),
         provenance=Provenance(
             study_digest=status.study_digest,
             release=status.release_id,
@@ -200,8 +266,8 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
             graph=model.graph,
             seed=seed,
             rows=rows,
+            replicates=count,
             copies=copies,
-            parameters=Parameters.FITTED if copies == 1 else Parameters.DRAWN,
         ),
     )
 

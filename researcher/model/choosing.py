@@ -49,18 +49,19 @@ def _score(table: Table, margins: Sequence[Table], rows: int) -> float:
     return float(np.abs(table.values - product).sum() - np.sqrt(2 / pi * spread).sum())
 
 
-def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int) -> list[Axes]:
+def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int, least: float = 0.0) -> list[Axes]:
     """Choose the tables whose attributes depend on one another directly.
 
     Args:
         shape: sizes of all attributes.
         scores: of the tables to choose from, the largest first.
         most_cells: of the junction tree of the graph, unless the spanning tree alone has more.
+        least: score above which a table is chosen that the spanning tree does not need.
 
     Returns:
         The attributes of the tables, in the order of their choice: first those of a maximum spanning tree, whose
-        junction tree has no cell that was not measured; then every other table with a positive score, without any
-        whose graph would have too many cells.
+        junction tree has no cell that was not measured; then every other table whose score is above `least`, without
+        any whose graph would have too many cells.
     """
     chosen: list[Axes] = []
     edges: set[Edge] = set()
@@ -68,7 +69,7 @@ def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int) -> 
     for joins in (True, False):
         for axes, score in scores.items():
             components = {component[axis] for axis in axes}
-            if axes in chosen or (len(components) < len(axes) if joins else score <= 0):
+            if axes in chosen or (len(components) < len(axes) if joins else score <= least):
                 continue
             more = edges.union(combinations(axes, 2))
             if joins or junction_tree(shape, more).cells <= most_cells:

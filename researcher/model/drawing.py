@@ -6,8 +6,7 @@ of a cumulative distribution from such u come in nearly the expected numbers. Th
 knows nothing of the rows but their group: given the group, what is drawn is exchangeable among its rows, so no
 attribute outside the group becomes dependent on it.
 
-Such rows are not independent of one another: formulas for a simple random sample overstate their errors. Where these
-shall hold, every u is drawn by itself.
+Such rows are not independent of one another: formulas for a simple random sample overstate their errors.
 """
 
 from hashlib import sha256
@@ -29,11 +28,9 @@ class Uniforms:
 
     Args:
         seed: any bytes; the same seed gives the same numbers on every machine.
-        independent: whether rows are drawn independently of one another, and not spread evenly.
     """
 
-    def __init__(self, seed: bytes, *, independent: bool = False) -> None:
-        self.independent = independent
+    def __init__(self, seed: bytes) -> None:
         self._source = CipherStream(sha256(_DOMAIN + seed).digest())
         self._chunk = 0
 
@@ -57,7 +54,7 @@ class Uniforms:
 
 
 def spread(groups: Symbols, uniforms: Uniforms) -> Floats:
-    """Return a number in [0, 1) for each row, spread evenly over the rows of its group unless rows are independent.
+    """Return a number in [0, 1) for each row, spread evenly over the rows of its group.
 
     Args:
         groups: the group of each row, shape (n,), from 0.
@@ -66,8 +63,6 @@ def spread(groups: Symbols, uniforms: Uniforms) -> Floats:
     Returns:
         Shape (n,), float64.
     """
-    if uniforms.independent:
-        return uniforms.numbers(groups.size)
     order = np.lexsort((uniforms.words(groups.size), groups))
     sizes = np.bincount(groups)
     first = np.cumsum(sizes) - sizes

@@ -23,8 +23,9 @@ Source: Wolpert, Stacked generalization (1992); Breiman et al., Classification a
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, islice
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from veiltab.researcher.model.average import Average, Distribution
 from veiltab.researcher.model.choosing import MOST_CELLS, graph_of, scores_of
 from veiltab.researcher.model.descent import tree_path
 from veiltab.researcher.model.drawing import Uniforms
-from veiltab.researcher.model.junction import JunctionTree, Shape, junction_tree
+from veiltab.researcher.model.junction import Edge, JunctionTree, Shape, junction_tree
 from veiltab.researcher.model.measurement import Axes, Floats, Measurement, Table, one_way, pooled, tables_of
 from veiltab.researcher.model.mixture import mixture_path
 
@@ -55,20 +56,43 @@ _JUDGE_VARIANCE = 1 + 1 / THINNING**2
 _NOISE = b"noise between two halves of a measurement"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """How far the two fits go, in looks at them.
+
+    Args:
+        tree: of the junction tree.
+        mixture: of the mixture of products.
+    """
+
+    tree: int
+    mixture: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
     """A distribution over all attributes, fitted to noisy tables.
 
     Args:
         domain: the attributes.
+        tables: it was fitted to, pooled.
+        rows: n, rows that the tables describe.
+        junctions: tree of the graph.
         graph: pairs of attributes that the junction tree lets depend on each other directly, in the order of choice.
         mixture_share: of the mixture of products; the rest is the junction tree.
+        looks: at which the fits stopped.
+        best: looks with the least judged error, at or after those.
         distribution: the two together.
     """
 
     domain: Domain
+    tables: Mapping[Axes, Table]
+    rows: int
+    junctions: JunctionTree
     graph: tuple[tuple[str, str], ...]
     mixture_share: float
+    looks: Looks
+    best: Looks
     distribution: Distribution
 
     @property
@@ -77,6 +101,23 @@ class Model:
         if self.mixture_share == 0:
             return "junction tree"
         return f"junction tree ({1 - self.mixture_share:.0%}) and mixture of products ({self.mixture_share:.0%})"
+
+    @cached_property
+    def wider(self) -> JunctionTree:
+        """The tree of the graph that also joins what shows no dependence in the tables, as far as there is room."""
+        scores = scores_of(self.domain.shape, self.tables, rows=self.rows)
+        return _junctions(self.domain.shape, graph_of(self.domain.shape, scores, most_cells=MOST_CELLS, least=-inf))
+
+    def again(self, tables: Mapping[Axes, Table], looks: Looks, junctions: JunctionTree) -> "Model":
+        """Return a model with the share of the mixture of this one, fitted so far to other tables.
+
+        Args:
+            tables: pooled, of the attributes of its own tables.
+            looks: at which the fits stop.
+            junctions: its own or the wider ones.
+        """
+        distribution = _average(junctions, tables, rows=self.rows, looks=looks, share=self.mixture_share)
+        return replace(self, tables=tables, looks=looks, junctions=junctions, distribution=distribution)
 
     def marginal(self, names: Sequence[str]) -> Floats:
         """Return the model's table of some attributes.
@@ -93,14 +134,12 @@ class Model:
         domain = self.domain.subset(names)
         return self.distribution.marginal(tuple(self.domain.names.index(name) for name in domain.names)).reshape(-1)
 
-    def sample(self, rows: int, seed: bytes, *, independent: bool = False) -> NDArray[np.int32]:
-        """Draw rows, in random order.
+    def sample(self, rows: int, seed: bytes) -> NDArray[np.int32]:
+        """Draw rows, spread evenly over the model, in random order.
 
         Args:
             rows: how many, 0..MOST_ROWS.
             seed: any bytes; the same seed gives the same rows.
-            independent: whether rows are a simple random sample of the model; else they are spread evenly, and closer
-                to it.
 
         Returns:
             Symbols, shape (rows, attributes), int32.
@@ -110,7 +149,7 @@ class Model:
         """
         if not 0 <= rows <= MOST_ROWS:
             raise InvalidInputError(f"0 to {MOST_ROWS} rows can be drawn at once, not {rows}")
-        return self.distribution.rows(rows, Uniforms(seed, independent=independent)).astype(np.int32)
+        return self.distribution.rows(rows, Uniforms(seed)).astype(np.int32)
 
 
 def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_cells: int = MOST_CELLS) -> Model:
@@ -130,21 +169,42 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_
     """
     tables = tables_of(domain, measurements)
     graph = graph_of(domain.shape, scores_of(domain.shape, tables, rows=rows), most_cells=most_cells)
-    edges = list(dict.fromkeys(edge for axes in graph for edge in combinations(axes, 2)))
-    junctions = junction_tree(domain.shape, edges)
+    junctions = _junctions(domain.shape, graph)
     noisier, judge = _thinned(tables)
     clique_judge = parts_in(junctions, judge)
-    tree_looks, tree = _stop(_tree_path(junctions, noisier, rows), clique_judge, MOST_TREE_LOOKS)
-    mixture_looks, mixture = _stop(_mixture_path(domain.shape, noisier, rows), judge, MOST_MIXTURE_LOOKS)
+    tree_look, best_tree, tree = _stop(_tree_path(junctions, noisier, rows), clique_judge, MOST_TREE_LOOKS)
+    mixture_look, best_mixture, mixture = _stop(_mixture_path(domain.shape, noisier, rows), judge, MOST_MIXTURE_LOOKS)
     share = _share(tree, mixture, judge)
-    first = next(islice(_tree_path(junctions, tables, rows), tree_looks, None))
-    second = next(islice(_mixture_path(domain.shape, tables, rows), mixture_looks, None))
+    looks = Looks(tree=tree_look, mixture=mixture_look)
     return Model(
         domain=domain,
-        graph=tuple((domain.names[one], domain.names[other]) for one, other in edges),
+        tables=tables,
+        rows=rows,
+        junctions=junctions,
+        graph=tuple((domain.names[one], domain.names[other]) for one, other in _edges(graph)),
         mixture_share=share,
-        distribution=Average(first, second, share) if share else first,
+        looks=looks,
+        best=Looks(tree=best_tree, mixture=best_mixture),
+        distribution=_average(junctions, tables, rows=rows, looks=looks, share=share),
     )
+
+
+def _edges(graph: Sequence[Axes]) -> list[Edge]:
+    return list(dict.fromkeys(edge for axes in graph for edge in combinations(axes, 2)))
+
+
+def _junctions(shape: Shape, graph: Sequence[Axes]) -> JunctionTree:
+    return junction_tree(shape, _edges(graph))
+
+
+def _average(
+    junctions: JunctionTree, tables: Mapping[Axes, Table], *, rows: int, looks: Looks, share: float
+) -> Distribution:
+    """Return the two fits together, each at its look; without the mixture if it has no share."""
+    tree = next(islice(_tree_path(junctions, tables, rows), looks.tree, None))
+    if share == 0:
+        return tree
+    return Average(tree, next(islice(_mixture_path(junctions.shape, tables, rows), looks.mixture, None)), share)
 
 
 def _tree_path(tree: JunctionTree, tables: Mapping[Axes, Table], rows: int) -> Iterator[Distribution]:
@@ -177,8 +237,8 @@ def _seen(marginals: Iterable[Floats], judge: Sequence[Table]) -> Floats:
     return np.concatenate([sqrt(t.weight) * values.reshape(-1) for t, values in zip(judge, marginals, strict=True)])
 
 
-def _stop(path: Iterator[Distribution], judge: Sequence[Table], most: int) -> tuple[int, Distribution]:
-    """Return the number of the look at which a fit is to stop, by tables it is not fitted to, and what it shows."""
+def _stop(path: Iterator[Distribution], judge: Sequence[Table], most: int) -> tuple[int, int, Distribution]:
+    """Return the look at which a fit is to stop, the best look, both by other tables, and what the first shows."""
     target = _seen((table.values for table in judge), judge)
     looks: list[tuple[Distribution, Floats, float]] = []
     best = 0
@@ -191,7 +251,7 @@ def _stop(path: Iterator[Distribution], judge: Sequence[Table], most: int) -> tu
     _, seen, least = looks[best]
     for look, (distribution, earlier, loss) in enumerate(looks):
         if loss - least <= 2 * sqrt(_JUDGE_VARIANCE) * float(np.linalg.norm(earlier - seen)):
-            return look, distribution
+            return look, best, distribution
     raise AssertionError("the best look is as good as itself")
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from veiltab.node.device import Node
     from veiltab.researcher.client import Client
+    from veiltab.researcher.microdata.intervals import with_replicates
 
     __version__: str
 
-__all__ = ["Client", "Node", "__version__"]
+__all__ = ["Client", "Node", "__version__", "with_replicates"]
 
 
 def __getattr__(name: str) -> object:
@@ -32,5 +33,9 @@ def __getattr__(name: str) -> object:
             from veiltab.node.device import Node  # noqa: PLC0415
 
             return Node
+        case "with_replicates":
+            from veiltab.researcher.microdata.intervals import with_replicates  # noqa: PLC0415
+
+            return with_replicates
         case _:
             raise AttributeError(f"module 'veiltab' has no attribute {name!r}")

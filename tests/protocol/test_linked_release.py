@@ -272,11 +272,13 @@ def test_microdata_are_written_by_an_analyst_and_repeat_by_their_seed(
 @pytest.mark.long
 def test_a_page_goes_with_the_microdata(village: World, label: str, tmp_path: Path) -> None:
     page, report = tmp_path / "page.html", tmp_path / "report.html"
-    options = ("--out", tmp_path / "rows.csv", "--report", page)
+    options = ("--replicates", "2", "--out", tmp_path / "rows.csv", "--report", page)
     written = command(village, "synthesise", "--release", label, *options, as_json=False)
     assert written.code == 0, written.errors
     assert "Rows are drawn from a model and are not people." in written.text
-    assert len(pd.read_csv(tmp_path / "rows.csv")) == 1500
+    frame = pd.read_csv(tmp_path / "rows.csv")
+    assert len(frame) == 1500
+    assert list(frame.columns[-3:]) == ["weight", "replicate_1", "replicate_2"]
     assert (tmp_path / "rows.csv.json").exists()
     assert command(village, "report", "--release", label, "--out", report).code == 0
     for file in (page, report):
@@ -287,9 +289,10 @@ def test_a_page_goes_with_the_microdata(village: World, label: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--rows", "0"), "a copy has 1 to"),
-        (("--rows", "1000000000"), "a copy has 1 to"),
-        (("--copies", "0"), "there are 1 to 100 copies"),
+        (("--rows", "0"), "a file has 1 to"),
+        (("--rows", "1000000000"), "a file has 1 to"),
+        (("--copies", "3"), "there are 2, 4, ... or 100 copies"),
+        (("--replicates", "5", "--copies", "4"), "a file has weights, or there are copies"),
         (("--attributes", "region,smoker,employed"), "no table of the release has employed"),
         (("--out", "rows.xlsx"), "microdata cannot be written as .xlsx"),
         (("--out", "/no/such/folder/rows.csv"), "the folder of the microdata does not exist"),

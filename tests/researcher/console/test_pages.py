@@ -428,7 +428,7 @@ def test_a_certificate_which_holds_counts_is_offered_to_the_researcher_alone(sha
         assert "/certificate" not in analyst.get(f"/releases/{release}")
 
 
-ROWS = {"act": "draw", "attributes": ["sex", "age"], "rows": "1,000", "copies": "2", "kind": ".csv", "seed": "census"}
+ROWS = {"act": "draw", "attributes": ["sex", "age"], "rows": "1,000", "kind": ".csv", "seed": "census"}
 
 
 def drawn(reader: Reader, **changes: Any) -> str:  # noqa: ANN401 - any field
@@ -446,29 +446,32 @@ def drawn(reader: Reader, **changes: Any) -> str:  # noqa: ANN401 - any field
 def test_microdata_are_drawn_in_the_background_and_saved(reader: Reader) -> None:
     page = drawn(reader, report="yes")
     names = re.findall(r'href="[^"]*/files/([^"]+)"', page)
-    files = [f"linked-microdata-{n}.csv{more}" for n in (1, 2) for more in ("", ".json")]
-    assert names == [*files, "linked-microdata-report.html"]
+    assert names == ["linked-microdata.csv", "linked-microdata.csv.json", "linked-microdata-report.html"]
     assert b"Rows are drawn from a model" in reader.file(f"/files/{names[-1]}")[1]
     frame = pd.read_csv(io.BytesIO(reader.file(f"/files/{names[0]}")[1]))
     assert (list(frame.columns), len(frame)) == (["sex", "age"], 1000)
     (name, *_) = re.findall(r'/files/([^"]+)"', drawn(reader))
     again = pd.read_csv(io.BytesIO(reader.file(f"/files/{name}")[1]))
     assert frame.equals(again), "the same seed draws the same rows"
+    (name, *_) = re.findall(r'/files/([^"]+)"', drawn(reader, replicates="yes"))
+    weighted = pd.read_csv(io.BytesIO(reader.file(f"/files/{name}")[1]))
+    assert list(weighted.columns) == ["sex", "age", "weight", *(f"replicate_{i}" for i in range(1, 21))]
+    assert frame.equals(weighted[["sex", "age"]])
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"rows": "10000001", "copies": "1"}, "1 to 10,000,000 rows here, not 10,000,001"),
+        ({"rows": "10000001"}, "1 to 10,000,000 rows here, not 10,000,001"),
+        ({"rows": "1000001", "replicates": "yes"}, "1 to 1,000,000 rows here, not 1,000,001"),
         ({"rows": "9" * 30}, "a whole number"),
         ({"rows": "-1"}, "a whole number"),
         ({"rows": "0"}, "1 to 10,000,000 rows"),
-        ({"copies": "21"}, "1 to 20 copies"),
         ({"attributes": ["sex", "../age"]}, "no attribute '../age'"),
         ({"kind": ".exe"}, "no such choice"),
         ({"act": "burn"}, "no such choice"),
         ({"report": "yes", "attributes": ["sex"]}, "two or more columns"),
-        ({"report": "yes", "rows": "1000001", "copies": "1"}, "at most 1,000,000 rows"),
+        ({"report": "yes", "rows": "1000001"}, "at most 1,000,000 rows"),
         ({"seed": "s" * 101}, "no such choice"),
     ],
 )

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from decimal import Decimal
 
-import numpy as np
 import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, measured, people, status
@@ -19,14 +18,14 @@ from veiltab.researcher.microdata.synthesis import synthesise
 def report() -> MicrodataReport:
     truth = people()
     tables = measured(truth, seed=1)
-    made = synthesise(DOMAIN, status(), tables, rows=PEOPLE, copies=1, seed="<script>")
+    made = synthesise(DOMAIN, status(), tables, rows=PEOPLE, seed="<script>")
     return MicrodataReport(
         title="A <title> & more",
         domain=DOMAIN,
         owners={"age": "alice & sons", "job": "alice & sons", "wage": "bob", "town": "bob"},
         provenance=made.provenance,
-        model=made.models[0],
-        rows=np.concatenate(list(made.chunks())),
+        model=made.model,
+        rows=made.rows(),
         tables=tables,
         expected=ExpectedError(pairs=0.0321, noise=0.0123),
         card=(Bound(roles=("analyst",), epsilon=Decimal("0.5"), note="<1, 0>"),),
