@@ -6,11 +6,11 @@ weights, each replicate can be drawn as a file of its own instead.
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.process.cores import cores
+from veiltab.common.tasks.engine import InProcess, in_order
+from veiltab.common.tasks.pool import Pool
 from veiltab.researcher.microdata.files import Rows, Weights, copy_paths, write_rows
 from veiltab.researcher.microdata.provenance import Provenance, weight_columns
 from veiltab.researcher.microdata.replays import played_errors
@@ -43,6 +45,9 @@ MOST_WEIGHTS = 200_000_000
 REPLICATES = 20
 """Unless said."""
 
+LARGE = 20_000
+"""Cells of a junction tree beyond which a replay takes seconds, and processes of their own are worth their start."""
+
 CHUNK = 2**18
 """Rows that are drawn and written at once."""
 
@@ -52,9 +57,6 @@ Progress = Callable[[int, int], None]
 
 def no_progress(_done: int, _whole: int) -> None:
     """Tell nobody."""
-
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +107,9 @@ class Microdata:
             return None
         weights: Weights = np.empty((self.provenance.rows, len(self.errors)), np.float32)
 
-        def fill(replicate: int) -> None:
+        for replicate in range(len(self.errors)):
             weights[:, replicate] = (self._counts(replicate) / self._kinds.counts)[self._kinds.places]
-
-        in_threads(fill, len(self.errors), progress)
+            progress(replicate + 1, len(self.errors))
         return weights
 
     def copy(self, number: int) -> Rows:
@@ -172,23 +173,33 @@ class Microdata:
         return paths
 
 
-def in_threads(function: Callable[[int], _Result], count: int, progress: Progress) -> list[_Result]:
-    """Return the results for 0, 1, ..., in order, computed on all cores.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Replay:
+    """Plays a release once, as a task of an engine.
 
     Args:
-        function: of a number.
-        count: of numbers.
-        progress: told how many are done, in the calling thread; may raise, and so end the work.
+        tables: as they were released.
+        model: of the release.
+        key: 32 bytes; the same key plays the same errors.
     """
-    pool = ThreadPoolExecutor(cores())
-    try:
-        results = list[_Result]()
-        for result in pool.map(function, range(count)):
-            results.append(result)
-            progress(len(results), count)
-        return results
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+    tables: tuple[TableResult, ...]
+    model: Model
+    key: bytes
+
+    def perform(self) -> Mapping[Axes, Floats]:
+        """Return D (replays.py)."""
+        return played_errors(self.tables, self.model, self.key)
+
+
+def _played(replays: Sequence[Replay], progress: Progress) -> Iterator[Mapping[Axes, Floats]]:
+    """Yield the errors of replays, in order; large models are played on all cores."""
+    if not replays:
+        return
+    with closing(Pool(cores()) if replays[0].model.wider.cells > LARGE else InProcess()) as engine:
+        for done, errors in enumerate(in_order(engine.perform(replays)), 1):
+            progress(done, len(replays))
+            yield errors
 
 
 def check_size(rows: int, replicates: int, copies: int) -> None:
@@ -247,13 +258,12 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
     tables = _tables_of(domain, tables, status.release_id)
     model = fitted(domain, tables)
     secret, count = _secret(seed), copies or replicates
+    replays = [Replay(tables=tables, model=model, key=derive(secret, f"replay {one}")) for one in range(count)]
     return Microdata(
         domain=domain,
         tables=tables,
         model=model,
-        errors=tuple(
-            in_threads(lambda one: played_errors(tables, model, derive(secret, f"replay {one}")), count, progress)
-        ),
+        errors=tuple(_played(replays, progress)),
         provenance=Provenance(
             study_digest=status.study_digest,
             release=status.release_id,

@@ -15,6 +15,7 @@ import pytest
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, RELEASE_ID, measured, people, status, workload
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.privacy.card import Bound, EpsilonCard
+from veiltab.researcher.microdata import synthesis
 from veiltab.researcher.microdata.comparison import cells_of, distance, fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.files import provenance_path
@@ -194,6 +195,14 @@ def test_a_page_may_be_about_some_of_the_attributes() -> None:
     )
     assert [one.names for one in report.tables] == [("age", "job"), ("age", "town"), ("job", "town")]
     assert "wage" not in render(report)
+
+
+def test_processes_play_what_one_process_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = microdata(replicates=3).errors
+    monkeypatch.setattr(synthesis, "LARGE", 0)
+    for one, other in zip(alone, microdata(replicates=3).errors, strict=True):
+        for axes, errors in one.items():
+            np.testing.assert_allclose(other[axes], errors, atol=1e-9)
 
 
 @pytest.mark.parametrize(
