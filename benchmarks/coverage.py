@@ -45,7 +45,8 @@ from veiltab.researcher.table_result import TableResult, fitted
 
 DELTA = Decimal("1e-6")
 REPLICATES = (5, 12, 20)
-SLOPES = 6
+PARTS = {"slopes": slice(0, 6), "shares and means": slice(6, 10), "a share of three": slice(10, 11)}
+"""Of the statistics. What three attributes share beyond their pairs no table measures, and no interval knows."""
 
 Floats = NDArray[np.float64]
 
@@ -117,7 +118,7 @@ def _people(columns: Mapping[str, pd.Series], linear: tuple[str, ...], logistic:
 
 
 def statistics(people: People, fractions: Floats) -> Floats:
-    """Return three linear and three logistic slopes, then three shares, a mean and a conditional mean.
+    """Return three linear and three logistic slopes, then two shares, two means and a share of three.
 
     Args:
         people: whose attributes they are.
@@ -137,9 +138,9 @@ def statistics(people: People, fractions: Floats) -> Floats:
     others = [
         by_three[:, -1].sum(),
         last[-1].sum(),
-        by_three[0, 0, 0].sum(),
         scores @ by_three.sum(axis=(1, 2, 3)),
         scores @ given / given.sum(),
+        by_three[0, 0, 0].sum(),
     ]
     logistic = table(people.logistic)
     above = np.stack([logistic[0], logistic[1:].sum(axis=0)])
@@ -241,17 +242,18 @@ def play(people: People, epsilon: Decimal, key: bytes) -> Played:
 
 
 def show(played: Mapping[tuple[str, str], Sequence[Played]]) -> None:
-    """Print the mean coverage of slopes and of the others, with standard errors, and the lowest of one statistic."""
+    """Print the mean coverage of each part of the statistics, with standard errors, and the lowest of one statistic."""
     table = Table(title="Coverage of 95% intervals: mean (standard error), lowest of one statistic")
-    for heading in ("data", "epsilon", "releases", "M", "slopes", "lowest", "shares and means", "lowest"):
+    for heading in ("data", "epsilon", "releases", "M", *PARTS):
         table.add_column(heading, justify="right")
     for (name, epsilon), ones in played.items():
         for replicates in REPLICATES:
             held = np.array([one.held(replicates) for one in ones], np.float64)
             texts = []
-            for part in (held[:, :SLOPES], held[:, SLOPES:]):
+            for place in PARTS.values():
+                part = held[:, place]
                 error = part.mean(axis=1).std(ddof=1) / sqrt(len(part)) if len(part) > 1 else float("nan")
-                texts += [f"{part.mean():.3f} ({error:.3f})", f"{part.mean(axis=0).min():.2f}"]
+                texts.append(f"{part.mean():.3f} ({error:.3f}), {part.mean(axis=0).min():.2f}")
             table.add_row(name, epsilon, str(len(ones)), str(replicates), *texts)
     console().print(table)
 

@@ -369,7 +369,7 @@ def synthesise(
         copies=copies or 0,
         seed=seed,
         attributes=listed(attributes) if attributes else None,
-        progress=lambda done, whole: note(f"the release was played again: {done} of {whole}"),
+        progress=lambda done, whole: None if done % 5 else note(f"the release was played again: {done} of {whole}"),
     )
     files = microdata.write(out)
     if page is not None:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 GROUPS = 20
 """G."""
 
+LIMIT = (
+    "They know of no dependence among more attributes than a measured table has: of three, where pairs were measured."
+)
+"""What every interval leaves out, whatever the data."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithReplicates:
@@ -48,7 +53,8 @@ class WithReplicates:
         """Return the table, and what its intervals rest on."""
         return (
             f"{self.table}\n{self.confidence:.0%} intervals by {self.replicates} replicates"
-            f" (t with {self.replicates} degrees); their weights are worth {self.effective_share:.0%} of the rows"
+            f" (t with {self.replicates} degrees); their weights are worth {self.effective_share:.0%} of the rows."
+            f"\n{LIMIT}"
         )
 
 

@@ -106,6 +106,8 @@ def replicate_design(columns: Sequence[str]) -> dict[str, Any]:
         "centre": weight,
         "degrees": count,
         "rule": "mse",
+        "not_counted": "dependences among more attributes than a measured table has; the drawing of the rows (small if"
+        " they are ten times the respondents)",
         "R": f'd <- survey::svrepdesign(data = x, weights = ~{weight}, repweights = "^{prefix}[0-9]+$", type = "other",'
         f" scale = 1/{count}, rscales = rep(1, {count}), combined.weights = TRUE, mse = TRUE, degf = {count})",
         "Stata": f"svyset [pw={weight}], brrweight({prefix}*) vce(brr) mse dof({count})",

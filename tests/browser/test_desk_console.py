@@ -121,7 +121,7 @@ def test_a_plan_needs_no_script(chromium: Browser, seat: Seat) -> None:
 def test_microdata_are_drawn_and_saved(seat: Seat, eye: Eye, tmp_path: Path) -> None:
     page = seat.open(PAGES["microdata"])
     page.get_by_label("region").uncheck()
-    page.get_by_label("Rows of each copy").fill("500")
+    page.get_by_role("textbox", name="Rows").fill("500")
     page.get_by_role("button", name="Draw").click()
     link = page.get_by_role("link", name="linked-microdata.parquet")
     link.wait_for(timeout=60_000)
