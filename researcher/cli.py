@@ -398,6 +398,7 @@ def synthesise(
             else []
         ),
         WARNING,
+        *([known.remark] if known.remark else []),
         *([] if page is None else [f"Report: {page}"]),
     ]
     emit(as_json, data, "\n".join(lines))

@@ -1,1 +1,1 @@
-"""Rows of a model that anybody may analyse, and what several copies of them say together."""
+"""Rows of a model that anybody may analyse, and how far from the truth what they say may be."""

@@ -42,19 +42,21 @@ class WithReplicates:
         replicates: M.
         effective_share: of the rows that the weights leave, 1 / (N sum w^2) with sum w = 1, on average (0..1).
         confidence: probability that an interval holds the truth.
+        remark: what the file says of its intervals; empty if nothing.
     """
 
     table: "pd.DataFrame"
     replicates: int
     effective_share: float
     confidence: float
+    remark: str
 
     def __str__(self) -> str:
         """Return the table, and what its intervals rest on."""
         return (
             f"{self.table}\n{self.confidence:.0%} intervals by {self.replicates} replicates"
             f" (t with {self.replicates} degrees); their weights are worth {self.effective_share:.0%} of the rows."
-            f"\n{LIMIT}"
+            f"\n{LIMIT} {self.remark}".rstrip()
         )
 
 
@@ -106,6 +108,7 @@ def with_replicates(
         replicates=len(others),
         effective_share=float(np.mean(1 / np.array(squares))),
         confidence=confidence,
+        remark=str(frame.attrs.get("replicates", {}).get("remark", "")),
     )
 
 

@@ -32,6 +32,7 @@ class Provenance:
         rows: of each file.
         replicates: M, how often the release was played again; 0 for a file without intervals.
         copies: files that stand for the replicates; 0 for one file with weights.
+        unjoined: pairs of attributes that no played truth joins directly, for want of room.
     """
 
     study_digest: str
@@ -47,6 +48,7 @@ class Provenance:
     rows: int
     replicates: int
     copies: int
+    unjoined: int
 
     @property
     def preserved(self) -> str:
@@ -64,6 +66,16 @@ class Provenance:
             " combinations so rare that the noise hides them; any single person."
         )
 
+    @property
+    def remark(self) -> str:
+        """What is to be said of intervals from these rows, as a sentence; empty if nothing is."""
+        if not (self.replicates and self.unjoined):
+            return ""
+        return (
+            f"{self.unjoined} pairs of attributes have no room in the graph of the model: intervals of what depends on"
+            " them may be too short."
+        )
+
     def facts(self, domain: Domain, copy: int | None = None) -> dict[str, Any]:
         """Return everything about a file, ready for JSON.
 
@@ -76,7 +88,7 @@ class Provenance:
         if copy is not None:
             facts["copy"] = copy
         elif self.replicates:
-            facts["replicates"] = replicate_design(weight_columns(domain, self.replicates))
+            facts["replicates"] = replicate_design(weight_columns(domain, self.replicates)) | {"remark": self.remark}
         return facts | {"codebook": domain.codebook}
 
 

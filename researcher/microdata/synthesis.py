@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -278,6 +279,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
             rows=rows,
             replicates=count,
             copies=copies,
+            unjoined=sum(model.wider.containing(pair) is None for pair in combinations(range(len(domain.names)), 2)),
         ),
     )
 

@@ -31,6 +31,7 @@ from veiltab.researcher.microdata.synthesis import (
     check_size,
     synthesise,
 )
+from veiltab.researcher.model import fitting
 from veiltab.researcher.presentation import microdata_report
 from veiltab.researcher.table_result import fitted
 
@@ -151,6 +152,17 @@ def test_the_file_says_where_the_rows_come_from_and_how_to_read_its_weights(tmp_
     np.testing.assert_allclose(frame["replicate_2"], made.frame()["replicate_2"], rtol=1e-6)
     if suffix == ".parquet":
         pd.testing.assert_frame_equal(frame, made.frame(), check_dtype=False)
+
+
+def test_pairs_without_room_in_the_graph_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (microdata(replicates=2).provenance.unjoined, microdata(replicates=2).provenance.remark) == (0, "")
+    monkeypatch.setattr(fitting, "MOST_CELLS", 1)
+    made = microdata(replicates=2)
+    assert made.provenance.unjoined == 3
+    assert made.provenance.remark.startswith("3 pairs of attributes have no room in the graph")
+    found = with_replicates(made.frame(), lambda _, weights: weights.mean())
+    assert str(found).endswith("intervals of what depends on them may be too short.")
+    assert microdata().provenance.remark == ""
 
 
 def test_copies_are_numbered_files_without_weights(tmp_path: Path) -> None:
