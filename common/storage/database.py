@@ -251,7 +251,7 @@ def _opened(path: Path, migrations: Sequence[str]) -> Database:
         raise IntegrityError(
             "this is not a sound veiltab database",
             where=str(path),
-            remedy="Restore it as docs/operations.md says; a new one would forget what was spent.",
+            remedy="Restore it as docs/operations/back-up.md says; a new one would forget what was spent.",
         ) from error
     except IntegrityError:
         connection.close()

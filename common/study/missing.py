@@ -19,10 +19,10 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
         for rule in study.attributes
         if rule.name in names and rule.coding.missing is not None
     ]
-    said = ["n counts the people whom every curator's table has"]
+    said = ["n is the number of people who are in every curator's table"]
     if dropping:
-        which = "any attribute of the study" if len(dropping) == len(study.attributes) else _joined(dropping, "or")
-        said.append(f" with no value missing in {which}, whether a release asks for it or not")
+        which = "each attribute of the study" if len(dropping) == len(study.attributes) else _joined(dropping, "and")
+        said.append(f" and have a value in {which}, also where the release does not ask for it")
     said.append(".")
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]

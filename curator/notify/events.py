@@ -113,7 +113,7 @@ class EventSource:
                 ends = one.not_valid_after_utc
                 if ends.timestamp() - now < self.settings.certificate_days * _SECONDS_A_DAY:
                     text = f"{what} ends on {ends.astimezone(UTC):%Y-%m-%d}"
-                    facts = self._facts(Kind.CERTIFICATE, text, "docs/operations.md, renewal of certificates")
+                    facts = self._facts(Kind.CERTIFICATE, text, "docs/operations/upgrade.md, renewal of certificates")
                     yield Event(kind=Kind.CERTIFICATE, subject=f"{one.serial_number:x}", facts=facts)
 
     def _facts(self, kind: Kind, text: str, look: str, **more: str) -> dict[str, str]:

@@ -79,11 +79,29 @@ def test_a_linked_release_measures_every_pair_and_pools_what_ran_twice(village: 
             release.estimate()
         with pytest.raises(InvalidInputError, match="this is a release of several tables"):
             client.histogram(release.id)
-        with pytest.raises(InvalidInputError, match="this is a release of several tables"):
-            release.certificate()
     for curator in ("alice", "bob"):
         assert village.charges(curator).count(status.release_id) == 1
         assert not set(village.charges(curator)) & {one.release_id for one in status.tables}
+
+
+def test_one_file_proves_all_its_tables_and_an_owner_takes_it_as_evidence(
+    village: World, label: str, tmp_path: Path
+) -> None:
+    certificate, evidence = tmp_path / "linked.certificate", tmp_path / "evidence.zip"
+    made = command(village, "certificate", "--release", label, "--out", certificate)
+    assert made.code == 0, made.errors
+    identity, study = village.local.identity_folder(*BOB), village.local.study_path
+    checked = ("--study", study, "--authority", identity / "ca.pem")
+    found = village.command("verify", certificate, *checked)
+    assert (found.code, found.data["holds"]) == (0, True), found.data
+    assert [one["what"] for one in found.data["findings"] if one["what"].startswith("table ")]
+    shown = village.command("verify", certificate, *checked, as_json=False).text
+    assert shown.startswith(f"Every line holds. Release {standing(village, label).release_id}, 6 tables together, ")
+    given = map(str, ("--identity", identity, "--out", evidence, "--certificate", certificate, "--person", "Ana Diaz"))
+    exported = village.curator_command("evidence", "bob", *given)
+    assert exported.code == 0, exported.errors
+    found = village.command("verify", evidence, *checked)
+    assert (found.code, found.data["holds"]) == (0, True), found.data
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ def budget(study: Study, delta: str | None) -> Study:
             None,
             "study survey: epsilon 3.01 is above the study's whole budget of 3, so no",
         ),
-        ({"epsilon": Decimal("3.01"), "delta": Decimal("1e-5")}, "1e-5", "whole budget of 3 at delta 0.00001, so no"),
+        ({"epsilon": Decimal("3.01"), "delta": Decimal("1e-5")}, "1e-5", "whole budget of 3 at delta 1e-5, so no"),
     ],
 )
 def test_more_than_the_whole_budget_is_refused(

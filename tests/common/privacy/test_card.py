@@ -155,4 +155,4 @@ def test_a_delta_that_covers_one_respondent_is_warned_about(delta: str, *, warne
 def test_the_server_faces_ciphertext_that_is_random_or_cannot_be_told_from_it(*, one_time: bool) -> None:
     faces = card_of(RELEASE, one_time=one_time).bound(Coalition.SERVER_AND_CURATORS).faces
     assert ("does not depend on the data" in faces) == one_time
-    assert ("cannot be told from random, as far as ChaCha20 cannot" in faces) == (not one_time)
+    assert ("stay encrypted with ChaCha20" in faces) == (not one_time)

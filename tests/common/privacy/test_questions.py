@@ -170,7 +170,7 @@ def test_the_least_delta_for_an_error() -> None:
 def test_the_least_delta_that_is_tried_is_not_called_the_least() -> None:
     found = answer(replace(ORDER, error=0.01, delta=None, asks_delta=True))
     assert found.plan.delta == Decimal("1e-12")
-    assert found.advice == "Delta 1.0E-12 reaches this error; it is the least that is tried."
+    assert found.advice == "Delta 1e-12 reaches this error; it is the least that is tried."
 
 
 def test_an_error_beside_all_the_others_is_compared() -> None:

@@ -16,8 +16,8 @@ def sentence(text: str, *names: str) -> str:
 
 def test_a_rule_that_drops_counts_for_every_release() -> None:
     dropping = TEXT.replace(CATEGORY, 'missing = "drop"')
-    said = "n counts the people whom every curator's table has with no value missing in any attribute of the study"
-    assert sentence(dropping, "age", "hours") == f"{said}, whether a release asks for it or not."
+    said = "n is the number of people who are in every curator's table and have a value in each attribute of the study"
+    assert sentence(dropping, "age", "hours") == f"{said}, also where the release does not ask for it."
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,9 @@ def test_a_rule_that_drops_counts_for_every_release() -> None:
     ],
 )
 def test_categories_of_missing_values_are_named_if_the_release_has_them(names: tuple[str, ...], ending: str) -> None:
-    dropping = (
-        "age, education, education_years, marital, relationship, race, sex, capital_gain, capital_loss, hours or salary"
-    )
-    start = f"n counts the people whom every curator's table has with no value missing in {dropping}"
-    assert sentence(TEXT, *names) == f"{start}, whether a release asks for it or not.{ending}"
+    dropping = "age, education, education_years, marital, relationship, race, sex, capital_gain, capital_loss, hours and salary"
+    start = f"n is the number of people who are in every curator's table and have a value in {dropping}"
+    assert sentence(TEXT, *names) == f"{start}, also where the release does not ask for it.{ending}"
 
 
 def test_rows_that_were_left_out_are_said_by_curator() -> None:
@@ -50,4 +48,6 @@ def test_rows_that_were_left_out_are_said_by_curator() -> None:
 
 def test_without_a_rule_that_drops_n_counts_everybody() -> None:
     none_drops = TEXT.replace(f"{CATEGORY}\n", "").replace("[[attribute]]\n", f"[[attribute]]\n{CATEGORY}\n")
-    assert sentence(none_drops, "sex").startswith("n counts the people whom every curator's table has. Missing values")
+    assert sentence(none_drops, "sex").startswith(
+        "n is the number of people who are in every curator's table. Missing values"
+    )

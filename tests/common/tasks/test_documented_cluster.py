@@ -1,4 +1,4 @@
-"""What docs/operations.md says about clusters is what Dask's commands know, and what ours need."""
+"""What docs/operations/cluster.md says about clusters is what Dask's commands know, and what ours need."""
 
 import os
 import re
@@ -27,7 +27,7 @@ from veiltab.deploy.local.processes import free_ports
 pytest.importorskip("distributed")
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[3]
-SECTION = (ROOT / "docs/operations.md").read_text("utf-8").split("\n## A cluster\n")[1].split("\n## ")[0]
+SECTION = (ROOT / "docs/operations/cluster.md").read_text("utf-8").split("\n## A cluster\n")[1].split("\n## ")[0]
 
 
 def deployments() -> dict[str, Any]:

@@ -136,7 +136,7 @@ def test_a_release_shows_its_facts_guarantees_tests_and_steps(shared: Reader) ->
         "It took 12.5 s",
     ):
         assert part in text
-    assert "n counts the people whom every curator's table has" in text
+    assert "n is the number of people who are in every curator's table" in text
     assert "now" not in re.findall(r'<span class="badge wait">(\w+)</span>', shared.get(f"/releases/{WAGES}"))
 
 
