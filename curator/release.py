@@ -114,7 +114,7 @@ def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
         raise InvalidInputError(
             f"shows a ledger of {shown[0]} entries, and {planned} releases were ever planned here",
             where=f"curator {peer}",
-            remedy="Perhaps the state of one of the two was restored from an old backup (docs/operations/back-up.md), or"
+            remedy="Perhaps the state of one of the two was restored from an old backup, or"
             " somebody else has the certificate.",
         )
 

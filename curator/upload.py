@@ -90,7 +90,7 @@ class ServerLink:
             raise IntegrityError(
                 "states another noise for this release than before; no data is sent, and no key leaves",
                 where=self.name,
-                remedy="Its state was perhaps restored from an old backup (docs/operations/back-up.md); ask for a new release.",
+                remedy="Its state was perhaps restored from an old backup; ask for a new release.",
             )
 
     async def upload(

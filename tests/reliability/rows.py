@@ -638,7 +638,7 @@ ROWS = (
     Row(
         number=50,
         promise="no port of a curator's cluster tells anything to a caller without a certificate of the cluster",
-        fault="a cluster that the lines of docs/operations/cluster.md start; every port that its processes listen at is asked",
+        fault="a cluster as docs/operations/cluster.md starts it; every port that its processes listen at is asked",
         tests=(
             "common/tasks/test_documented_cluster.py::test_no_port_of_a_cluster_that_was_started_as_the_page_says_answers_without_a_certificate",
             "common/tasks/test_documented_cluster.py::test_no_command_opens_a_page_to_the_network",
