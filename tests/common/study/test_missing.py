@@ -32,7 +32,10 @@ def test_a_rule_that_drops_counts_for_every_release() -> None:
     ],
 )
 def test_categories_of_missing_values_are_named_if_the_release_has_them(names: tuple[str, ...], ending: str) -> None:
-    dropping = "age, education, education_years, marital, relationship, race, sex, capital_gain, capital_loss, hours and salary"
+    dropping = (
+        "age, education, education_years, marital, relationship, race, sex, capital_gain, capital_loss, hours"
+        " and salary"
+    )
     start = f"n is the number of people who are in every curator's table and have a value in {dropping}"
     assert sentence(TEXT, *names) == f"{start}, also where the release does not ask for it.{ending}"
 
