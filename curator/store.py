@@ -9,6 +9,7 @@ from pathlib import Path
 from veiltab.common.storage.database import open_database
 from veiltab.curator.alignment.private_sessions import PrivateSessions
 from veiltab.curator.audit.log import AuditLog
+from veiltab.curator.served_files import Served
 from veiltab.curator.store_alignments import Alignments
 from veiltab.curator.store_answers import Answers
 from veiltab.curator.store_coin_shares import CoinShares
@@ -17,7 +18,6 @@ from veiltab.curator.store_pads import Pads
 from veiltab.curator.store_release_tables import ReleaseTables
 from veiltab.curator.store_releases import Releases
 from veiltab.curator.store_schema import SCHEMA
-from veiltab.curator.store_served import Served
 from veiltab.curator.store_server_tests import ServerTests
 
 
