@@ -27,7 +27,7 @@ from veiltab.common.core.pads import decrypt, encrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import sample_by_priority
 from veiltab.common.core.tabulation import tabulate
-from veiltab.curator.alignment.tokens import tokens
+from veiltab.curator.table.tokens import tokens
 
 SHAPE = (3, 2, 2, 2)
 """Education, marital status, sex and salary of the Adult table."""

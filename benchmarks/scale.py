@@ -41,7 +41,7 @@ from veiltab.common.command.cli import note
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.cores import cores
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.curator.workplace import SMALL
+from veiltab.curator.table.workplace import SMALL
 from veiltab.deploy.scale.costs import TableCosts
 from veiltab.deploy.scale.model import Machine, Party
 from veiltab.deploy.scale.studies import Tables, scale_of_tables

@@ -30,9 +30,9 @@ from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.exchange import own_tokens
 from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.alignment.token_order import TokenOrder
-from veiltab.curator.draw_tasks import DrawnSample
-from veiltab.curator.table import load_table
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.columns.draw_tasks import DrawnSample
+from veiltab.curator.table.table import load_table
+from veiltab.curator.table.workplace import Workplace
 
 _OWNER = "alice"
 _WORKERS = 2

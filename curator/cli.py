@@ -18,14 +18,16 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.privacy.card import N_IS_EXACT
 from veiltab.common.study.file import load_study
-from veiltab.curator.alignment.ring import PART_BYTES
-from veiltab.curator.audit.evidence_cli import evidence
-from veiltab.curator.audit.log_cli import audit
-from veiltab.curator.coalitions import bounds_of_charges
+from veiltab.curator.budget.coalitions import bounds_of_charges
+from veiltab.curator.budget.ledger_text import entry_data, entry_text, purpose_of, spent_text, witness_text
 from veiltab.curator.console.cli import console, console_link
-from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spent_text, witness_text
+from veiltab.curator.evidence.audit_cli import audit
+from veiltab.curator.evidence.export_cli import evidence
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.source_options import table_options
 from veiltab.curator.notify.cli import notify
-from veiltab.curator.options import (
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import (
     held_option,
     named_person,
     optional_request_option,
@@ -36,18 +38,16 @@ from veiltab.curator.options import (
     with_standing,
     work_options,
 )
-from veiltab.curator.persons import person_name
-from veiltab.curator.policy import MOST_DAYS, expiry, policy_of
-from veiltab.curator.requests import view_of, view_requests
-from veiltab.curator.requests_text import requests_text
-from veiltab.curator.standing import Standing
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.options import table_options
-from veiltab.curator.trial import hypothetical_request, try_policy
-from veiltab.curator.verdicts import Outcome, waits_for
-from veiltab.curator.verdicts import approve as approve_request
-from veiltab.curator.verdicts import deny as deny_request
-from veiltab.curator.work_options import WorkOptions
+from veiltab.curator.officer.persons import person_name
+from veiltab.curator.officer.policy import MOST_DAYS, expiry, policy_of
+from veiltab.curator.officer.requests import view_of, view_requests
+from veiltab.curator.officer.requests_text import requests_text
+from veiltab.curator.officer.trial import hypothetical_request, try_policy
+from veiltab.curator.officer.verdicts import Outcome, waits_for
+from veiltab.curator.officer.verdicts import approve as approve_request
+from veiltab.curator.officer.verdicts import deny as deny_request
+from veiltab.curator.officer.work_options import WorkOptions
+from veiltab.curator.peers.ring import PART_BYTES
 
 
 @click.group(epilog=EXIT_CODES)
@@ -65,7 +65,7 @@ def curator() -> None:
 @json_option
 def check(study_path: Path, name: str, table: TableAddress, as_json: bool) -> int:
     """Check a table against the study and report its contents; the command sends nothing."""
-    from veiltab.curator.inspection import inspect_table
+    from veiltab.curator.check.inspection import inspect_table
 
     inspection = inspect_table(table, load_study(study_path), name)
     emit(as_json, inspection.as_dict(), inspection.as_text())
@@ -82,7 +82,7 @@ def check(study_path: Path, name: str, table: TableAddress, as_json: bool) -> in
 @work_options
 def serve(options: ServeOptions, table: TableAddress, policy_path: Path | None, work: WorkOptions) -> None:
     """Load the table, align it with the other curators', and take part in releases."""
-    from veiltab.curator.serving import serve_curator
+    from veiltab.curator.party.serving import serve_curator
 
     serve_curator(options, table=table, policy_path=policy_path, work=work)
 

@@ -26,10 +26,10 @@ from veiltab.common.study.file import Study, read_file, study_from_bytes
 from veiltab.common.study.problems import study_problems
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.curator import cli as curator_cli
-from veiltab.curator.policy import policy_of, policy_source
-from veiltab.curator.table import read_table
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.work_options import WorkOptions
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.officer.policy import policy_of, policy_source
+from veiltab.curator.officer.work_options import WorkOptions
+from veiltab.curator.table.table import read_table
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
 from veiltab.server.https.http_options import http_options

@@ -9,8 +9,8 @@ from veiltab.common.privacy.planning import Plan
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion
 from veiltab.common.privacy.words import delta_text
 from veiltab.common.study.file import Study
-from veiltab.curator.allowance import Allowance, Sums
-from veiltab.curator.ledger import percent
+from veiltab.curator.budget.allowance import Allowance, Sums
+from veiltab.curator.budget.ledger import percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

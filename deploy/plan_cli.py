@@ -17,7 +17,7 @@ from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, pla
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.canary_plan import planned_canaries
-from veiltab.curator.allowance import Allowance
+from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.plan_charge import PlanCharges, allowance_of
 from veiltab.deploy.scale.cli import scale
 from veiltab.deploy.workload_plan_cli import TableOptions, show_workload, workload_options

@@ -10,14 +10,14 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.options import table_options
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.source_options import table_options
 
 if TYPE_CHECKING:
     from veiltab.common.study.draft import Draft
     from veiltab.common.study.file import Study
     from veiltab.common.study.problems import Problem
-    from veiltab.curator.drafting.table import TableProposal
+    from veiltab.curator.check.drafted_table import TableProposal
     from veiltab.deploy.study_parties import Parties
 
 
@@ -82,7 +82,7 @@ def draft(
     """
     from veiltab.common.study.draft import draft_from_bytes
     from veiltab.common.study.toml_text import toml_text
-    from veiltab.curator.drafting.table import propose_table
+    from veiltab.curator.check.drafted_table import propose_table
     from veiltab.deploy.study_dialogue import check_person_is_there, confirm_table
 
     path = out or Path(f"{name}.toml")

@@ -9,8 +9,8 @@ import click
 
 from veiltab.common.command.cli import printable
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.drafting.proposal import AttributeProposal
-from veiltab.curator.drafting.table import TableProposal
+from veiltab.curator.check.drafted_table import TableProposal
+from veiltab.curator.check.proposal import AttributeProposal
 
 
 def check_person_is_there() -> None:

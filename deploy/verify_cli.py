@@ -12,7 +12,7 @@ from veiltab.common.release.workload_guarantees import card_of_release
 from veiltab.common.rpc.certificate_check import Finding, to_dict, verified
 from veiltab.common.rpc.release_certificate import LONGEST, ReleaseCertificate
 from veiltab.common.study.file import load_study
-from veiltab.curator.audit.evidence_check import check_evidence
+from veiltab.curator.evidence.check import check_evidence
 
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""

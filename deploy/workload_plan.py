@@ -16,9 +16,9 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
-from veiltab.curator.allowance import Allowance
-from veiltab.curator.release import plan_question
-from veiltab.curator.workload import charge_of, most_bytes, planned_workload, table_error
+from veiltab.curator.budget.allowance import Allowance
+from veiltab.curator.planning.checks import plan_question
+from veiltab.curator.planning.workload import charge_of, most_bytes, planned_workload, table_error
 
 _NO_ALIGNMENT = "0" * 32
 

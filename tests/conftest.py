@@ -18,8 +18,8 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.noise import CuratorsNoise, curators_noise
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
 
 STUDY = b"""
 [study]

@@ -13,9 +13,9 @@ from veiltab.common.collection.tokens import new_token
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.release.modes import Pad
-from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.noise import CuratorsNoise
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.noise import CuratorsNoise
+from veiltab.curator.records.store import CuratorStore
 
 def drawn(pad):
     with tempfile.TemporaryDirectory() as name, closing(CuratorStore(Path(name) / "curator.sqlite")) as store:

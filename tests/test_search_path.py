@@ -8,7 +8,7 @@ import pytest
 
 from veiltab.common.tasks.pool import _PROGRAM
 from veiltab.curator.notify.channels import _SENDER
-from veiltab.curator.planning import _WORKER
+from veiltab.curator.planning.planner import _WORKER
 
 COMMANDS = {"pool": (sys.executable, *_PROGRAM, "0"), "planning": _WORKER, "notices": _SENDER}
 

@@ -43,13 +43,13 @@ from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.exchange import own_tokens
 from veiltab.curator.alignment.intersection import AlignedTable, PopulationDigest
 from veiltab.curator.alignment.token_order import TokenOrder
-from veiltab.curator.draw_tasks import DrawnSample
-from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.noise import CuratorsNoise
-from veiltab.curator.shared_sample import sample_check
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.table import Table, load_table
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.columns.draw_tasks import DrawnSample
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.noise import CuratorsNoise
+from veiltab.curator.columns.shared_sample import sample_check
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.table import Table, load_table
+from veiltab.curator.table.workplace import Workplace
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.scale.costs import TABLE_COSTS, TableCosts
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of

@@ -24,14 +24,14 @@ from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens
 from veiltab.curator.alignment.intersection import AlignedTable, PopulationDigest, alignment_id
 from veiltab.curator.alignment.token_order import TokenOrder
-from veiltab.curator.alignment.tokens import TOKEN_LENGTH
-from veiltab.curator.coins import Coins, alignment_coin
-from veiltab.curator.coordination import Peers
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.table import Table
-from veiltab.curator.table_rows import LostTableError
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import Coins, alignment_coin
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.table import Table
+from veiltab.curator.table.table_rows import LostTableError
+from veiltab.curator.table.tokens import TOKEN_LENGTH
+from veiltab.curator.table.workplace import Workplace
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from veiltab.curator.coordination import Peers
-from veiltab.curator.table import Table
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.table.table import Table
 
 
 class Exchange(Protocol):

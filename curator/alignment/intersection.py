@@ -1,6 +1,6 @@
 """Finds the common respondents by every curator's sorted tokens, and writes the table in token order.
 
-Tokens are keyed (see veiltab.curator.alignment.tokens): a curator learns which of its own ids the others have. It
+Tokens are keyed (see veiltab.curator.table.tokens): a curator learns which of its own ids the others have. It
 could also test ids it guesses, because all curators hold the key; docs/threat-model.md says so. The server never sees a
 token.
 """
@@ -22,7 +22,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
-from veiltab.curator.alignment.tokens import TOKEN_LENGTH
+from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 SymbolType = np.dtype[np.unsignedinteger]
 

@@ -10,11 +10,11 @@ from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableE
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room, named_in_errors
+from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.exchange import own_tokens
-from veiltab.curator.alignment.tokens import TOKEN_LENGTH
-from veiltab.curator.coordination import Peers
-from veiltab.curator.room import alignment_bytes
-from veiltab.curator.table import Table
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.table.table import Table
+from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 
 class TokenExchange:

@@ -35,10 +35,10 @@ from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import PlainFile, Readable, Stored
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.alignment.intersection import PIECE, CommonRows, Tokens, common_tokens, sorted_order, tokens_of
-from veiltab.curator.alignment.tokens import TOKEN_LENGTH, tokens
-from veiltab.curator.spread import SPREAD, Section, SpreadRows
-from veiltab.curator.table_rows import TableRows, WrittenBatch
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.table.spread import SPREAD, Section, SpreadRows
+from veiltab.curator.table.table_rows import TableRows, WrittenBatch
+from veiltab.curator.table.tokens import TOKEN_LENGTH, tokens
+from veiltab.curator.table.workplace import Workplace
 
 _Array = NDArray[np.generic]
 

@@ -1,1 +1,1 @@
-"""What a curator can show afterwards: its log of decisions and of keys given, and evidence for an auditor."""
+"""The audit log: what happened at a curator, as a chain that nobody can change unseen."""

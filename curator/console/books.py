@@ -14,9 +14,9 @@ from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.study.file import read_file
 from veiltab.curator.audit.log import EMPTY, chained
-from veiltab.curator.coalitions import bounds_of_charges
-from veiltab.curator.ledger import Entry, Ledger
-from veiltab.curator.standing import Standing, check_served_study, current_budget
+from veiltab.curator.budget.coalitions import bounds_of_charges
+from veiltab.curator.budget.ledger import Entry, Ledger
+from veiltab.curator.officer.opened import Standing, check_served_study, current_budget
 
 
 class Books:

@@ -12,10 +12,10 @@ from veiltab.common.extras import importing
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.links import LinkFolder, check_persons, print_links
-from veiltab.curator.persons import person_name
-from veiltab.curator.standing import open_standing
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.options import optional_table_options
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.source_options import optional_table_options
+from veiltab.curator.officer.opened import open_standing
+from veiltab.curator.officer.persons import person_name
 
 _PERSONS = click.option(
     "--person", "persons", multiple=True, help="Who may enter and decide; each gets a link of their own."
@@ -62,10 +62,10 @@ def console(
     """
     with importing("console", "the console"):
         from veiltab.common.web.serving import serve_console
+        from veiltab.curator.check.inspection import inspect_table
         from veiltab.curator.console.books import Books
         from veiltab.curator.console.curator_console import curator_console
         from veiltab.curator.console.journal import AuditJournal
-        from veiltab.curator.inspection import inspect_table
 
     rights = _rights(persons, readers)
     with open_standing(study_path, name, state_folder, policy_path) as standing:

@@ -6,20 +6,20 @@ from pathlib import Path
 from veiltab.common.privacy.words import odds_text
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.web.pages import Console, Journal
-from veiltab.curator.console.audit_page import audit_page
+from veiltab.curator.budget.ledger import percent
+from veiltab.curator.budget.ledger_text import adding_up
+from veiltab.curator.check.inspection import Inspection
 from veiltab.curator.console.books import Books
-from veiltab.curator.console.budget_page import budget_page
-from veiltab.curator.console.evidence_page import evidence_page
-from veiltab.curator.console.ledger_page import ledger_page
-from veiltab.curator.console.parties_page import parties_page
-from veiltab.curator.console.policy_page import policy_page
-from veiltab.curator.console.release_page import release_page, releases_page
-from veiltab.curator.console.table_page import table_page
-from veiltab.curator.console.waiting_page import waiting_page
+from veiltab.curator.console.pages.audit_page import audit_page
+from veiltab.curator.console.pages.budget_page import budget_page
+from veiltab.curator.console.pages.evidence_page import evidence_page
+from veiltab.curator.console.pages.ledger_page import ledger_page
+from veiltab.curator.console.pages.parties_page import parties_page
+from veiltab.curator.console.pages.policy_page import policy_page
+from veiltab.curator.console.pages.release_page import release_page, releases_page
+from veiltab.curator.console.pages.table_page import table_page
+from veiltab.curator.console.pages.waiting_page import waiting_page
 from veiltab.curator.console.words import badge_of_verdict, guarantee, nats, tables_text
-from veiltab.curator.inspection import Inspection
-from veiltab.curator.ledger import percent
-from veiltab.curator.ledger_text import adding_up
 
 _FILTERS: dict[str, Callable[..., object]] = {
     "adding_up": adding_up,

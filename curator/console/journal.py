@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.records.store import CuratorStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from veiltab.common.core.rounding import upward
 from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.ledger import Entry
-from veiltab.curator.progress import APPROVED, DENIED, HELD
+from veiltab.curator.budget.ledger import Entry
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

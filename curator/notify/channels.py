@@ -15,7 +15,7 @@ from pathlib import Path
 from veiltab.common.errors import UnavailableError
 from veiltab.curator.notify import sending
 from veiltab.curator.notify.outbox import Notice
-from veiltab.curator.notify.settings import MailSettings, NotifySettings
+from veiltab.curator.officer.notify_settings import MailSettings, NotifySettings
 
 SECONDS: float = sending.SECONDS
 """How long a channel may take."""

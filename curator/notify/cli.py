@@ -10,11 +10,11 @@ from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.curator.notify.channels import channels_of
 from veiltab.curator.notify.events import notice_facts
 from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
-from veiltab.curator.notify.settings import Kind, NotifySettings
-from veiltab.curator.options import with_standing
-from veiltab.curator.policy import policy_of
-from veiltab.curator.requests import moment
-from veiltab.curator.standing import Standing
+from veiltab.curator.officer.notify_settings import Kind, NotifySettings
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import with_standing
+from veiltab.curator.officer.policy import policy_of
+from veiltab.curator.officer.requests import moment
 
 _SHOWN = 50
 

@@ -15,10 +15,10 @@ from cryptography import x509
 
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
-from veiltab.curator.ledger import Ledger
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.notify.outbox import Notice
-from veiltab.curator.notify.settings import Kind, NotifySettings
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.officer.notify_settings import Kind, NotifySettings
+from veiltab.curator.records.store import CuratorStore
 
 _SECONDS_A_DAY = 86_400
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from veiltab.common.storage.database import Database, transaction
-from veiltab.curator.notify.settings import Kind
+from veiltab.curator.officer.notify_settings import Kind
 
 _WAITS = (30, 120, 600, 3600, 6 * 3600)
 """Seconds until the next attempt, after each in vain; the last one again and again."""

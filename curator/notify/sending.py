@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from veiltab.common.errors import UnavailableError
 from veiltab.common.process.protection import limit_memory
 from veiltab.curator.notify.outbox import Notice
-from veiltab.curator.notify.settings import Kind, MailSettings, Security
+from veiltab.curator.officer.notify_settings import Kind, MailSettings, Security
 
 SECONDS = 20
 """How long the sending of a notice may take, from its first byte to its last."""

@@ -9,7 +9,7 @@ from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableEr
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.local.cheating_server import Cheat
 from veiltab.deploy.local.demo import RESEARCHER, DemoOptions, ask, prepare, progress
 from veiltab.deploy.local.processes import LocalStudy

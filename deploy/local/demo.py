@@ -16,8 +16,8 @@ from veiltab.common.privacy.planning import mean_squared_error
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Role
-from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.reading import read_batches, read_header
+from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.opening import open_table
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.own_tables import own_tables, study_text
 from veiltab.deploy.local.processes import APPROVAL, LocalStudy, free_ports

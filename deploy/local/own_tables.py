@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.naming import attribute_name
 from veiltab.common.study.toml_text import toml_text
-from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.reading import read_batches, read_header
+from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.opening import open_table
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 _MOST_CATEGORIES = 64

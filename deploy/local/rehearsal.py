@@ -11,7 +11,7 @@ from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, read_file, study_from_bytes
-from veiltab.curator.policy import policy_of
+from veiltab.curator.officer.policy import policy_of
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.local.rounds import AskedRound

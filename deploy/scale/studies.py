@@ -18,11 +18,11 @@ from veiltab.common.release.wire import MAX_COLUMNS
 from veiltab.common.rpc.server import Limits
 from veiltab.common.storage.partitions import SECTION
 from veiltab.common.study.file import MAX_CELLS, MAX_RESPONDENTS, MAX_TABLES
-from veiltab.curator.alignment.tokens import TOKEN_LENGTH
-from veiltab.curator.room import alignment_bytes
-from veiltab.curator.spread import SPREAD
-from veiltab.curator.table_steps import MOST_TABLES_AT_A_TIME
-from veiltab.curator.workplace import is_small
+from veiltab.curator.alignment.disk_needs import alignment_bytes
+from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME
+from veiltab.curator.table.spread import SPREAD
+from veiltab.curator.table.tokens import TOKEN_LENGTH
+from veiltab.curator.table.workplace import is_small
 from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way
 from veiltab.deploy.scale.model import Machine, Need, Party, Room, Scale, Work, seconds_to_result
 from veiltab.server.https.http_options import MOST_CONNECTIONS

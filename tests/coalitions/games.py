@@ -25,9 +25,9 @@ from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
-from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.noise import curators_noise
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.noise import curators_noise
+from veiltab.curator.records.store import CuratorStore
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import perturb_release
 

@@ -23,7 +23,7 @@ import numpy as np
 def keep_sample(folder: Path) -> None:
     """Keep whose row is whose, and which rows the curators replaced."""
     order: Any = importlib.import_module("veiltab.curator.alignment.token_order")
-    sampler: Any = importlib.import_module("veiltab.curator.shared_sample").Sampler
+    sampler: Any = importlib.import_module("veiltab.curator.columns.shared_sample").Sampler
     tokens, draw = order.tokens, sampler.draw
     names: dict[str, str] = {}
 
@@ -59,7 +59,7 @@ def keep_ciphertext(folder: Path) -> None:
 
 def leave_rows_as_they_are() -> None:
     """Add no noise at a curator."""
-    noise: Any = importlib.import_module("veiltab.curator.noise").CuratorsNoise
+    noise: Any = importlib.import_module("veiltab.curator.columns.noise").CuratorsNoise
     noise._with_noise = lambda _self, column, _size, _key, _first: iter([column[:]])
 
 

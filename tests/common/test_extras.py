@@ -60,7 +60,7 @@ for room in {rooms()}:
     assert {name for name in done.stdout.split() if not name.startswith(CONSOLES)} == {
         "veiltab.common.observe.metrics",
         "veiltab.common.observe.otlp",
-        "veiltab.curator.tables.sheet_size",
+        "veiltab.curator.formats.files.sheet_size",
         "veiltab.server.https.http",
         "veiltab.server.records.postgres",
     }

@@ -7,8 +7,8 @@ import pytest
 
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Database, FetchedRows, transaction
-from veiltab.curator.progress import CuratorRelease, Progress
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.progress.progress import CuratorRelease, Progress
+from veiltab.curator.records.store import CuratorStore
 
 
 def recorded(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field; the request is needed

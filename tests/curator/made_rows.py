@@ -11,8 +11,8 @@ from veiltab.common.storage.run_files import new_run
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.intersection import AlignedTable, SymbolType, Tokens
-from veiltab.curator.table_rows import TableRows
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.table.table_rows import TableRows
+from veiltab.curator.table.workplace import Workplace
 
 
 def rows_of(batches: Sequence[Sequence[str]], columns: Mapping[str, Symbols]) -> TableRows:

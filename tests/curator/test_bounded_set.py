@@ -2,8 +2,8 @@
 
 import pytest
 
-from veiltab.curator import bounded_set
-from veiltab.curator.bounded_set import BoundedSet
+from veiltab.curator.budget import bounded_set
+from veiltab.curator.budget.bounded_set import BoundedSet
 
 
 def test_one_name_too_many_makes_all_others_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,12 @@ from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import load_study
+from veiltab.curator.budget.ledger import Ledger, percent
 from veiltab.curator.cli import curator
-from veiltab.curator.ledger import Ledger, percent
-from veiltab.curator.policy import load_policy
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.served_files import ServedTable
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.officer.policy import load_policy
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.records.served_files import ServedTable
+from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"

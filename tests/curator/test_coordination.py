@@ -33,15 +33,15 @@ from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import MAX_RESPONDENTS, Study, study_from_bytes
-from veiltab.curator.coins import NONE_SHOWN
-from veiltab.curator.coordination import Pace, Peers, check_study_digest
-from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import Said
-from veiltab.curator.policy import Policy
-from veiltab.curator.progress import Progress, PublicationDigests
-from veiltab.curator.service import CuratorPeerServicer, _follow
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import Policy
+from veiltab.curator.party.service import CuratorPeerServicer, _follow
+from veiltab.curator.peers.calls import Pace, Peers, check_study_digest
+from veiltab.curator.peers.coins import NONE_SHOWN
+from veiltab.curator.peers.looks import Said
+from veiltab.curator.progress.progress import Progress, PublicationDigests
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.driver import CuratorDriver
 from veiltab.v1 import curator_peer_pb2
 
 Make = Callable[..., Any]
@@ -134,7 +134,7 @@ class Village:
 def village(tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Village]:
     study = study_from_bytes(study_bytes + CAROL, "study.toml")
     monkeypatch.setattr(
-        "veiltab.curator.service.caller", lambda context: Party(study="survey", role=Role.CURATOR, name=context)
+        "veiltab.curator.party.service.caller", lambda context: Party(study="survey", role=Role.CURATOR, name=context)
     )
     village = Village(study, tmp_path)
     yield village
@@ -590,7 +590,7 @@ def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village
 def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
     village: Village, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.service._FOLLOWED_SECONDS", 77.0)
+    monkeypatch.setattr("veiltab.curator.party.service._FOLLOWED_SECONDS", 77.0)
 
     async def scenario() -> None:
         ends: list[Callable[[], None]] = []
@@ -613,7 +613,7 @@ def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
 
 
 def test_one_message_and_one_call_follow_so_many_releases(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.service.MOST_FOLLOWED", 300)
+    monkeypatch.setattr("veiltab.curator.party.service.MOST_FOLLOWED", 300)
     many = tuple(f"{number:032x}" for number in range(301))
 
     async def numbers(*names: tuple[str, ...]) -> list[int]:
@@ -656,7 +656,7 @@ def test_a_call_that_names_releases_again_is_read_no_further_for_a_second(monkey
             yield curator_peer_pb2.FollowProgressRequest(release_ids=[name])
             assert len(pauses) == max(0, number - 1)
 
-    monkeypatch.setattr("veiltab.curator.service.asyncio.sleep", slept)
+    monkeypatch.setattr("veiltab.curator.party.service.asyncio.sleep", slept)
     with Changes().followed(Party(study="survey", role=Role.CURATOR, name="bob")) as one:
         asyncio.run(_follow(requests(), one))
     assert (pauses, read) == ([1.0, 1.0], [0, 0, 0, 1])
@@ -723,14 +723,14 @@ def test_no_more_is_read_of_a_curator_in_a_second_than_a_few_hundred_answers(
                 number += 1
 
     peers.curators["bob"].stub = cast("Any", SimpleNamespace(FollowProgress=called))
-    monkeypatch.setattr("veiltab.curator.coordination.asyncio.sleep", wait)
+    monkeypatch.setattr("veiltab.curator.peers.calls.asyncio.sleep", wait)
     assert asyncio.run(reading()) == read
     assert waits[0] == 1
 
 
 def test_a_curator_that_is_followed_and_says_nothing_is_away(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("ASK_SECONDS", "LONGEST_WAIT"):
-        monkeypatch.setattr(f"veiltab.curator.coordination.{limit}", 0.005)
+        monkeypatch.setattr(f"veiltab.curator.peers.calls.{limit}", 0.005)
 
     async def first() -> object:
         async with aclosing(followed(village)) as answers:

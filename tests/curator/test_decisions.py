@@ -13,12 +13,12 @@ from tests.curator.made_rows import workplace
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
-from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.planning import ANSWERS, Planner
-from veiltab.curator.policy import Policy, load_policy
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import Policy, load_policy
+from veiltab.curator.planning.planner import ANSWERS, Planner
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.driver import CuratorDriver
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

@@ -40,21 +40,21 @@ from veiltab.common.storage.database import Database, transaction
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
-from veiltab.curator.coordination import Peers
-from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import Others
-from veiltab.curator.planning import ANSWERS
-from veiltab.curator.policy import Policy, Rule
-from veiltab.curator.progress import APPROVED, DENIED, HELD, End, GrantDecision, Progress, PublicationDigests
-from veiltab.curator.release import plan_question, planned_spec
-from veiltab.curator.server_check import ServerCheck
-from veiltab.curator.shared_sample import check_indices, index_pieces_of
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.store_server_tests import ServerTests
-from veiltab.curator.table import Table
-from veiltab.curator.upload import ServerLink
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.shared_sample import check_indices, index_pieces_of
+from veiltab.curator.officer.policy import Policy, Rule
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.looks import Others
+from veiltab.curator.planning.checks import plan_question, planned_spec
+from veiltab.curator.planning.planner import ANSWERS
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, End, GrantDecision, Progress, PublicationDigests
+from veiltab.curator.records.server_tests import ServerTests
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.server_check import ServerCheck
+from veiltab.curator.release.upload import ServerLink
+from veiltab.curator.table.table import Table
 from veiltab.v1 import ingest_pb2
 
 Make = Callable[..., Any]
@@ -860,9 +860,9 @@ async def run_for(world: World, rounds: int) -> None:
         await asyncio.sleep(1000)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("veiltab.curator.driver.Peers", lambda *_: world)
-        patch.setattr("veiltab.curator.driver.ServerLink", lambda *_: world)
-        patch.setattr("veiltab.curator.driver._LOOK_AGAIN_SECONDS", 0.01)
+        patch.setattr("veiltab.curator.release.driver.Peers", lambda *_: world)
+        patch.setattr("veiltab.curator.release.driver.ServerLink", lambda *_: world)
+        patch.setattr("veiltab.curator.release.driver._LOOK_AGAIN_SECONDS", 0.01)
         patch.setattr(world.driver.alignment, "run", idle)
         patch.setattr(world, "run", idle, raising=False)
         patch.setattr(world.driver, "_unfinished", counted)
@@ -1030,9 +1030,9 @@ def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     assert world.driver.ledger.remaining == Decimal("0.9")
     with monkeypatch.context() as later:
-        later.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_000)
+        later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_000)
         assert not world.step()
-        later.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
+        later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
         assert world.step()
     assert world.state() is ReleaseState.EXPIRED
     assert world.driver.ledger.remaining == 1
@@ -1265,7 +1265,7 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
             raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("veiltab.curator.driver.transaction", full)
+        patched.setattr("veiltab.curator.release.driver.transaction", full)
         assert not world.step()
     assert not world.driver.store.tests.published_digests(ID)
     world.tells_at_once = False
@@ -1648,7 +1648,7 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
     (hangs,) = caplog.records
     assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
     assert not world.driver.store.coins.aborted()
-    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
     assert world.driver.store.coins.aborted() == {"bob": 1}
@@ -1693,7 +1693,7 @@ def test_a_curator_that_is_away_until_the_deadline_aborted_nothing(
     world.follow()
     withheld(world, monkeypatch, asks=False)
     assert not world.step()
-    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
     assert not world.driver.store.coins.aborted()

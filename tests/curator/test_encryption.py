@@ -17,9 +17,9 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest
-from veiltab.curator.encryption import ColumnEncryption, PlainColumn
-from veiltab.curator.noise import Column, CuratorsNoise
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
+from veiltab.curator.columns.noise import Column, CuratorsNoise
+from veiltab.curator.records.store import CuratorStore
 
 ID = "0" * 31 + "1"
 ROWS = 300
@@ -128,8 +128,8 @@ def test_known_answers_of_the_pad_s_layout(
 ) -> None:
     """Both kinds of pad from the same bytes: the file of the one is what the other would draw."""
     key = bytes(range(32))
-    monkeypatch.setattr("veiltab.curator.encryption.SystemSource", lambda: CipherStream(key))
-    monkeypatch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=lambda _: key))
+    monkeypatch.setattr("veiltab.curator.columns.encryption.SystemSource", lambda: CipherStream(key))
+    monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=lambda _: key))
     column: Symbols = np.zeros(CHUNK + 3, "<u2")
     encryption.encrypt("sex", column, 300, Pad.OTP, PLAIN)
     encryption.encrypt("age", column, 300, Pad.CHACHA20, PLAIN)
@@ -311,7 +311,7 @@ def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(
 def test_the_key_of_replaced_symbols_is_never_the_pad_s(
     encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=bytes))
+    monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=bytes))
     with pytest.raises(ConflictError, match="a pad is used once; this one is spent"):
         encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
     assert not encryption.ciphertext("sex").exists()
@@ -357,7 +357,7 @@ def test_a_generator_that_repeats_itself_is_caught(
     encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
 ) -> None:
     stuck = SimpleNamespace(urandom=lambda count: bytes(range(256)) * (count // 256) + bytes(count % 256))
-    monkeypatch.setattr("veiltab.curator.encryption.os", stuck)
+    monkeypatch.setattr("veiltab.curator.columns.encryption.os", stuck)
     monkeypatch.setattr("veiltab.common.core.randomness.os", stuck)
     encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
     with pytest.raises(ConflictError, match="attribute age: a pad is used once; this one is spent"):

@@ -5,8 +5,8 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.inspection import inspect_table
-from veiltab.curator.table import load_table
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.table.table import load_table
 
 STUDY = """
 [study]
@@ -109,7 +109,7 @@ def test_both_ways_to_align_are_measured(tmp_path: Path) -> None:
 def test_a_table_too_large_for_private_alignment_is_not_measured(
     tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.alignment.cost.MAX_IDS", 1)
+    monkeypatch.setattr("veiltab.curator.check.cost.MAX_IDS", 1)
     report = inspect_table(write(tmp_path, "a,red,s", "b,red,s", "c,red,s"), study, "alice")
     assert report.costs[1].seconds is None
     assert 'alignment = "psi": at most 1 respondents' in report.as_text()
@@ -121,7 +121,7 @@ def test_where_libsodium_cannot_be_loaded_the_report_says_so(
     def refused(*_: object) -> None:
         raise InvalidInputError("libsodium cannot be loaded from a file in this folder", where="a folder")
 
-    monkeypatch.setattr("veiltab.curator.inspection.private_cost", refused)
+    monkeypatch.setattr("veiltab.curator.check.inspection.private_cost", refused)
     report = inspect_table(write(tmp_path, "a,red,s", "b,red,s", "c,red,s"), study, "alice")
     assert report.ok
     assert len(report.costs) == 1

@@ -19,10 +19,10 @@ from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyE
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.curator.allowance import Charge, Sums
-from veiltab.curator.ledger import Ledger, _chained
-from veiltab.curator.remaining import Kind, Left
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget.allowance import Charge, Sums
+from veiltab.curator.budget.ledger import Ledger, _chained
+from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 BUDGET = Decimal(1)

@@ -8,8 +8,8 @@ import pytest
 from tests.curator.test_progress import progress
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.looks import Looks, Others, Said
-from veiltab.curator.progress import Progress
+from veiltab.curator.peers.looks import Looks, Others, Said
+from veiltab.curator.progress.progress import Progress
 
 MANY = [f"{number:032x}" for number in range(256)]
 AHEAD = 2_000_000_000.0
@@ -18,7 +18,7 @@ AWAY = UnavailableError("no connection", where="curator carol")
 
 @pytest.fixture(autouse=True)
 def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.looks.PAUSES", (0.005, 0.02))
+    monkeypatch.setattr("veiltab.curator.peers.looks.PAUSES", (0.005, 0.02))
 
 
 async def waiting(
@@ -162,7 +162,7 @@ def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_
 def test_a_call_asks_for_no_more_than_can_be_followed_and_the_next_one_for_what_is_under_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.looks.MOST_FOLLOWED", 3)
+    monkeypatch.setattr("veiltab.curator.peers.looks.MOST_FOLLOWED", 3)
 
     async def scenario(looks: Looks, carol: Carol) -> None:
         for name in ("1", "2", "3", "4"):
@@ -215,7 +215,7 @@ def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause() -> None:
 
 
 def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.looks._SILENT_SECONDS", 0.005)
+    monkeypatch.setattr("veiltab.curator.peers.looks._SILENT_SECONDS", 0.005)
 
     async def scenario(looks: Looks, carol: Carol) -> None:
         carol.says.put_nowait({"another": progress()})
@@ -232,7 +232,7 @@ def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.Mo
 
 
 def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.looks._SILENT_SECONDS", 0.005)
+    monkeypatch.setattr("veiltab.curator.peers.looks._SILENT_SECONDS", 0.005)
 
     async def scenario(looks: Looks, carol: Carol) -> None:
         # Before she was asked, when she is away, and when she answers.

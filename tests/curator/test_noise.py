@@ -15,7 +15,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, fill_uniform
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
-from veiltab.curator.noise import CuratorsNoise
+from veiltab.curator.columns.noise import CuratorsNoise
 
 SEED = bytes(range(32))
 KEYS = (bytes(32), bytes([7]) * 32)

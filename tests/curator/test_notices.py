@@ -23,18 +23,18 @@ from tests.curator.notice_servers import EndlessServer, MailServer, WebServer, s
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.cli import curator
-from veiltab.curator.ledger import Ledger
 from veiltab.curator.notify import channels as channels_module
 from veiltab.curator.notify.channels import channels_of
 from veiltab.curator.notify.events import EventSource
 from veiltab.curator.notify.notifier import Notifier, in_a_thread
 from veiltab.curator.notify.outbox import NOT_NEEDED, Notice, Outbox, next_attempt
 from veiltab.curator.notify.sending import message_of
-from veiltab.curator.notify.settings import Kind, NotifySettings, Security
-from veiltab.curator.policy import load_policy
-from veiltab.curator.progress import HELD, GrantDecision
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.officer.notify_settings import Kind, NotifySettings, Security
+from veiltab.curator.officer.policy import load_policy
+from veiltab.curator.progress.progress import HELD, GrantDecision
+from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.authority import names_of, new_authority
 
 Make = Callable[..., Any]

@@ -17,8 +17,9 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.study.file import Study
-from veiltab.curator.allowance import Allowance
-from veiltab.curator.planning import (
+from veiltab.curator.budget.allowance import Allowance
+from veiltab.curator.planning.checks import PlanQuestion, plan_question, planned_spec
+from veiltab.curator.planning.planner import (
     ANSWERS,
     Planner,
     charge_question,
@@ -27,12 +28,11 @@ from veiltab.curator.planning import (
     stored_charge,
     stored_plan,
 )
-from veiltab.curator.release import PlanQuestion, plan_question, planned_spec
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ENDLESS = """
-from veiltab.curator import planning
+from veiltab.curator.planning import planner as planning
 
 def spin(text):
     while True:
@@ -151,7 +151,7 @@ def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
     delta: Decimal | None,
 ) -> None:
     spec = spec_asked(ask, delta=delta)
-    monkeypatch.setattr("veiltab.curator.planning._WORKER", endless(0.2))
+    monkeypatch.setattr("veiltab.curator.planning.planner._WORKER", endless(0.2))
 
     async def scenario() -> None:
         planner = Planner(store)
@@ -193,7 +193,7 @@ def test_what_takes_too_long_is_ended_and_the_next_question_is_answered(
     async def scenario() -> None:
         planner = Planner(store)
         with monkeypatch.context() as another:
-            another.setattr("veiltab.curator.planning._WORKER", endless(0.2))
+            another.setattr("veiltab.curator.planning.planner._WORKER", endless(0.2))
             with pytest.raises(InvalidInputError, match="takes more than 10 s of processor time"):
                 await planner.spec(first)
         assert await planner.spec(second) == planned_spec(second)
@@ -225,7 +225,7 @@ def test_a_party_that_ends_takes_its_worker_along(
     store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = ask()
-    monkeypatch.setattr("veiltab.curator.planning._WORKER", endless(1000))
+    monkeypatch.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
 
     async def scenario() -> None:
         planner = Planner(store)
@@ -250,7 +250,7 @@ def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_
         planner = Planner(store)
         before = set(psutil.Process().children())
         with monkeypatch.context() as another:
-            another.setattr("veiltab.curator.planning._WORKER", endless(1000))
+            another.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
             task = asyncio.create_task(planner.spec(several))
             workers = await asyncio.to_thread(first_children_beside, before)
         assert await planner.spec(one) == planned_spec(one)
@@ -266,7 +266,7 @@ def test_a_process_whose_asker_is_gone_ends_without_a_word(make_request: Make, s
     question = plan_question(request, columns, study, population=1000, alignment="ab" * 16)
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-P", "-m", "veiltab.curator.planning"]
+    command = [sys.executable, "-P", "-m", "veiltab.curator.planning.planner"]
     with open(writing, "wb") as nobody:  # noqa: PTH123 - a descriptor
         ended = subprocess.run(
             command,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.curator.policy import Outlook, Policy, load_policy
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.officer.policy import Outlook, Policy, load_policy
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
 
 Make = Callable[..., Any]
 NOW = 1_900_000_000

@@ -23,9 +23,9 @@ from veiltab.common.privacy.price import Price, is_certified, price_budget, pric
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database
-from veiltab.curator import allowance
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget import allowance
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.records.store import CuratorStore
 
 DELTA = Decimal("1e-5")
 

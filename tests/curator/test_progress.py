@@ -30,7 +30,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress import (
+from veiltab.curator.progress.progress import (
     APPROVED,
     DENIED,
     HELD,

@@ -19,8 +19,7 @@ from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto
 from veiltab.common.study.file import MAX_RESPONDENTS, Study
-from veiltab.curator.progress import Progress
-from veiltab.curator.release import (
+from veiltab.curator.planning.checks import (
     agreed_columns,
     check_request,
     foreseen_plan,
@@ -28,6 +27,7 @@ from veiltab.curator.release import (
     plan_question,
     planned_spec,
 )
+from veiltab.curator.progress.progress import Progress
 from veiltab.v1 import release_pb2
 
 Make = Callable[..., Any]

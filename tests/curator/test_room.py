@@ -20,13 +20,13 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.schemes import SCHEMES, has_stage
-from veiltab.curator.coins import Coins
-from veiltab.curator.coordination import Peers
-from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.room import alignment_bytes, release_bytes
-from veiltab.curator.shared_sample import Sampler
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.alignment.disk_needs import alignment_bytes, release_bytes
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.shared_sample import Sampler
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import Coins
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.workplace import Workplace
 
 ID = "0" * 31 + "1"
 N = 50_000
@@ -64,9 +64,13 @@ COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="age
 def test_a_release_writes_no_more_than_is_kept_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, sampling: Sampling
 ) -> None:
-    for name in ("common.storage.partitions.BATCH", "common.storage.partitions.PART", "curator.sample_rows.CHUNK"):
+    for name in (
+        "common.storage.partitions.BATCH",
+        "common.storage.partitions.PART",
+        "curator.columns.sample_rows.CHUNK",
+    ):
         monkeypatch.setattr(f"veiltab.{name}", 2**13)
-    monkeypatch.setattr("veiltab.curator.sample_rows.MOST_HELD", 0)
+    monkeypatch.setattr("veiltab.curator.columns.sample_rows.MOST_HELD", 0)
     spec = spec_with(
         columns=COLUMNS,
         population=N,
@@ -83,7 +87,7 @@ def test_a_release_writes_no_more_than_is_kept_for_it(
 
 
 def test_a_large_release_writes_no_more_in_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.workplace.SMALL", 1)
+    monkeypatch.setattr("veiltab.curator.table.workplace.SMALL", 1)
     spec = spec_with(columns=COLUMNS, population=N, sample=N, canaries=1000, server_replacement=2**63)
     for is_remote in (False, True):
         folder = tmp_path / str(is_remote)
@@ -108,7 +112,7 @@ def test_of_several_tables_so_many_take_room_as_run_at_a_time(monkeypatch: pytes
     pair, single, other = (release_bytes(table, "alice") for table in workload.each_table())
     assert pair > single == other
     assert release_bytes(workload, "alice") == pair + 2 * single
-    monkeypatch.setattr("veiltab.curator.room.MOST_TABLES_AT_A_TIME", 2)
+    monkeypatch.setattr("veiltab.curator.alignment.disk_needs.MOST_TABLES_AT_A_TIME", 2)
     assert release_bytes(workload, "alice") == pair + single
     # One-time pads stay: those of every table, and of the two that may run again.
     pads = release_bytes(replace(workload, pad=Pad.OTP), "alice") - release_bytes(workload, "alice")

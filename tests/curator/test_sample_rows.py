@@ -13,8 +13,8 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.schemes.registry import SCHEMES, has_stage, scheme_of
 from veiltab.common.schemes.scheme import Scheme
 from veiltab.common.storage import partitions
-from veiltab.curator import sample_rows
-from veiltab.curator.sample_rows import SampledColumn, SampleRows, are_different, gathering_on, grouping_on
+from veiltab.curator.columns import sample_rows
+from veiltab.curator.columns.sample_rows import SampledColumn, SampleRows, are_different, gathering_on, grouping_on
 
 KEY = bytes(range(32))
 

@@ -26,11 +26,11 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.noise_tests import Family
 from veiltab.common.release.receipt import Receipt, is_right
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.noise import canary_key, coin_key, curators_noise
-from veiltab.curator.progress import PublicationDigests
-from veiltab.curator.server_check import ServerCheck, canary_width, published_canaries
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.noise import canary_key, coin_key, curators_noise
+from veiltab.curator.progress.progress import PublicationDigests
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.server_check import ServerCheck, canary_width, published_canaries
 
 SEED = bytes(range(32))
 ROWS = 4000

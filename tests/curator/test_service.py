@@ -30,12 +30,12 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.study.file import Study
 from veiltab.curator.audit.log import AuditEntry
-from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.policy import Policy
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, PublicationDigests
-from veiltab.curator.service import CuratorServicer
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import Policy
+from veiltab.curator.party.service import CuratorServicer
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision, PublicationDigests
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.driver import CuratorDriver
 from veiltab.v1 import curator_pb2, release_pb2
 
 Make = Callable[..., Any]
@@ -49,9 +49,10 @@ NO_CANARIES = sha256().digest()
 @pytest.fixture
 def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[CuratorDriver]:
     monkeypatch.setattr(
-        "veiltab.curator.service.caller", lambda context: Party(study="survey", role=Role.RESEARCHER, name=context)
+        "veiltab.curator.party.service.caller",
+        lambda context: Party(study="survey", role=Role.RESEARCHER, name=context),
     )
-    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: NOW)
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: NOW)
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
@@ -158,7 +159,7 @@ def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
 
     for day in range(2):
         now = NOW + day * 86_400
-        monkeypatch.setattr("veiltab.curator.driver.time.time", lambda now=now: now)
+        monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda now=now: now)
         driver.store.connection.execute(
             "CREATE TRIGGER audit_refuses BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no more'); END"
         )
@@ -363,7 +364,7 @@ def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> i
 def test_who_offers_to_wait_reads_how_the_request_stands(
     driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 1_999_999_000)
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 1_999_999_000)
     assert not proposed(driver).HasField("proposal")
     driver.store.releases.set_state(ID, ReleaseState.DENIED, "a person denied it")
     answer = proposed(driver, wait_milliseconds=1)
@@ -371,7 +372,7 @@ def test_who_offers_to_wait_reads_how_the_request_stands(
 
 
 def test_a_request_is_the_caller_s(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 1_999_999_000)
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 1_999_999_000)
     assert submit(driver) == submit(driver) == release_pb2.RELEASE_STATE_REQUESTED
     assert driver.store.releases.release(ID).request.researcher == "rosa"
     with pytest.raises(VeiltabError, match="another request is recorded"):
@@ -408,7 +409,7 @@ def test_a_researcher_that_waits_hears_what_there_is_to_do(
     driver: CuratorDriver, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.common.rpc.changes.LONGEST_WAIT", 3600.0)
-    monkeypatch.setattr("veiltab.curator.service.offered_seconds", float)
+    monkeypatch.setattr("veiltab.curator.party.service.offered_seconds", float)
     message = curator_pb2.GetProposalRequest(release_id=ID, wait_milliseconds=3600)
     driver.store.releases.add(make_request(), 1)
 

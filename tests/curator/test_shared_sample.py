@@ -20,11 +20,11 @@ from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.coins import Coins, release_coin
-from veiltab.curator.coordination import Peers
-from veiltab.curator.noise import canary_key, coin_key
-from veiltab.curator.shared_sample import Sampler, SharedSample
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns.noise import canary_key, coin_key
+from veiltab.curator.columns.shared_sample import Sampler, SharedSample
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import Coins, release_coin
+from veiltab.curator.records.store import CuratorStore
 
 ID = "0" * 31 + "1"
 
@@ -127,7 +127,9 @@ def test_coins_are_spent_before_they_are_tossed(
         raise ConflictError("spent")
 
     monkeypatch.setattr(store.pads, "spend_shared_keys", refuse)
-    monkeypatch.setattr("veiltab.curator.shared_sample.curators_noise", lambda *_: pytest.fail("they were derived"))
+    monkeypatch.setattr(
+        "veiltab.curator.columns.shared_sample.curators_noise", lambda *_: pytest.fail("they were derived")
+    )
     with pytest.raises(ConflictError, match="spent"):
         drawn(store, tmp_path, spec_with(sample=3, curator_replacement=2**63))
 
@@ -143,7 +145,7 @@ def test_a_large_table_is_drawn_alike(
     columns: dict[str, Symbols] = {"sex": np.zeros(1000, np.uint8), "age": np.zeros(1000, np.uint8)}
     table = aligned(tmp_path / "table", TOKENS.view(np.uint8), columns)
     for small in (2000, 1):
-        monkeypatch.setattr("veiltab.curator.workplace.SMALL", small)
+        monkeypatch.setattr("veiltab.curator.table.workplace.SMALL", small)
         sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()), store, workplace(tmp_path))
         sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
         assert len(sample.rows) == (1000 if sampling.is_by_server else 3)

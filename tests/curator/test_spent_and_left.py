@@ -19,13 +19,13 @@ from veiltab.common.privacy.together import bounds_together
 from veiltab.common.privacy.words import delta_text
 from veiltab.common.release.guarantees import two_sided_release
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.curator import view_prices
-from veiltab.curator.allowance import Allowance, Charge, Sums
-from veiltab.curator.coalitions import bounds_of_charges
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.ledger_text import spent_text
-from veiltab.curator.remaining import Kind, Left, kind_of, left_for
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget import view_prices
+from veiltab.curator.budget.allowance import Allowance, Charge, Sums
+from veiltab.curator.budget.coalitions import bounds_of_charges
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.budget.ledger_text import spent_text
+from veiltab.curator.budget.remaining import Kind, Left, kind_of, left_for
+from veiltab.curator.records.store import CuratorStore
 
 T = TypeVar("T")
 

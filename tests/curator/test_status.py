@@ -16,12 +16,12 @@ from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
-from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.policy import Policy
-from veiltab.curator.progress import HELD, GrantDecision
-from veiltab.curator.status import observe
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import Policy
+from veiltab.curator.party.status import observe
+from veiltab.curator.progress.progress import HELD, GrantDecision
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.driver import CuratorDriver
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
@@ -38,7 +38,7 @@ def driver(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    return lambda now: monkeypatch.setattr("veiltab.curator.store_releases.time.time", lambda: float(now))
+    return lambda now: monkeypatch.setattr("veiltab.curator.records.releases.time.time", lambda: float(now))
 
 
 def releases(driver: CuratorDriver) -> list[Work]:

@@ -7,8 +7,8 @@ import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -161,7 +161,7 @@ def test_traces_that_cannot_be_erased_now_stay_to_be_erased(
     store: CuratorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as reader:
-        reader.setattr("veiltab.curator.store_coin_shares.erase_traces", lambda _: False)
+        reader.setattr("veiltab.curator.records.coin_shares.erase_traces", lambda _: False)
         store.coins.erase_traces()
         assert store.coins.has_traces
     store.coins.erase_traces()

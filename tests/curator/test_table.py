@@ -15,10 +15,10 @@ from veiltab.common.core.coding import DROP, UNKNOWN
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator import column, respondents
-from veiltab.curator.respondents import RepeatedIds, normalised_ids
-from veiltab.curator.table import Table, load_table, read_table
-from veiltab.curator.tables import text_file
+from veiltab.curator.formats.files import text_file
+from veiltab.curator.table import column, respondents
+from veiltab.curator.table.respondents import RepeatedIds, normalised_ids
+from veiltab.curator.table.table import Table, load_table, read_table
 
 STUDY = """
 [study]
@@ -409,7 +409,7 @@ def test_reading_a_long_table_says_how_far_it_is(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("veiltab.common.observe.progress._TELL_SECONDS", 0.0)
-    monkeypatch.setattr("veiltab.curator.tables.parquet.BATCH_ROWS", 2)
+    monkeypatch.setattr("veiltab.curator.formats.files.parquet.BATCH_ROWS", 2)
     path = tmp_path / "alice.parquet"
     pq.write_table(pa.table({"id": ["a", "b", "c", "d"], "Colour": ["red"] * 4, "age": ["1"] * 4}), path)
     read_table(path, study, "alice")

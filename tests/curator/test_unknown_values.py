@@ -6,9 +6,9 @@ from veiltab.common.core.coding import Coding
 from veiltab.common.core.dates import DateBins
 from veiltab.common.core.domain import Attribute
 from veiltab.common.study.file import AttributeRule
-from veiltab.curator.column import ColumnReading, UnknownValue
-from veiltab.curator.tables.numerals import Notation
-from veiltab.curator.unknown_values import unknown_values
+from veiltab.curator.formats.columns.numerals import Notation
+from veiltab.curator.table.column import ColumnReading, UnknownValue
+from veiltab.curator.table.unknown_values import unknown_values
 
 TEXTS = Coding(categories=("0", "1", "Red"))
 NUMBERS = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(5), Decimal(9)))

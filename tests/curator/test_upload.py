@@ -20,8 +20,8 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, state_to_proto
 from veiltab.common.rpc.identity import Party, Role
-from veiltab.curator.progress import PublicationDigests
-from veiltab.curator.upload import ServerLink, publication_from_proto
+from veiltab.curator.progress.progress import PublicationDigests
+from veiltab.curator.release.upload import ServerLink, publication_from_proto
 from veiltab.v1 import ingest_pb2, release_pb2
 
 Make = Callable[..., Any]
@@ -115,7 +115,7 @@ def test_short_columns_whose_files_are_there_are_sent_together(  # noqa: PLR0913
     *,
     is_there: bool,
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.upload.TOGETHER", most)
+    monkeypatch.setattr("veiltab.curator.release.upload.TOGETHER", most)
     spec, path, sent = make_spec(), tmp_path / "sex", list[ingest_pb2.UploadColumnsRequest]()
     stated = {column.attribute: bytes(32) for column in spec.columns}
     is_together = is_there and most == 400

@@ -9,14 +9,14 @@ import pytest
 from veiltab.common.core.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.persons import person_name
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.requests import view_of
-from veiltab.curator.requests_text import requests_text
-from veiltab.curator.standing import Standing, open_standing
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.store_decided import Decisions
-from veiltab.curator.verdicts import Outcome, approve, deny, waits_for
+from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.officer.persons import person_name
+from veiltab.curator.officer.requests import view_of
+from veiltab.curator.officer.requests_text import requests_text
+from veiltab.curator.officer.verdicts import Outcome, approve, deny, waits_for
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.records.decided import Decisions
+from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "1" * 32

@@ -35,11 +35,13 @@ from veiltab.common.release.workload import WorkloadSpec, table_id
 from veiltab.common.release.workload_guarantees import tables_keep_what_was_asked, workload_card, workload_price
 from veiltab.common.rpc.server import MAX_MESSAGE
 from veiltab.common.study.file import MAX_TABLES, Study
-from veiltab.curator.allowance import Allowance
-from veiltab.curator.coalitions import bounds_of_charges
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.planning import _LONGEST_LINE, PlanAnswer, answer_charge, answer_plan, charge_question
-from veiltab.curator.progress import (
+from veiltab.curator.budget.allowance import Allowance
+from veiltab.curator.budget.coalitions import bounds_of_charges
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.planning.checks import PlanQuestion, check_request
+from veiltab.curator.planning.planner import _LONGEST_LINE, PlanAnswer, answer_charge, answer_plan, charge_question
+from veiltab.curator.planning.workload import charge_of, most_bytes, planned_workload, typical_error
+from veiltab.curator.progress.progress import (
     APPROVED,
     CuratorRelease,
     End,
@@ -50,10 +52,8 @@ from veiltab.curator.progress import (
     Wait,
     check_key_may_leave,
 )
-from veiltab.curator.release import PlanQuestion, check_request
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.table_steps import MOST_TABLES_AT_A_TIME, TableState, check_choice, next_step_of_tables
-from veiltab.curator.workload import charge_of, most_bytes, planned_workload, typical_error
+from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME, TableState, check_choice, next_step_of_tables
+from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

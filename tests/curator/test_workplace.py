@@ -39,19 +39,20 @@ from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess, Results
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.common.tasks.pool import Pool
-from veiltab.curator import draw_tasks, encryption_tasks, noise, workplace
 from veiltab.curator.alignment import token_order
 from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.alignment.token_order import TokenOrder
-from veiltab.curator.draw_tasks import DrawnSample
-from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.encryption_tasks import encrypted_in_tasks
-from veiltab.curator.sample_rows import SampleRows, gathering_on, grouping_on
-from veiltab.curator.serving import _work
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.table_rows import TableRows, rows_on_disk
-from veiltab.curator.work_options import WorkOptions
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.columns import draw_tasks, encryption_tasks, noise
+from veiltab.curator.columns.draw_tasks import DrawnSample
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks
+from veiltab.curator.columns.sample_rows import SampleRows, gathering_on, grouping_on
+from veiltab.curator.officer.work_options import WorkOptions
+from veiltab.curator.party.serving import _work
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table import workplace
+from veiltab.curator.table.table_rows import TableRows, rows_on_disk
+from veiltab.curator.table.workplace import Workplace
 
 KEY = bytes(range(32))
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
@@ -109,7 +110,7 @@ def encrypted(folder: Path, table: AlignedTable, rows: SampleRows | DrawnSample,
     digest.update(rows[:].data)
     with closing(CuratorStore(folder / "curator.sqlite")) as store, pytest.MonkeyPatch.context() as patch:
         keys = (hashlib.sha256(bytes([number])).digest() for number in range(9))
-        patch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=lambda _: next(keys)))
+        patch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=lambda _: next(keys)))
         store.releases.add(request_with(), 1)
         encryption = ColumnEncryption(store, folder / "release", ID)
         for attribute, size in (("sex", 2), ("place", 60_000)):

@@ -14,7 +14,7 @@ from tests.conftest import STUDY
 from veiltab.common.command.cli import run
 from veiltab.common.privacy.card import N_IS_EXACT
 from veiltab.common.privacy.planning import plan_release
-from veiltab.curator.allowance import Allowance
+from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.local.cli import DEFAULT, demo
 

@@ -13,8 +13,8 @@ from tests.deploy.rehearsed_study import STUDY
 from veiltab.common.core.coding import Coding
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
-from veiltab.curator.inspection import inspect_table
-from veiltab.curator.table import load_table
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.table.table import load_table
 from veiltab.deploy.studies.dummy_tables import MOST_PEOPLE, dummy_tables, raw_values
 from veiltab.deploy.studies.linked_tables import STUDY_FILE
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
-from veiltab.curator.inspection import inspect_table
-from veiltab.curator.table import load_table
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.table.table import load_table
 from veiltab.deploy.studies.adult_extract import FILES, command, extract
 from veiltab.deploy.studies.linked_tables import ATTRIBUTION, POPULATION, STUDY_FILE, linked_study, truth, write_tables
 

@@ -10,7 +10,7 @@ import pytest
 from veiltab.common.command.cli import run
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.study.file import study_from_bytes
-from veiltab.curator.policy import policy_of
+from veiltab.curator.officer.policy import policy_of
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki import init_pki
 from veiltab.researcher.client import Client

@@ -15,7 +15,7 @@ from tests.hostile.clients import call, code_of, connection, message, number_of
 from tests.protocol.village import APPROVE_ALL, Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
 from veiltab.common.errors import DeniedError
-from veiltab.curator import planning
+from veiltab.curator.planning import planner as planning
 
 PROPOSE = "CuratorService/ProposeRelease"
 INVALID, DENIED, OK = (

@@ -73,7 +73,7 @@ def test_a_copy_from_before_a_release_publishes_it_no_second_time(tmp_path: Path
     world = made_world(tmp_path / "study")
     world.local.launcher = launcher(PACE)
     state, copy = world.local.state_folder(*CLOUD), tmp_path / "copy"
-    unsure = launcher(PACE, "veiltab.curator.store_releases:Releases.set_bytes_uploaded:1")
+    unsure = launcher(PACE, "veiltab.curator.records.releases:Releases.set_bytes_uploaded:1")
     with world.local:
         world.start(CLOUD, ROSA)
         world.local.kill(*CLOUD, signal.SIGTERM)

@@ -25,7 +25,7 @@ from veiltab.common.release.wire import (
     spec_to_proto,
     workload_to_proto,
 )
-from veiltab.curator.coordination import _progress_from_proto
+from veiltab.curator.peers.calls import _progress_from_proto
 from veiltab.researcher.collection.client import round_status_from_proto
 from veiltab.researcher.release_status import release_status_from_proto
 from veiltab.v1 import collection_pb2, curator_peer_pb2, release_pb2, researcher_pb2, status_pb2

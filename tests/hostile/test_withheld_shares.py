@@ -8,7 +8,7 @@ import pytest
 
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, World, launcher, made_world
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.release import MOST_ABORTED
+from veiltab.curator.planning.checks import MOST_ABORTED
 
 WITHHOLDS = (sys.executable, str(Path(__file__).with_name("withholding_launcher.py")))
 FREE = ("region", "income")
@@ -48,7 +48,7 @@ def test_a_curator_that_aborts_tosses_is_counted_and_paid_for_no_more_until_a_pe
 @pytest.mark.long
 def test_a_curator_that_lost_its_alignment_makes_it_again_and_goes_on_with_what_is_charged(world: World) -> None:
     with world.local:
-        world.start(ALICE, how=launcher(PACE, "veiltab.curator.ledger:Ledger.charge:1:after"))
+        world.start(ALICE, how=launcher(PACE, "veiltab.curator.budget.ledger:Ledger.charge:1:after"))
         world.start(BOB, CLOUD, ROSA)
         release_id = str(world.ask(FREE, "--label", "lost").data["release"]["id"])
         world.wait_for_kill(ALICE)

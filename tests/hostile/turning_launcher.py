@@ -11,7 +11,7 @@ def main() -> None:
     """Make the change, then run the command line."""
     # A script's own folder comes first on the path; its modules are none of the product's.
     del sys.path[0]
-    from veiltab.curator.alignment.masking import Masking  # noqa: PLC0415 - after the change of the path
+    from veiltab.curator.alignment.private.masking import Masking  # noqa: PLC0415 - after the change of the path
     from veiltab.deploy.cli import main as run  # noqa: PLC0415
 
     honest = Masking.mask_elements

@@ -144,9 +144,9 @@ def apply(point: str) -> None:
     elif point.startswith("chunk="):
         importlib.import_module("veiltab.common.rpc.chunks").CHUNK = int(point.removeprefix("chunk="))  # type: ignore[attr-defined]
     elif point.startswith("batch="):
-        importlib.import_module("veiltab.curator.alignment.masking").BATCH = int(point.removeprefix("batch="))  # type: ignore[attr-defined]
+        importlib.import_module("veiltab.curator.alignment.private.masking").BATCH = int(point.removeprefix("batch="))  # type: ignore[attr-defined]
     elif point.startswith("small="):
-        importlib.import_module("veiltab.curator.workplace").SMALL = int(point.removeprefix("small="))  # type: ignore[attr-defined]
+        importlib.import_module("veiltab.curator.table.workplace").SMALL = int(point.removeprefix("small="))  # type: ignore[attr-defined]
     elif point.startswith("pause="):
         shorten_pauses(float(point.removeprefix("pause=")))
     elif point.startswith("listen="):

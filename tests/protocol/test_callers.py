@@ -143,7 +143,9 @@ def test_a_curator_whose_certificate_expires_is_renewed_and_goes_on(tmp_path: Pa
     born = time.monotonic()
     with world.local:
         world.start(ALICE, CLOUD, ROSA)
-        world.start(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt_together:1:35"))
+        world.start(
+            BOB, how=launcher(PACE, "veiltab.curator.columns.encryption:ColumnEncryption.encrypt_together:1:35")
+        )
         with world.client() as client:
             release = client.request(("region", "income"), epsilon="4", label="once")
         # Alice has sent her columns, and waits for Bob, who encrypts for long.

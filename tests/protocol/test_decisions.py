@@ -12,7 +12,7 @@ from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
 from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress import APPROVED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, HELD, GrantDecision
 
 
 def wait_until_held(world: World, release_id: str) -> None:

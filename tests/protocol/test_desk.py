@@ -56,7 +56,7 @@ SAID_OF_THE_SERVER = "server cloud: the server served another column of income t
 OTHER_KEY = patched(
     """
     from dataclasses import replace
-    from veiltab.curator.driver import CuratorDriver
+    from veiltab.curator.release.driver import CuratorDriver
 
     said = CuratorDriver.receipt
     CuratorDriver.receipt = lambda self, *asked: replace(said(self, *asked), canary_key=bytes(32))
@@ -67,7 +67,7 @@ OTHER_KEY = patched(
 RESTATED = """
     from dataclasses import replace
     from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
-    from veiltab.curator.driver import CuratorDriver
+    from veiltab.curator.release.driver import CuratorDriver
 
     def turned(changes):
         "Return the opposite offsets, and sent symbols that give with them what was published."

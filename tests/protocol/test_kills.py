@@ -18,7 +18,7 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 
-TESTS = "veiltab.curator.store_server_tests:ServerTests"
+TESTS = "veiltab.curator.records.server_tests:ServerTests"
 SURE = 1e-6  # level at which an answer is wrong
 
 
@@ -46,10 +46,10 @@ QUICK = {
     "server, published": Kill(
         who=CLOUD, point="veiltab.server.records.store:ServerStore.publish:1:after", published=True
     ),
-    "curator, charged": Kill(who=ALICE, point="veiltab.curator.ledger:Ledger.charge:1:after"),
-    "curator, encrypting": Kill(who=BOB, point="veiltab.curator.encryption:ColumnEncryption._write:2"),
+    "curator, charged": Kill(who=ALICE, point="veiltab.curator.budget.ledger:Ledger.charge:1:after"),
+    "curator, encrypting": Kill(who=BOB, point="veiltab.curator.columns.encryption:ColumnEncryption._write:2"),
     "curator, testing": Kill(
-        who=ALICE, point="veiltab.curator.store_server_tests:ServerTests.record_publication:1:after"
+        who=ALICE, point="veiltab.curator.records.server_tests:ServerTests.record_publication:1:after"
     ),
     "curator, between its tests": Kill(
         who=ALICE,
@@ -58,7 +58,7 @@ QUICK = {
         sample=900,
     ),
     "curator, testing together": Kill(
-        who=BOB, point="veiltab.curator.store_server_tests:ServerTests.set_joint_receipt:1"
+        who=BOB, point="veiltab.curator.records.server_tests:ServerTests.set_joint_receipt:1"
     ),
     "curator, uploading": Kill(who=BOB, point="veiltab.common.rpc.chunks:chunk_of:3"),
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
@@ -92,29 +92,29 @@ LONG = [
         for who in (ALICE, BOB)
         for when in ("", ":after")
         for point in (
-            "veiltab.curator.store_releases:Releases.add:1",
-            "veiltab.curator.store_decided:Decisions.decide:1",
-            "veiltab.curator.ledger:Ledger.reserve:1",
-            "veiltab.curator.store_releases:Releases.set_spec:1",
-            "veiltab.curator.ledger:Ledger.charge:1",
-            "veiltab.curator.store_coin_shares:CoinShares.own_share:1",
-            "veiltab.curator.store_coin_shares:CoinShares.commit:1",
-            "veiltab.curator.store_coin_shares:CoinShares.set_coin_value:1",
-            "veiltab.curator.store_releases:Releases.set_sample_check:1",
-            "veiltab.curator.store_pads:Pads.spend_key:1",
-            "veiltab.curator.encryption:ColumnEncryption._write:1",
-            "veiltab.curator.store_pads:Pads.set_pad_digest:1",
-            "veiltab.curator.store_pads:Pads.set_pad_digest:2",
+            "veiltab.curator.records.releases:Releases.add:1",
+            "veiltab.curator.records.decided:Decisions.decide:1",
+            "veiltab.curator.budget.ledger:Ledger.reserve:1",
+            "veiltab.curator.records.releases:Releases.set_spec:1",
+            "veiltab.curator.budget.ledger:Ledger.charge:1",
+            "veiltab.curator.records.coin_shares:CoinShares.own_share:1",
+            "veiltab.curator.records.coin_shares:CoinShares.commit:1",
+            "veiltab.curator.records.coin_shares:CoinShares.set_coin_value:1",
+            "veiltab.curator.records.releases:Releases.set_sample_check:1",
+            "veiltab.curator.records.pads:Pads.spend_key:1",
+            "veiltab.curator.columns.encryption:ColumnEncryption._write:1",
+            "veiltab.curator.records.pads:Pads.set_pad_digest:1",
+            "veiltab.curator.records.pads:Pads.set_pad_digest:2",
             "veiltab.common.rpc.chunks:chunk_of:1",
             "veiltab.common.rpc.chunks:chunk_of:5",
-            "veiltab.curator.upload:ServerLink.upload:1",
-            "veiltab.curator.encryption:ColumnEncryption.forget_ciphertext:1",
-            "veiltab.curator.store_pads:Pads.spend_shared_keys:1",
-            "veiltab.curator.store_server_tests:ServerTests.record_publication:1",
-            "veiltab.curator.store_server_tests:ServerTests.set_receipt:1",
-            "veiltab.curator.driver:CuratorDriver.changes_of_canaries:1",
+            "veiltab.curator.release.upload:ServerLink.upload:1",
+            "veiltab.curator.columns.encryption:ColumnEncryption.forget_ciphertext:1",
+            "veiltab.curator.records.pads:Pads.spend_shared_keys:1",
+            "veiltab.curator.records.server_tests:ServerTests.record_publication:1",
+            "veiltab.curator.records.server_tests:ServerTests.set_receipt:1",
+            "veiltab.curator.release.driver:CuratorDriver.changes_of_canaries:1",
             f"{TESTS}.set_joint_receipt:1",
-            "veiltab.curator.encryption:ColumnEncryption.forget_canaries:1",
+            "veiltab.curator.columns.encryption:ColumnEncryption.forget_canaries:1",
         )
     ),
     *(
@@ -251,8 +251,10 @@ def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: 
 @pytest.mark.long
 def test_a_curator_that_is_killed_after_its_upload_waits_for_the_other(mortal: World) -> None:
     # Alice has deleted her ciphertext, and the server still waits for Bob's when she is back.
-    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt_together:1:4"))
-    killed(mortal, Kill(who=ALICE, point="veiltab.curator.encryption:ColumnEncryption.forget_ciphertext:1:after"))
+    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.columns.encryption:ColumnEncryption.encrypt_together:1:4"))
+    killed(
+        mortal, Kill(who=ALICE, point="veiltab.curator.columns.encryption:ColumnEncryption.forget_ciphertext:1:after")
+    )
 
 
 @pytest.mark.long

@@ -223,7 +223,7 @@ def test_what_was_paid_for_stands_when_the_desk_is_gone_between_the_phases(morta
 @pytest.mark.long
 @pytest.mark.parametrize("after", [True, False], ids=["chosen", "not chosen"])
 def test_what_was_paid_for_stands_when_a_curator_is_gone_between_the_phases(mortal: World, *, after: bool) -> None:
-    point = "veiltab.curator.driver:CuratorDriver.choose:1" + (":after" if after else "")
+    point = "veiltab.curator.release.driver:CuratorDriver.choose:1" + (":after" if after else "")
     mortal.restart(BOB, how=launcher(PACE, point))
     label = mortal.label()
     linked(mortal, *THREE, label=label, lifetime_seconds=15)

@@ -19,8 +19,8 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
-from veiltab.curator.alignment.tokens import tokens
-from veiltab.curator.coins import alignment_coin
+from veiltab.curator.peers.coins import alignment_coin
+from veiltab.curator.table.tokens import tokens
 from veiltab.deploy.status_cli import status
 from veiltab.v1.curator_peer_pb2 import FLOW_KIND_QUERY, FetchFlowRequest, FetchTokensRequest, HelloRequest
 from veiltab.v1.curator_peer_pb2_grpc import CuratorPeerServiceStub
@@ -81,14 +81,17 @@ def test_three_curators_release_what_they_share(tmp_path: Path) -> None:
 
 
 KILLS = {
-    "masking its own ids": (ALICE, "veiltab.curator.alignment.masking:_write_all:2:after"),
-    "in the check of its own ids": (ALICE, "veiltab.curator.alignment.masking:_write_all:6"),
-    "in the check of what came back": (ALICE, "veiltab.curator.alignment.masking:_write_all:10:after"),
-    "between two batches of another's": (BOB, "veiltab.curator.alignment.masking:_write_all:6"),
-    "having entered the session": (BOB, "veiltab.curator.alignment.private_sessions:PrivateSessions.enter:1:after"),
-    "before it names the respondents": (ALICE, "veiltab.curator.alignment.private_work:Work._write_respondents:1"),
-    "before it erases its scalar": (BOB, "veiltab.curator.alignment.private_sessions:PrivateSessions.finish:1"),
-    "having erased it": (ALICE, "veiltab.curator.alignment.private_sessions:PrivateSessions.finish:1:after"),
+    "masking its own ids": (ALICE, "veiltab.curator.alignment.private.masking:_write_all:2:after"),
+    "in the check of its own ids": (ALICE, "veiltab.curator.alignment.private.masking:_write_all:6"),
+    "in the check of what came back": (ALICE, "veiltab.curator.alignment.private.masking:_write_all:10:after"),
+    "between two batches of another's": (BOB, "veiltab.curator.alignment.private.masking:_write_all:6"),
+    "having entered the session": (BOB, "veiltab.curator.records.private_sessions:PrivateSessions.enter:1:after"),
+    "before it names the respondents": (
+        ALICE,
+        "veiltab.curator.alignment.private.private_work:Work._write_respondents:1",
+    ),
+    "before it erases its scalar": (BOB, "veiltab.curator.records.private_sessions:PrivateSessions.finish:1"),
+    "having erased it": (ALICE, "veiltab.curator.records.private_sessions:PrivateSessions.finish:1:after"),
 }
 QUICK = "between two batches of another's"
 

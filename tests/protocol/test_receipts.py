@@ -122,7 +122,7 @@ def test_no_key_leaves_any_curator_when_a_single_one_rejects_the_server(tmp_path
     world = made_world(tmp_path / "study", owners=THREE)
     with world.local:
         world.start(CLOUD, how=(sys.executable, str(Path(__file__).with_name("partial_cheat_launcher.py"))))
-        world.start(BOB, how=launcher("veiltab.curator.server_check:changed_canaries:1:300"))
+        world.start(BOB, how=launcher("veiltab.curator.release.server_check:changed_canaries:1:300"))
         world.start(ALICE, (Role.CURATOR, "carol"))
         release_id = asked(world)
         # While bob tests for minutes, the server passes the tests of the other two, and they wait.

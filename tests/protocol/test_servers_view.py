@@ -21,8 +21,8 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.errors import DeniedError
 from veiltab.common.release.modes import Pad
-from veiltab.curator import encryption
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns import encryption
+from veiltab.curator.records.store import CuratorStore
 
 ROWS = 350_000
 SIZES = {"narrow": 3, "wide": 200, "binary": 2}

@@ -20,7 +20,7 @@ from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError,
 from veiltab.common.privacy.workload import workload_prices
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import table_id
-from veiltab.curator.ledger import Ledger
+from veiltab.curator.budget.ledger import Ledger
 
 BUDGET = Rules(budget="40\ndelta = 1e-6")
 
@@ -251,14 +251,14 @@ def test_a_linked_release_of_a_desk_survives_the_death_of_every_party(desk: RawD
 
 
 KILLS = [
-    ("veiltab.curator.ledger:Ledger.charge:1:after", ALICE),
-    ("veiltab.curator.store_release_tables:ReleaseTables.choose_tables:1:after", BOB),
-    ("veiltab.curator.store_release_tables:ReleaseTables.set_workload:1", BOB),
-    ("veiltab.curator.store_release_tables:ReleaseTables.open_tables:1", ALICE),
-    ("veiltab.curator.store_release_tables:ReleaseTables.open_tables:1:after", BOB),
-    ("veiltab.curator.store_pads:Pads.spend_key:3:after", ALICE),
-    ("veiltab.curator.store_server_tests:ServerTests.set_receipt:2:after", BOB),
-    ("veiltab.curator.store_release_tables:ReleaseTables.choose_tables:1", ALICE),
+    ("veiltab.curator.budget.ledger:Ledger.charge:1:after", ALICE),
+    ("veiltab.curator.records.release_tables:ReleaseTables.choose_tables:1:after", BOB),
+    ("veiltab.curator.records.release_tables:ReleaseTables.set_workload:1", BOB),
+    ("veiltab.curator.records.release_tables:ReleaseTables.open_tables:1", ALICE),
+    ("veiltab.curator.records.release_tables:ReleaseTables.open_tables:1:after", BOB),
+    ("veiltab.curator.records.pads:Pads.spend_key:3:after", ALICE),
+    ("veiltab.curator.records.server_tests:ServerTests.set_receipt:2:after", BOB),
+    ("veiltab.curator.records.release_tables:ReleaseTables.choose_tables:1", ALICE),
     ("veiltab.server.records.store:ServerStore.publish:2:after", CLOUD),
 ]
 

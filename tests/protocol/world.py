@@ -28,8 +28,8 @@ from tests.protocol.village import (
 from veiltab.common.command import cli
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.pki import init_pki

@@ -44,10 +44,10 @@ from veiltab.common.core.pads import decrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.alignment.tokens import tokens
-from veiltab.curator.coins import alignment_coin, release_coin
-from veiltab.curator.noise import curators_noise
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns.noise import curators_noise
+from veiltab.curator.peers.coins import alignment_coin, release_coin
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.tokens import tokens
 
 NAMES = ("region", "income")
 PREFIX = b"zyzzyva-"

@@ -23,7 +23,7 @@ from veiltab.common.release.noise_tests import CanaryOrders
 from veiltab.common.release.receipt import joint_receipt, own_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.noise import CuratorsNoise, curators_noise
+from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import ColumnDigests
 from veiltab.researcher.server_check import CuratorsTest

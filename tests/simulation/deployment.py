@@ -28,10 +28,10 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage
-from veiltab.curator import upload
-from veiltab.curator.encryption import ColumnEncryption, PlainColumn
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release import upload
 from veiltab.researcher.receiving import Receiver
 
 TROUBLE_SECONDS = 30.0

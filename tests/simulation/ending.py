@@ -11,8 +11,8 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress import DENIED
-from veiltab.curator.release import agreed_columns, plan_question, planned_spec
+from veiltab.curator.planning.checks import agreed_columns, plan_question, planned_spec
+from veiltab.curator.progress.progress import DENIED
 from veiltab.server.release.perturbation import PLACES
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ import numpy as np
 
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator import driver, progress
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.sample_rows import SampleRows
-from veiltab.curator.shared_sample import SharedSample
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.columns.sample_rows import SampleRows
+from veiltab.curator.columns.shared_sample import SharedSample
+from veiltab.curator.progress import progress
+from veiltab.curator.release import driver
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release import perturbation
 

@@ -23,12 +23,12 @@ from veiltab.common.command.parties import parties_in
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
 from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.policy import load_policy
-from veiltab.curator.service import CuratorPeerServicer, CuratorServicer
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.table import load_table
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import load_policy
+from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.table.table import load_table
 from veiltab.deploy.pki import init_pki
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.service import ResearcherServicer

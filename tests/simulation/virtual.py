@@ -23,7 +23,7 @@ from unittest.mock import patch
 import grpc
 
 from veiltab.common.storage.database import Database
-from veiltab.curator.planning import ANSWERS, Planner
+from veiltab.curator.planning.planner import ANSWERS, Planner
 
 START = 1_767_225_600.0
 """Unix seconds at which every run begins."""

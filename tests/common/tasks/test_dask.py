@@ -32,7 +32,7 @@ from veiltab.common.tasks.dask_worker import VERSION
 from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.common.tasks.seal import Seal
-from veiltab.curator.progress import Wait, outcome_of
+from veiltab.curator.progress.progress import Wait, outcome_of
 from veiltab.deploy.cluster_pki import init_cluster
 from veiltab.deploy.local.processes import free_ports
 

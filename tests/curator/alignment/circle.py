@@ -15,16 +15,16 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
-from veiltab.curator.alignment.masking import Masking
-from veiltab.curator.alignment.private_exchange import PrivateExchange
-from veiltab.curator.alignment.private_sessions import PrivateSessions
-from veiltab.curator.alignment.ring import Flow, Standing
-from veiltab.curator.alignment.tokens import tokens
-from veiltab.curator.coins import Coins
-from veiltab.curator.coordination import Peers
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.table import Table
+from veiltab.curator.alignment.private.masking import Masking
+from veiltab.curator.alignment.private.private_exchange import PrivateExchange
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import Coins
+from veiltab.curator.peers.ring import Flow, Standing
+from veiltab.curator.records.private_sessions import PrivateSessions
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.table import Table
+from veiltab.curator.table.tokens import tokens
 
 KEY = bytes(range(32))
 NAMES = ("alice", "bob", "carol", "dora")

@@ -29,16 +29,16 @@ from veiltab.common.errors import (
 from veiltab.common.storage.disk import Room
 from veiltab.common.tasks.engine import InProcess, Result, Results, Task
 from veiltab.curator.alignment.alignment import Alignment
+from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.token_exchange import TokenExchange
-from veiltab.curator.alignment.tokens import tokens
-from veiltab.curator.coins import Coins
-from veiltab.curator.coordination import Peers
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.room import alignment_bytes
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.table import Table
-from veiltab.curator.table_rows import LostTableError, rows_on_disk
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import Coins
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.table import Table
+from veiltab.curator.table.table_rows import LostTableError, rows_on_disk
+from veiltab.curator.table.tokens import tokens
 
 KEY = bytes(range(32))
 
@@ -375,7 +375,7 @@ def test_what_is_damaged_between_two_passes_is_made_again(
                         damage(path, how)
 
     engine = Damaging()
-    monkeypatch.setattr("veiltab.curator.workplace.InProcess", lambda: engine)
+    monkeypatch.setattr("veiltab.curator.table.workplace.InProcess", lambda: engine)
     with pytest.raises(FileNotFoundError if how == "deleted" else TransferError):
         asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", _PeersOf(alice))))
     assert len(damaged) == 1

@@ -8,10 +8,11 @@ import pytest
 
 from tests.curator.alignment.circle import NAMES, Curator, Lie, align, circle
 from veiltab.common.errors import DeniedError
-from veiltab.curator.alignment import alignment, masking
-from veiltab.curator.alignment.private_work import Work
-from veiltab.curator.alignment.ring import Flow, FlowKind
-from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, load, masked
+from veiltab.curator.alignment import alignment
+from veiltab.curator.alignment.private import masking
+from veiltab.curator.alignment.private.private_work import Work
+from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, load, masked
+from veiltab.curator.peers.ring import Flow, FlowKind
 
 PEOPLE = [f"person {number}" for number in range(60)]
 PLACES = 9
@@ -331,7 +332,7 @@ BATCHES = [*SUMS, *RETURNED]
 def known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masking, "BATCH", 10)
     monkeypatch.setattr(masking, "PIECE", 3)
-    exchange = "veiltab.curator.alignment.private_exchange"
+    exchange = "veiltab.curator.alignment.private.private_exchange"
     monkeypatch.setattr(f"{exchange}.fresh_scalar", lambda: bytes([7] + [0] * 31))
     monkeypatch.setattr(f"{exchange}.fresh_seed", lambda: bytes([9] * 32))
 

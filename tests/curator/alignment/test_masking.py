@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from veiltab.curator.alignment import intersection
-from veiltab.curator.alignment.masking import among, count, elements_of, ids_of, is_ascending, sort
+from veiltab.curator.alignment.private.masking import among, count, elements_of, ids_of, is_ascending, sort
 
 RNG = np.random.default_rng(1)
 COLUMN = [RNG.bytes(32) for _ in range(50)] + [bytes(31) + b"\x01", b"\xff" * 31 + b"\x00", b"\xff" * 32]

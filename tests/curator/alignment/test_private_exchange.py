@@ -15,12 +15,12 @@ from tests.curator.alignment.circle import KEY, Curator, align, circle, outcome,
 from tests.curator.disk_use import disk_use
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
-from veiltab.curator.alignment import masking
 from veiltab.curator.alignment.intersection import alignment_id
-from veiltab.curator.alignment.private_exchange import _session_name
-from veiltab.curator.alignment.ring import Flow, FlowKind, flows
-from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked, weighted_sum
-from veiltab.curator.alignment.tokens import tokens
+from veiltab.curator.alignment.private import masking
+from veiltab.curator.alignment.private.private_exchange import _session_name
+from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked, weighted_sum
+from veiltab.curator.peers.ring import Flow, FlowKind, flows
+from veiltab.curator.table.tokens import tokens
 
 PEOPLE = [f"person {n}" + "x" * (n % 50) for n in range(400)]
 THREE = [PEOPLE[:60], PEOPLE[:9:-1], [*PEOPLE[5:50], "somebody"]]
@@ -116,8 +116,10 @@ FLOWS = {
 
 def test_known_answers_of_the_flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All bytes that travel between two curators whose scalars are both 7."""
-    monkeypatch.setattr("veiltab.curator.alignment.private_exchange.fresh_scalar", lambda: bytes([7] + [0] * 31))
-    monkeypatch.setattr("veiltab.curator.alignment.private_exchange.fresh_seed", lambda: bytes([9] * 32))
+    monkeypatch.setattr(
+        "veiltab.curator.alignment.private.private_exchange.fresh_scalar", lambda: bytes([7] + [0] * 31)
+    )
+    monkeypatch.setattr("veiltab.curator.alignment.private.private_exchange.fresh_seed", lambda: bytes([9] * 32))
     with circle(tmp_path, [["Ann", "Bea"], ["Bea", "Cid"]]) as (alice, bob):
         align(alice, bob)
         sent = {"/".join(key): sha256(data).hexdigest()[:16] for key, data in (alice.received | bob.received).items()}
@@ -545,7 +547,7 @@ def test_batches_that_are_there_are_not_computed_again(tmp_path: Path, monkeypat
 
 
 def test_a_table_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.alignment.private_exchange.MAX_IDS", 29)
+    monkeypatch.setattr("veiltab.curator.alignment.private.private_exchange.MAX_IDS", 29)
     with (
         circle(tmp_path, [PEOPLE[:30], PEOPLE[10:50]]) as curators,
         pytest.raises(InvalidInputError, match="more than 29 ids cannot be aligned privately"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from veiltab.curator.alignment.ring import FlowKind, flows
+from veiltab.curator.peers.ring import FlowKind, flows
 
 NAMES = ("alice", "bob", "carol", "dora", "emil")
 

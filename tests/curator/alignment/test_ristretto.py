@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.errors import IntegrityError
-from veiltab.curator.alignment.ristretto import (
+from veiltab.curator.alignment.private.ristretto import (
     ELEMENT_BYTES,
     are_elements,
     fresh_scalar,
@@ -136,7 +136,7 @@ def test_loading_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     script = f"""
 import os, pathlib
-from veiltab.curator.alignment.ristretto import fresh_scalar, load
+from veiltab.curator.alignment.private.ristretto import fresh_scalar, load
 load(pathlib.Path({str(folder)!r}))
 maps = pathlib.Path("/proc/self/maps")
 assert not maps.exists() or {str(folder)!r} in maps.read_text()

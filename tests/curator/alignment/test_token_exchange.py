@@ -12,8 +12,8 @@ from tests.curator.made_rows import rows_of
 from veiltab.common.errors import TransferError, UnavailableError, VeiltabError
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room
 from veiltab.curator.alignment.token_exchange import TokenExchange
-from veiltab.curator.coordination import Peers
-from veiltab.curator.table import Table
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.table.table import Table
 
 TOKENS = bytes(range(240)) * 20
 

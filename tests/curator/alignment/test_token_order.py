@@ -18,9 +18,9 @@ from veiltab.common.storage.run_files import RunFiles, new_run
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment import token_order
 from veiltab.curator.alignment.token_order import TokenOrder
-from veiltab.curator.alignment.tokens import tokens
-from veiltab.curator.table_rows import TableRows, rows_on_disk
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.table.table_rows import TableRows, rows_on_disk
+from veiltab.curator.table.tokens import tokens
+from veiltab.curator.table.workplace import Workplace
 
 KEY = bytes(range(32))
 PEERS = ("bob", "carol")
@@ -132,7 +132,7 @@ def test_tokens_of_another_that_begin_in_the_middle_are_refused(tmp_path: Path, 
 
 @pytest.mark.usefixtures("small")
 def test_each_pass_says_how_far_it_is(tmp_path: Path, run: RunFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.workplace.SMALL", 0)
+    monkeypatch.setattr("veiltab.curator.table.workplace.SMALL", 0)
     _, _, table = made_table(10_000)
     stage = Stage()
     engine = Watched(stage)

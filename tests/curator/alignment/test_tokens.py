@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.alignment.tokens import tokens
+from veiltab.curator.table.tokens import tokens
 
 KEY = bytes(range(32))
 

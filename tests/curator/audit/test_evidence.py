@@ -35,18 +35,18 @@ from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.tasks.options import EngineOptions
-from veiltab.curator.audit.evidence import EvidenceOrder, _Bundle, checked_certificate, write_evidence
-from veiltab.curator.audit.evidence_check import check_evidence
 from veiltab.curator.audit.log import Event
 from veiltab.curator.cli import curator
-from veiltab.curator.progress import HELD, GrantDecision, PublicationDigests
-from veiltab.curator.serving import serve_curator
-from veiltab.curator.standing import Standing, open_standing
-from veiltab.curator.statements import signed_statement
-from veiltab.curator.store import CuratorStore
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.verdicts import approve, deny
-from veiltab.curator.work_options import WorkOptions
+from veiltab.curator.evidence.check import check_evidence
+from veiltab.curator.evidence.export import EvidenceOrder, _Bundle, checked_certificate, write_evidence
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.officer.verdicts import approve, deny
+from veiltab.curator.officer.work_options import WorkOptions
+from veiltab.curator.party.serving import serve_curator
+from veiltab.curator.progress.progress import HELD, GrantDecision, PublicationDigests
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.statements import signed_statement
 from veiltab.deploy.authority import names_of, new_authority
 from veiltab.deploy.verify_cli import verify
 
@@ -208,7 +208,7 @@ def test_the_page_is_self_contained_and_shows_what_was_decided(office: Office) -
 def test_keys_and_other_entries_push_nothing_of_each_other_out_of_the_page(
     tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.audit.evidence_page._MOST_ENTRIES", 2)
+    monkeypatch.setattr("veiltab.curator.evidence.auditor_page._MOST_ENTRIES", 2)
     office = open_office(tmp_path, study_bytes)
     with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
         for number in range(3):
@@ -320,7 +320,7 @@ def test_what_unpacks_to_more_than_was_signed_is_not_unpacked(office: Office, mo
 def test_evidence_that_unpacks_to_too_much_is_refused_before_that(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = "veiltab.curator.audit.evidence_check._MOST_BYTES"
+    most = "veiltab.curator.evidence.check._MOST_BYTES"
     with zipfile.ZipFile(office.file) as archive:
         size = sum(one.file_size for one in archive.infolist())
     monkeypatch.setattr(most, size)
@@ -644,7 +644,7 @@ def test_no_curator_serves_with_a_log_that_was_altered(
 ) -> None:
     office, problem = altered
     write_identity(office.folder)
-    monkeypatch.setattr("veiltab.curator.serving.log_to_stderr", lambda **_: None)
+    monkeypatch.setattr("veiltab.curator.party.serving.log_to_stderr", lambda **_: None)
     options = ServeOptions(
         study_path=office.folder / "study.toml",
         name="alice",
@@ -666,7 +666,7 @@ def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypa
             other.pads.record_key_given(ID, "salary", "rosa")
         return signed_statement(*of)
 
-    monkeypatch.setattr("veiltab.curator.audit.evidence.signed_statement", signed_meanwhile)
+    monkeypatch.setattr("veiltab.curator.evidence.export.signed_statement", signed_meanwhile)
     evidence = check_evidence(office.export("meanwhile.zip"), PEM, None)
     assert evidence.holds, evidence.findings
 

@@ -10,9 +10,9 @@ from tests.curator.audit.test_evidence import PEM, Office, failures, identity, i
 from veiltab.common.errors import IntegrityError
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import study_from_bytes
-from veiltab.curator.audit import evidence_files
-from veiltab.curator.audit.evidence_check import check_evidence
-from veiltab.curator.audit.evidence_files import EvidenceIndex, read_lines, read_text
+from veiltab.curator.evidence import files as evidence_files
+from veiltab.curator.evidence.check import check_evidence
+from veiltab.curator.evidence.files import EvidenceIndex, read_lines, read_text
 
 __all__ = ["office"]  # a fixture
 

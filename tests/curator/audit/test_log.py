@@ -14,9 +14,9 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import EMPTY, AuditEntry, AuditHead, AuditLog, Event, chained
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.progress import APPROVED, HELD, Approval, GrantDecision
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.progress.progress import APPROVED, HELD, Approval, GrantDecision
+from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

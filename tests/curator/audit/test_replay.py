@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.common.errors import IntegrityError
 from veiltab.curator.audit.log import AuditEntry, Event
-from veiltab.curator.audit.replay import AuditReplay
+from veiltab.curator.evidence.replay import AuditReplay
 
 ID = "0" * 31 + "1"
 RECEIVED = hashlib.sha256(b"study request").hexdigest()

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.records.store import CuratorStore
 
 pytestmark = pytest.mark.long
 

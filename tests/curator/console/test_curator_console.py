@@ -23,21 +23,21 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.storage.database import transaction
 from veiltab.common.web.application import ConsoleApplication
-from veiltab.curator.audit.evidence_check import check_evidence
 from veiltab.curator.audit.log import Event
+from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.cli import curator
 from veiltab.curator.console.books import Books
-from veiltab.curator.console.budget_page import Point, months_of, points_of, thinned
 from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
+from veiltab.curator.console.pages.budget_page import Point, months_of, points_of, thinned
 from veiltab.curator.console.paging import span_of
 from veiltab.curator.console.words import badge_of_state, nats
-from veiltab.curator.inspection import inspect_table
-from veiltab.curator.policy import policy_of
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.requests import view_of
-from veiltab.curator.standing import Standing, open_standing
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.evidence.check import check_evidence
+from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.officer.policy import policy_of
+from veiltab.curator.officer.requests import view_of
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.authority import names_of, new_authority
 
 Make = Callable[..., Any]

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import draft_from_bytes
 from veiltab.common.study.toml_text import toml_text
-from veiltab.curator.drafting.dates import year_edges
-from veiltab.curator.drafting.profile import profile_columns
-from veiltab.curator.drafting.proposal import AttributeProposal
-from veiltab.curator.drafting.table import TableProposal, propose_table
-from veiltab.curator.tables.opening import open_table
+from veiltab.curator.check.drafted_table import TableProposal, propose_table
+from veiltab.curator.check.profile import profile_columns
+from veiltab.curator.check.proposal import AttributeProposal
+from veiltab.curator.formats.opening import open_table
+from veiltab.curator.table.dates import year_edges
 
 Propose = Callable[..., TableProposal]
 ROWS = 200
@@ -321,7 +321,7 @@ def test_values_are_counted_until_there_are_many(
     propose: Propose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     propose(["id", "x"], [[row, max(row, 3)] for row in range(30)])
-    monkeypatch.setattr("veiltab.curator.drafting.profile._MOST_DISTINCT", 10)
+    monkeypatch.setattr("veiltab.curator.check.profile._MOST_DISTINCT", 10)
     unique, other = profile_columns(open_table(tmp_path / "alice.csv"), ["id", "x"])
     assert (len(unique.values), unique.counted, unique.is_unique) == (10, 10, True)
     assert (len(other.values), other.counted, other.is_unique) == (10, 13, False)

@@ -18,15 +18,16 @@ from tests.curator.tables.test_forms import ROWS, STUDY
 from tests.curator.tables.written import write_arrow, write_parquet
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.drafting.table import propose_table
-from veiltab.curator.table import load_table, read_table
-from veiltab.curator.tables import arrow_columns, arrow_sizes, waiting
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.duckdb_file import DuckdbQuery
-from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.parquet import ParquetFile
-from veiltab.curator.tables.reading import read_batches
-from veiltab.curator.tables.source import LONGEST, Batch, Selection
+from veiltab.curator.check.drafted_table import propose_table
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns import arrow_columns, waiting
+from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.columns.source import LONGEST, Batch, Selection
+from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
+from veiltab.curator.formats.files import arrow_sizes
+from veiltab.curator.formats.files.parquet import ParquetFile
+from veiltab.curator.formats.opening import open_table
+from veiltab.curator.table.table import load_table, read_table
 
 WANTED = Selection(spellings={"id": "id"}, texts=frozenset({"id"}), coded=frozenset())
 CODED = Selection(spellings={"id": "id"}, texts=frozenset(), coded=frozenset({"id"}))
@@ -129,8 +130,8 @@ def test_few_rows_of_long_values_are_read_at_once(tmp_path: Path, monkeypatch: p
         read.append(batch.nbytes)
         return made(where, batch, selection)
 
-    for module in ("duckdb_file", "parquet"):
-        monkeypatch.setattr(f"veiltab.curator.tables.{module}.batches_of", noted)
+    for module in ("databases.duckdb_file", "files.parquet"):
+        monkeypatch.setattr(f"veiltab.curator.formats.{module}.batches_of", noted)
     next(source.batches(WANTED))
     assert read[0] <= 2048 * 100_020
 
@@ -139,7 +140,7 @@ def test_a_record_batch_that_unpacks_to_too_much_is_refused_before_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = with_id(tmp_path / "t.feather", "x" * (8 << 20), pa.string())
-    monkeypatch.setattr("veiltab.curator.tables.arrow_file._MOST_BYTES", 4 << 20)
+    monkeypatch.setattr("veiltab.curator.formats.files.arrow_file._MOST_BYTES", 4 << 20)
     monkeypatch.setattr(pa.ipc.RecordBatchFileReader, "get_batch", forbidden, raising=False)
     with pytest.raises(InvalidInputError, match="a record batch of the file takes 8 MiB of memory, more than 4"):
         list(open_table(path).batches(WANTED))

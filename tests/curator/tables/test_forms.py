@@ -18,10 +18,10 @@ from tests.curator.tables import written
 from tests.curator.tables.written import Rows
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.table import load_table, read_table
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.reading import read_batches
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.opening import open_table
+from veiltab.curator.table.table import load_table, read_table
 
 STUDY = b"""
 [study]
@@ -112,7 +112,7 @@ def test_one_table_has_one_digest_in_all_forms(tmp_path: Path, study: Study) -> 
 
 
 def test_arrow_files_of_other_libraries(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.tables.arrow_columns.BATCH_ROWS", 3)
+    monkeypatch.setattr("veiltab.curator.formats.columns.arrow_columns.BATCH_ROWS", 3)
     expected = load_table(written.write_parquet(tmp_path / "t.parquet", ROWS), study, "alice").content_digest
     table = pa.table(written.columns(ROWS))
     for land in (
@@ -193,7 +193,7 @@ def test_the_values_of_a_folder_count_even_if_they_are_written_for_a_path(tmp_pa
 def test_a_folder_that_this_user_may_not_read_is_not_taken_for_an_empty_one(
     tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.tables.opening.os.access", lambda *_: False)
+    monkeypatch.setattr("veiltab.curator.formats.opening.os.access", lambda *_: False)
     with pytest.raises(InvalidInputError, match="this user may not read the folder"):
         load_table(tmp_path, study, "alice")
 

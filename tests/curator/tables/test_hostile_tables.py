@@ -15,13 +15,13 @@ from tests.curator.tables.test_forms import ROWS, STUDY
 from tests.curator.tables.written import Rows
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.table import load_table, read_respondents
-from veiltab.curator.tables import spreadsheet
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.duckdb_file import DuckdbQuery
-from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.refusals import NotedRows
-from veiltab.curator.tables.source import Selection
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.refusals import NotedRows
+from veiltab.curator.formats.columns.source import Selection
+from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
+from veiltab.curator.formats.files import spreadsheet
+from veiltab.curator.formats.opening import open_table
+from veiltab.curator.table.table import load_table, read_respondents
 
 WRITERS = {
     "t.parquet": written.write_parquet,
@@ -103,10 +103,10 @@ def test_of_long_values_few_are_in_memory_at_once(
     if name == "t.parquet":  # what a file of one value says of its length is that of the value alone
         pq.write_table(pq.read_table(path), path, use_dictionary=False)
     assert batches(path) == [rows]
-    for module in ("source", "parquet"):
-        monkeypatch.setattr(f"veiltab.curator.tables.{module}.BATCH_CHARACTERS", 1000 * most)
-    monkeypatch.setattr("veiltab.curator.tables.source._FEW_ROWS", 1)
-    monkeypatch.setattr("veiltab.curator.tables.json_file._PIECE", 100)
+    for module in ("columns.source", "files.parquet"):
+        monkeypatch.setattr(f"veiltab.curator.formats.{module}.BATCH_CHARACTERS", 1000 * most)
+    monkeypatch.setattr("veiltab.curator.formats.columns.source._FEW_ROWS", 1)
+    monkeypatch.setattr("veiltab.curator.formats.files.json_file._PIECE", 100)
     found = batches(path)
     assert sum(found) == rows
     assert max(found) <= most

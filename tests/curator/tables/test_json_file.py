@@ -9,9 +9,9 @@ from tests.curator.made_rows import columns_in, ids_in
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.table import load_table, read_table
-from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.reading import read_batches, read_header
+from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.opening import open_table
+from veiltab.curator.table.table import load_table, read_table
 
 ROW = b'{"pid": 1, "land": "A", "wage": 1.5, "kids": 0}'
 OTHER = b'{"pid": 2, "land": "B", "wage": 2, "kids": 1}'
@@ -45,8 +45,8 @@ def test_values_are_texts_as_json_writes_them(tmp_path: Path) -> None:
 def test_a_file_may_be_cut_into_pieces_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, *, as_list: bool
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.tables.json_file._PIECE", piece)
-    monkeypatch.setattr("veiltab.curator.tables.source.BATCH_ROWS", 2)
+    monkeypatch.setattr("veiltab.curator.formats.files.json_file._PIECE", piece)
+    monkeypatch.setattr("veiltab.curator.formats.columns.source.BATCH_ROWS", 2)
     rows = ['{"a": "' + "\u00e9{}[],\\\\" * n + f'", "b": {n}.5}}' for n in range(5)]
     (tmp_path / "t.json").write_text(f"[{', '.join(rows)}]" if as_list else "\n\n".join(rows) + "\n", "utf-8")
     expected = [["\u00e9{}[],\\" * n for n in range(5)], [f"{n}.5" for n in range(5)]]

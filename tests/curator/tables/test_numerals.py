@@ -12,9 +12,9 @@ from tests.curator.tables import written
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.table import Reading, read_table
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.numerals import Notation, Numerals
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.numerals import Notation, Numerals
+from veiltab.curator.table.table import Reading, read_table
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.opening import file_of, known_rows, open_table
-from veiltab.curator.tables.reading import read_batches
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.reading import read_batches
+from veiltab.curator.formats.opening import file_of, known_rows, open_table
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_large_row_group_is_never_in_memory_whole(tmp_path: Path, monkeypatch:
     path = tmp_path / "t.parquet"
     ids = pa.array(np.random.default_rng(0).bytes(2**20).hex(" ", 16).split(" "))
     pq.write_table(pa.table({"id": ids}), path, data_page_size=2**14, use_dictionary=False)
-    monkeypatch.setattr("veiltab.curator.tables.parquet.BATCH_ROWS", 2**10)
+    monkeypatch.setattr("veiltab.curator.formats.files.parquet.BATCH_ROWS", 2**10)
     before = pa.total_allocated_bytes()
     taken = [pa.total_allocated_bytes() - before for _ in read_batches(open_table(path), ["id"], ())]
     assert max(taken) < path.stat().st_size / 2

@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.reading import read_batches, read_header
-from veiltab.curator.tables.sniffing import sniff
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.reading import read_batches, read_header
+from veiltab.curator.formats.files.sniffing import sniff
+from veiltab.curator.formats.opening import open_table
 
 ROWS = (("id", "wage", "ort, Land"), ("1", "3,5", "M\u00fcnchen"), ("2", "4,25", "Ko\u0142o | Sopot; PL"))
 

@@ -10,7 +10,7 @@ from tests.compose.stack import PARTIES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.common.study.file import Study, load_study
-from veiltab.curator.policy import load_policy
+from veiltab.curator.officer.policy import load_policy
 from veiltab.deploy.compose.prepare import IMAGE_USER, prepare
 
 COMPOSE = Path(__file__).parents[3] / "deploy" / "compose" / "compose.yaml"

@@ -12,8 +12,8 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import load_identity
 from veiltab.common.study.file import Study, load_study, study_from_bytes
-from veiltab.curator.inspection import inspect_table
-from veiltab.curator.policy import policy_of
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.officer.policy import policy_of
 from veiltab.deploy.compose.prepare import prepare, prepare_rehearsal
 from veiltab.deploy.compose.services import TEMPLATE, compose_text, endpoints_of
 from veiltab.deploy.local.rehearsal import RehearsalOptions

@@ -1,0 +1,101 @@
+"""How much a curator's long steps write to its disk at the most, so that none begins that cannot end."""
+
+from collections.abc import Iterable
+
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.curator.alignment.intersection import SymbolType
+from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES
+from veiltab.curator.peers.ring import Flow, FlowKind
+from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME
+from veiltab.curator.table.tokens import TOKEN_LENGTH
+
+_ROW_BYTES = 8
+"""Of a row number, and of a word by which rows are ordered."""
+
+_FOLDERS = 2**16
+"""Bytes of folders, ends of files and canaries' ciphertext that no count of rows says."""
+
+
+def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> int:
+    """Return what an alignment by tokens writes at the most, if no other table is larger; see `TokenExchange`.
+
+    While a table is put in order its tokens and symbols lie there twice, and the tokens by themselves; then come the
+    tokens of each other curator and the common respondents, for whom half of that is free again.
+
+    Args:
+        rows: respondents.
+        types: of the symbols of each attribute.
+        curators: all of the study.
+    """
+    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types)
+    return rows * (2 * row + TOKEN_LENGTH * curators) + _FOLDERS
+
+
+def private_alignment_bytes(rows: int, types: Iterable[SymbolType], flows: Iterable[Flow], curator: str) -> int:
+    """Return what a private alignment writes at the most, if no other table is larger; see `private_work`.
+
+    While a table is put in order its tokens, symbols and row numbers lie there twice, and the tokens and numbers by
+    themselves. Half of that is then free for the common respondents. Each flow that the curator makes or receives is a
+    file, and so are the batches of the one that it makes now. The querier keeps its query in another order, and what
+    the others share, masked by itself; its query has one element more than its table, and so has what is made of that.
+
+    Args:
+        rows: respondents.
+        types: of the symbols of each attribute.
+        flows: all of the study's curators; see `ring.flows`.
+        curator: who aligns.
+    """
+    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + _ROW_BYTES
+    files = 1 + sum(flow.producer == curator or curator in flow.receivers for flow in flows)
+    files += 2 * any(flow.kind is FlowKind.RESPONDENTS and flow.producer == curator for flow in flows)
+    return rows * (2 * row + TOKEN_LENGTH + _ROW_BYTES) + (rows + 1) * ELEMENT_BYTES * files + _FOLDERS
+
+
+def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str, *, copies: bool = False) -> int:
+    """Return what a release writes at a curator at the most: of several tables, those that run at a time.
+
+    Args:
+        planned: of one table or of several.
+        curator: whose columns are encrypted.
+        copies: whether a draw copies the tokens and columns of all respondents for tasks elsewhere.
+    """
+
+    def drawn_bytes(spec: ReleaseSpec) -> int:
+        return _drawn_bytes(spec, curator) + (_copied_bytes(spec, curator) if copies else 0)
+
+    if isinstance(planned, ReleaseSpec):
+        return drawn_bytes(planned) + _column_bytes(planned, curator)
+    tables = planned.each_table()
+    drawn = sorted((drawn_bytes(table) + _sent_bytes(table, curator) for table in tables), reverse=True)
+    return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(lambda table: _pad_bytes(table, curator))
+
+
+def _column_bytes(spec: ReleaseSpec, curator: str) -> int:
+    return _sent_bytes(spec, curator) + _pad_bytes(spec, curator)
+
+
+def _drawn_bytes(spec: ReleaseSpec, curator: str) -> int:
+    """Return the bytes of the sample: its rows, and what orders them, or those twice with the symbols in tasks.
+
+    Of two stages, what looks the first up comes to that.
+    """
+    looked_up = 0 if spec.stage is None else spec.stage + 2 * spec.sample
+    rows = _ROW_BYTES * spec.data_rows
+    return max(3 * rows + _ROW_BYTES * looked_up, 2 * (rows + _sent_bytes(spec, curator))) + _FOLDERS
+
+
+def _copied_bytes(spec: ReleaseSpec, curator: str) -> int:
+    return TOKEN_LENGTH * spec.population + sum(
+        column.byte_length(spec.population) for column in spec.columns_of(curator)
+    )
+
+
+def _sent_bytes(spec: ReleaseSpec, curator: str) -> int:
+    return sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(curator))
+
+
+def _pad_bytes(spec: ReleaseSpec, curator: str) -> int:
+    """Return the bytes of one-time pads, which stay until their grants end."""
+    return _sent_bytes(spec, curator) if spec.pad is Pad.OTP else 0

@@ -1,0 +1,50 @@
+"""What each coalition faces of all releases that this curator's ledger charged."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import Bound, advised_delta
+from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
+from veiltab.common.privacy.together import Slots, bounds_together
+from veiltab.curator.budget.charged_releases import releases_of
+from veiltab.curator.budget.ledger import Ledger
+
+
+def bounds_of_charges(ledger: Ledger) -> tuple[Bound, ...]:
+    """Return one bound a coalition, at the delta of the budget or else the advised one.
+
+    Args:
+        ledger: of the curator.
+
+    Returns:
+        Upper bounds, that of the analyst and the desk as the ledger says what is spent; none if nothing is charged, or
+        if an entry of an earlier version says too little.
+    """
+    try:
+        releases = [release for entry in ledger.entries for release in releases_of(entry.facts)]
+    except InvalidInputError:
+        return ()
+    if not releases:
+        return ()
+    delta = ledger.delta or advised_delta(max(_population(release) for release in releases))
+    bounds = bounds_together(releases, delta, pricing=ledger.view_prices)
+    return tuple(_as_spent(bound, ledger) if bound.roles in _RESEARCHERS else bound for bound in bounds)
+
+
+_RESEARCHERS = {Coalition.ANALYST.roles, Coalition.DESK.roles}
+"""Whom the budget is about."""
+
+
+def _as_spent(bound: Bound, ledger: Ledger) -> Bound:
+    """Return the bound with the epsilon that the ledger says is spent, at the delta of both."""
+    pure, delta = ledger.pure_spent, ledger.delta or bound.delta
+    spent = bound.epsilon if ledger.delta is None else ledger.spent
+    if spent is None or spent >= pure:
+        return replace(bound, epsilon=pure, delta=Decimal(0), other=None)
+    return replace(bound, epsilon=spent, delta=delta, other=(pure, Decimal(0)) if delta else None)
+
+
+def _population(release: TwoSidedRelease | Slots) -> int:
+    one = release.candidates[0] if isinstance(release, Slots) else release
+    return one.scheme.population

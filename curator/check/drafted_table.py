@@ -1,0 +1,221 @@
+"""A curator's part of a study, proposed from its own table: what names its respondents, and its attributes.
+
+What is proposed quotes the table, and is for the curator's own terminal. Only what a person confirms leaves it.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.id_shapes import DECIMALS
+from veiltab.common.study.members import NORMALISE_STEPS, check_once
+from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
+from veiltab.curator.check.profile import ColumnProfile, profile_columns
+from veiltab.curator.check.proposal import AttributeProposal, Omission, looks_like_id, propose, strays
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.reading import read_header
+from veiltab.curator.formats.columns.refusals import refusal
+from veiltab.curator.formats.columns.source import Source
+from veiltab.curator.formats.opening import open_table
+from veiltab.curator.table.id_shapes import id_shapes
+from veiltab.curator.table.table import read_respondents
+
+_NONE: Mapping[str, Collection[str]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdProposal:
+    """What names the respondents of a table.
+
+    Args:
+        columns: its id columns.
+        normalise: steps that make spellings of one id agree.
+        shapes: how the ids of each column are written.
+        reason: why these columns are proposed.
+    """
+
+    columns: tuple[str, ...]
+    normalise: tuple[str, ...]
+    shapes: tuple[str, ...]
+    reason: str
+
+    def as_text(self) -> str:
+        """Return the proposal for people."""
+        pairs = zip(self.columns, self.shapes, strict=True)
+        shapes = ", ".join(f"{column}, written as {shape}" for column, shape in pairs)
+        steps = f"\n  normalised by {', '.join(self.normalise)}" if self.normalise != NORMALISE_STEPS else ""
+        return f"ids: {shapes}{steps}\n  why: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProposal:
+    """A curator's part of a study.
+
+    Args:
+        curator: its name.
+        description: how the table looks.
+        rows: rows of the table.
+        respondents: rows that would stay in a release: none of the proposed attributes drops them.
+        ids: what names the respondents.
+        attributes: in the order of the columns.
+        omissions: columns that stay out.
+    """
+
+    curator: str
+    description: str
+    rows: int
+    respondents: int
+    ids: IdProposal
+    attributes: tuple[AttributeProposal, ...]
+    omissions: tuple[Omission, ...]
+
+    def draft(self) -> dict[str, dict[str, object] | list[Mapping[str, object]]]:
+        """Return the tables of the draft: all that leaves the curator."""
+        head: dict[str, object] = {
+            "curator": self.curator,
+            "id_columns": list(self.ids.columns),
+            "normalise": list(self.ids.normalise),
+            "id_shapes": list(self.ids.shapes),
+        }
+        return {"draft": head, "attribute": [proposal.table for proposal in self.attributes]}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the proposal as plain data for JSON."""
+        return {
+            "curator": self.curator,
+            "description": self.description,
+            "rows": self.rows,
+            "respondents": self.respondents,
+            "ids": asdict(self.ids),
+            "attributes": [proposal.as_dict() for proposal in self.attributes],
+            "omissions": [asdict(omission) for omission in self.omissions],
+        }
+
+
+def propose_table(  # noqa: PLR0913 - what a person may say of a table
+    table: TableAddress | Path,
+    curator: str,
+    *,
+    id_columns: Sequence[str] = (),
+    without: Collection[str] = (),
+    use_quantiles: bool = False,
+    missing: Mapping[str, Collection[str]] = _NONE,
+) -> TableProposal:
+    """Propose a curator's part of a study from its table.
+
+    Args:
+        table: where it is.
+        curator: the curator's name.
+        id_columns: the columns that name a respondent, if a person says so.
+        without: columns that stay out.
+        use_quantiles: whether bins may have edges at quantiles of the data.
+        missing: column -> texts that stand for a missing value there, beside the usual ones.
+
+    Raises:
+        InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
+    """
+    check_name("--name", curator)
+    source = open_table(table)
+    header = read_header(source)
+    _check_columns(source.where, header, "--id and --without", [*id_columns, *without])
+    _check_columns(source.where, header, "--missing", list(missing))
+    unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
+    unwanted = unreadable | dict.fromkeys(without, "left out by --without")
+    decimal = TableAddress.of(table).decimal
+    profiles = profile_columns(source, [name for name in header if name not in unwanted], decimal, missing)
+    if not profiles or not profiles[0].rows:
+        raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
+    chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
+    left = {one.column: found for one in profiles if one.column not in chosen and (found := strays(one))}
+    if left:  # as they are taken for missing ones, the rest is looked at once more
+        more = {name: {*missing.get(name, ()), *found} for name, found in left.items()}
+        again = {one.column: one for one in profile_columns(source, list(left), decimal, more)}
+        profiles = tuple(again.get(one.column, one) for one in profiles)
+    proposals = _proposals(profiles, chosen, curator, left, use_quantiles=use_quantiles)
+    proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
+    ordered = [proposals[name] for name in header if name in proposals]
+    attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
+    steps = _steps(table, source, chosen)
+    reading = read_respondents(table, chosen, steps, [proposal.rule for proposal in attributes], source=source)
+    if reading.errors:
+        raise reading.errors[0]
+    shapes = id_shapes((batch.ids for batch in reading.respondents.batches()), len(chosen))
+    return TableProposal(
+        curator=curator,
+        description=reading.description,
+        rows=reading.rows_read,
+        respondents=len(reading.respondents),
+        ids=IdProposal(columns=chosen, normalise=steps, shapes=shapes, reason=reason),
+        attributes=tuple(one.with_counts(column) for one, column in zip(attributes, reading.columns, strict=True)),
+        omissions=tuple(proposal for proposal in ordered if isinstance(proposal, Omission)),
+    )
+
+
+def _steps(table: TableAddress | Path, source: Source, id_columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the steps that ids need: those written as 1234.0 become whole numbers."""
+    raw = read_respondents(table, id_columns, (*NORMALISE_STEPS, "integer"), (), with_id_shapes=True, source=source)
+    return (*NORMALISE_STEPS, "integer") if DECIMALS in raw.raw_id_shapes and not raw.errors else NORMALISE_STEPS
+
+
+def _check_columns(where: str, header: Collection[str], options: str, named: Sequence[str]) -> None:
+    """Refuse columns that the options name twice, or that are not there."""
+    check_once(f"{options} name", named, "Name each column once.")
+    for name in named:
+        if name not in header:
+            raise InvalidInputError(
+                f"column {name!r} is not in the header", where=where, remedy=f"Columns: {', '.join(header)}."
+            )
+
+
+def _proposals(
+    profiles: Sequence[ColumnProfile],
+    id_columns: Collection[str],
+    curator: str,
+    left: Mapping[str, Mapping[str, int]],
+    *,
+    use_quantiles: bool,
+) -> dict[str, AttributeProposal | Omission]:
+    """Return a proposal for each column that is no id, by the column."""
+    proposals: dict[str, AttributeProposal | Omission] = {}
+    taken: set[str] = set()
+    for profile in profiles:
+        column = profile.column
+        if not column:
+            reason = "it has no name; name it in the header if it is of use"
+            proposals[column] = Omission(column=column, reason=reason)
+        elif column not in id_columns:
+            name = _free_name(column, taken)
+            taken.add(name)
+            proposals[column] = propose(
+                profile, name=name, owner=curator, use_quantiles=use_quantiles, left=left.get(column, {})
+            )
+    return proposals
+
+
+def _free_name(column: str, taken: Collection[str]) -> str:
+    """Return an attribute name for a column, with a number where another column has it."""
+    lowered = column.lower()
+    name = lowered if is_attribute_name(lowered) else re.sub("-+", "-", attribute_name(column))
+    numbered = (name if number == 1 else f"{name[:34]}-{number}" for number in count(1))
+    return next(name for name in numbered if name not in taken)
+
+
+def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str], str]:
+    """Return the column that names the respondents: a different value in every row, and best a name that says so."""
+    unique = [profile for profile in profiles if profile.is_unique and profile.column]
+    named = [profile for profile in unique if looks_like_id(profile.column)]
+    plain = [profile for profile in unique if profile.are_whole]
+    chosen = named or plain
+    if len(chosen) == 1 or named:
+        return (chosen[0].column,), "every row has another value"
+    repeating = [profile.column for profile in profiles if looks_like_id(profile.column)]
+    if len(chosen) > 1:
+        problem = f"several columns have another value in every row: {', '.join(p.column for p in chosen)}"
+    elif repeating:
+        problem = f"no column has another value in every row; {', '.join(repeating)} repeats values, or misses some"
+    else:
+        problem = "no column has another value in every row, so none names the respondents"
+    raise InvalidInputError(problem, where=where, remedy="Name the id columns with --id.")

@@ -1,0 +1,268 @@
+"""A curator's report on its own table, before anyone else is involved.
+
+It quotes raw values that the study does not know, so it is for the curator's own terminal: never log or send it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from veiltab.common.core.spelling import quoted
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import Study
+from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
+from veiltab.curator.check.cost import AlignmentCost, private_cost, token_cost
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.refusals import first_rows
+from veiltab.curator.table.column import ColumnReading, UnknownValue
+from veiltab.curator.table.id_shapes import id_shapes
+from veiltab.curator.table.table import Reading, read_table
+from veiltab.curator.table.unknown_values import unknown_values
+
+_SHOWN = 20
+
+_MUCH_DROPPED = 0.01
+"""Part of the rows that an attribute may drop before the report says what keeps them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeInspection:
+    """The values of one attribute's column, over all rows read.
+
+    Args:
+        name: the attribute.
+        column: the column of the table.
+        counts: category -> rows, in symbol order; missing values that become a category are among them.
+        missing: rows with a missing value.
+        missing_rule: "drop", or the category that missing values become.
+        unknown_rows: rows with a value that the study does not know.
+        unknown: those values, at most a thousand different ones.
+    """
+
+    name: str
+    column: str
+    counts: dict[str, int]
+    missing: int
+    missing_rule: str
+    unknown_rows: int
+    unknown: tuple[UnknownValue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """The report on one table.
+
+    Args:
+        path: where the table is, without a password.
+        description: how it looks.
+        curator: whose table it is.
+        study: the study's id.
+        study_digest: the study's version.
+        rows: rows of the file, as far as it could be read.
+        respondents: rows that stay: a good id, and no attribute dropped or unknown.
+        dropped: rows that leave because an attribute is missing.
+        empty_ids: rows with an empty id.
+        repeated_ids: rows whose id an earlier row has too.
+        raw_id_shapes: how the ids of each id column are written in the table; see `veiltab.common.study.id_shapes`.
+        id_shapes: how they are written once they are normalised.
+        alignment: how the study aligns.
+        costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
+        attributes: one report an attribute, in study order.
+        problems: what keeps the table from being loaded, gravest first.
+        notes: what does not, but deserves attention.
+    """
+
+    path: str
+    description: str
+    curator: str
+    study: str
+    study_digest: str
+    rows: int
+    respondents: int
+    dropped: int
+    empty_ids: int
+    repeated_ids: int
+    raw_id_shapes: tuple[str, ...]
+    id_shapes: tuple[str, ...]
+    alignment: str
+    costs: tuple[AlignmentCost, ...]
+    attributes: tuple[AttributeInspection, ...]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the table can be loaded."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the report as plain data for JSON."""
+        nested = {"raw_id_shapes", "id_shapes", "costs", "attributes", "problems", "notes"}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in nested}
+        return {
+            "ok": self.ok,
+            **plain,
+            "raw_id_shapes": list(self.raw_id_shapes),
+            "id_shapes": list(self.id_shapes),
+            "costs": [asdict(cost) for cost in self.costs],
+            "attributes": [_attribute_dict(attribute) for attribute in self.attributes],
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+        }
+
+    def as_text(self) -> str:
+        """Return the report for people: plain lines, raw values quoted so that none can control the terminal."""
+        lines = [f"{self.path}: {'ready' if self.ok else 'not ready'} for curator {self.curator} of study {self.study}"]
+        lines += [f"  problem: {problem}" for problem in self.problems]
+        lines += [f"  {self.description}"] if self.description else []
+        if self.rows or self.ok:
+            lines += self._table_lines()
+        return "\n".join(lines)
+
+    def _table_lines(self) -> list[str]:
+        """Return what the rows hold, as far as they could be read."""
+        raw, plain = (", ".join(shapes) for shapes in (self.raw_id_shapes, self.id_shapes))
+        shapes = f"written as {raw}" + (
+            f", and as {plain} once normalised" if self.respondents and raw != plain else ""
+        )
+        lines = [
+            f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing",
+            f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {shapes}",
+        ]
+        lines += [f"  {cost.as_text()}" for cost in self.costs]
+        for attribute in self.attributes:
+            lines += _attribute_lines(attribute)
+        return [*lines, *(f"  note: {note}" for note in self.notes)]
+
+
+def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -> Inspection:
+    """Report on a curator's table; what is wrong with the file or its rows is in the report, not raised.
+
+    Raises:
+        InvalidInputError: if the study has no such curator.
+    """
+    reading = read_table(table, study, curator_name, with_id_shapes=True)
+    curator = study.curator(curator_name)
+    shapes = id_shapes((batch.ids for batch in reading.respondents.batches()), len(curator.id_columns))
+    mismatches = _mismatches(study, curator_name, shapes) if len(reading.respondents) else []
+    costs, not_measured = _costs(reading, study, curator_name)
+    return Inspection(
+        path=TableAddress.of(table).shown,
+        description=reading.description,
+        curator=curator_name,
+        study=study.id,
+        study_digest=study.digest,
+        rows=reading.rows_read,
+        respondents=len(reading.respondents),
+        dropped=reading.rows_dropped,
+        empty_ids=reading.empty_ids,
+        repeated_ids=reading.repeated_ids,
+        raw_id_shapes=reading.raw_id_shapes,
+        id_shapes=shapes,
+        alignment=study.alignment,
+        costs=tuple(costs),
+        attributes=tuple(_attribute(column) for column in reading.columns),
+        problems=(*_problems(reading), *mismatches),
+        notes=(*_notes(reading, study), *not_measured),
+    )
+
+
+def _problems(reading: Reading) -> list[str]:
+    """Return what is wrong with a table, with the values that the study does not know."""
+    columns = [column for column in reading.columns if column.unknown_rows]
+    shown = {
+        str(unknown_values(error.where, column)): str(unknown_values(error.where, column, is_shown=True))
+        for error in reading.errors
+        for column in columns
+    }
+    return [shown.get(str(error), str(error)) for error in reading.errors]
+
+
+def _mismatches(study: Study, curator_name: str, shapes: Sequence[str]) -> list[str]:
+    """Return where ids cannot be those of another curator, as far as the study knows how these are written."""
+    own, problems = study.curator(curator_name), []
+    for other in study.curators:
+        if other.name == curator_name or len(other.id_shapes) != len(shapes):
+            continue
+        for place, (shape, recorded) in enumerate(zip(shapes, other.id_shapes, strict=True)):
+            theirs = shape_after(recorded, other.normalise)
+            if not can_match(shape, theirs):
+                problems.append(
+                    f"ids cannot match: {own.id_columns[place]} is written as {shape},"
+                    f" {other.id_columns[place]} of {other.name} as {theirs}. {repair_sentence(shape, theirs)}"
+                )
+    return problems
+
+
+def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[AlignmentCost], list[str]]:
+    """Return what aligning costs, measured, and what could not be: nothing is where the table cannot be loaded."""
+    if reading.errors:
+        return [], []
+    names = [curator.name for curator in study.curators]
+    costs = [token_cost(reading.respondents, len(names))]
+    try:
+        costs.append(private_cost(reading.respondents, curator_name, names))
+    except InvalidInputError as error:
+        return costs, [str(error)]
+    return costs, []
+
+
+def _attribute(column: ColumnReading) -> AttributeInspection:
+    """Name the counts of a column."""
+    rule = column.rule
+    return AttributeInspection(
+        name=rule.name,
+        column=rule.column,
+        counts=dict(zip(rule.attribute.categories, column.counts, strict=True)),
+        missing=column.missing,
+        missing_rule=rule.coding.missing or "drop",
+        unknown_rows=column.unknown_rows,
+        unknown=column.unknown,
+    )
+
+
+def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
+    """Return notes about a table that can be loaded."""
+    notes = []
+    if len(reading.respondents) < study.minimum_population:
+        notes.append(
+            f"{len(reading.respondents)} respondents are fewer than the study's minimum_population of"
+            f" {study.minimum_population}: every release would be refused"
+        )
+    for column in reading.columns if reading.rows_read else ():
+        if column.missing > _MUCH_DROPPED * reading.rows_read and column.rule.coding.missing is None:
+            notes.append(
+                f"attribute {column.rule.name}: {column.missing / reading.rows_read:.1%} of the rows miss it and leave"
+                f' every release, also those without {column.rule.name}; missing = "category" in the study keeps them'
+            )
+        absent = [c for c, n in zip(column.rule.attribute.categories, column.counts, strict=True) if n == 0]
+        if absent:
+            notes.append(f"attribute {column.rule.name}: no row is {', '.join(absent[:_SHOWN])}")
+    return tuple(notes)
+
+
+def _attribute_dict(attribute: AttributeInspection) -> dict[str, object]:
+    """Return one attribute's report as plain data."""
+    return {
+        "name": attribute.name,
+        "column": attribute.column,
+        "counts": dict(attribute.counts),
+        "missing": attribute.missing,
+        "missing_rule": attribute.missing_rule,
+        "unknown_rows": attribute.unknown_rows,
+        "unknown": [{"value": u.value, "rows": u.rows, "first_rows": list(u.first_rows)} for u in attribute.unknown],
+    }
+
+
+def _attribute_lines(attribute: AttributeInspection) -> list[str]:
+    """Return one attribute's report as lines."""
+    lines = [f"  {attribute.name} (column {attribute.column})"]
+    lines += [f"    {count:>12,}  {category}" for category, count in attribute.counts.items()]
+    if attribute.missing:
+        rule = "dropped" if attribute.missing_rule == "drop" else f"counted as {attribute.missing_rule}"
+        lines.append(f"    {attribute.missing:>12,}  missing, {rule}")
+    for unknown in attribute.unknown[:_SHOWN]:
+        lines.append(f"    {unknown.rows:>12,}  unknown value {quoted(unknown.value)}{first_rows(unknown.first_rows)}")
+    if len(attribute.unknown) > _SHOWN:
+        lines.append(f"    {attribute.unknown_rows:>12,}  unknown in all")
+    return lines

@@ -1,0 +1,232 @@
+"""Encrypts a sampled column once: noise, canaries, a fresh pad durably spent before its first symbol, one ciphertext.
+
+A key, of a pad or of replaced symbols, is drawn by this curator alone; no other curator can derive it. If a crash
+leaves a key spent but no ciphertext recorded, nothing under it was sent: the key is dropped and a fresh one drawn. Once
+the ciphertext's digest is recorded, only those bytes are ever sent.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+
+import numpy as np
+
+from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.pads import PAD, encrypt
+from veiltab.common.core.randomness import CipherStream, SystemSource
+from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices
+from veiltab.common.errors import IntegrityError
+from veiltab.common.observe.steps import step
+from veiltab.common.release.modes import Pad
+from veiltab.common.storage.database import transaction
+from veiltab.common.storage.files import file_digest, sync_folder, written_whole
+from veiltab.curator.columns.draw_tasks import DrawnColumn
+from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks
+from veiltab.curator.columns.noise import Column, CuratorsNoise
+from veiltab.curator.records.store import CuratorStore
+
+_DISTINCT = 128
+"""Length of a pad, in symbols, from which on two pads are never equal by chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainColumn:
+    """A column to encrypt.
+
+    Args:
+        attribute: its name.
+        symbols: (m,) symbols 0..size-1 in sample order.
+        size: alphabet size K_a.
+    """
+
+    attribute: str
+    symbols: Column = field(repr=False)
+    size: int
+
+
+class ColumnEncryption:
+    """The encrypted columns of one release, in files of their own until the server has them."""
+
+    def __init__(self, store: CuratorStore, folder: Path, release_id: str) -> None:
+        self._store = store
+        self._folder = folder
+        self._release_id = release_id
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of the release lie."""
+        return self._folder
+
+    def ciphertext(self, attribute: str) -> Path:
+        """Return where the ciphertext of a column is kept until it is sent."""
+        return self._folder / f"{attribute}.ciphertext"
+
+    def pad_file(self, attribute: str) -> Path:
+        """Return where the one-time pad of a column is kept until its grant ends."""
+        return self._folder / f"{attribute}.pad"
+
+    def canaries(self, attribute: str) -> Path:
+        """Return where the ciphertext of a column's canaries is kept until the server is tested."""
+        return self._folder / f"{attribute}.canaries"
+
+    def encrypt(  # noqa: PLR0913, PLR0917 - what an encryption consists of
+        self,
+        attribute: str,
+        column: Column,
+        size: int,
+        pad: Pad,
+        noise: CuratorsNoise,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> bytes:
+        """Encrypt one column, and return the SHA-256 of its ciphertext; see `encrypt_together`."""
+        plain = PlainColumn(attribute=attribute, symbols=column, size=size)
+        self.encrypt_together([plain], pad, noise, advance)
+        return self._store.pads.ciphertext_digest(self._release_id, attribute)
+
+    def encrypt_together(
+        self,
+        columns: Iterable[PlainColumn],
+        pad: Pad,
+        noise: CuratorsNoise,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Encrypt columns, but for those that are; what is recorded of them becomes durable together.
+
+        ciphertext = (column with the curators' noise, and canaries among its rows) + pad mod size
+
+        Args:
+            columns: the columns, of the same length.
+            pad: where the pads come from.
+            noise: the coins and the canaries.
+            advance: called with the number of rows whenever some more are encrypted.
+
+        Raises:
+            IntegrityError: a pad is spent and its ciphertext is not complete here; it is never made again.
+
+        Source: Lin, Wang, Rane, Section III-A (one-time pad), with a stream cipher as the alternative.
+        """
+        keys = [(column, *self._keys(column, pad, noise)) for column in columns if not self._is_encrypted(column)]
+        if not keys:
+            return
+        with transaction(self._store.connection):
+            for column, key, replacement_key in keys:
+                self._store.pads.spend_key(self._release_id, column.attribute, key, replacement_key)
+        digests = {}
+        for column, key, replacement_key in keys:
+            size = (len(column.symbols) + len(noise.places)) * symbol_dtype(column.size).itemsize
+            with step("encrypt", release_id=self._release_id, attribute=column.attribute, size=size):
+                chunks = self._ciphertext(column, pad, key, replacement_key, noise)
+                digests[column.attribute] = self._write(column.attribute, chunks, noise.places, advance)
+        sync_folder(self._folder)
+        with transaction(self._store.connection):
+            for attribute, digest in digests.items():
+                self._store.pads.set_pad_digest(self._release_id, attribute, digest)
+
+    def _is_encrypted(self, column: PlainColumn) -> bool:
+        done = self._store.pads.pad(self._release_id, column.attribute)
+        if done is None:
+            return False
+        self._check(column.attribute, done[1])
+        return True
+
+    def _keys(self, column: PlainColumn, pad: Pad, noise: CuratorsNoise) -> tuple[bytes, bytes]:
+        """Draw the key of a column's pad and that of its replaced symbols, which is empty if there is no noise."""
+        replacement_key = b"" if noise.mechanism is None else os.urandom(32)
+        match pad:
+            case Pad.CHACHA20:
+                return os.urandom(32), replacement_key
+            case Pad.OTP:
+                length = len(column.symbols) + len(noise.places)
+                self._draw_one_time_pad(column.attribute, length, column.size)
+                # A short pad may repeat, or it would not be uniform; a long one that repeats tells of a bad generator.
+                is_long = length >= _DISTINCT
+                return file_digest(self.pad_file(column.attribute)) if is_long else os.urandom(32), replacement_key
+            case _:
+                assert_never(pad)
+
+    def _ciphertext(
+        self, column: PlainColumn, pad: Pad, key: bytes, replacement_key: bytes, noise: CuratorsNoise
+    ) -> Iterable[Symbols]:
+        """Return the ciphertext of a column chunk by chunk."""
+        attribute, symbols, size = column.attribute, column.symbols, column.size
+        source = CipherStream(key) if pad is Pad.CHACHA20 else None
+        if source is not None and isinstance(symbols, DrawnColumn):
+            return encrypted_in_tasks(attribute, symbols, size, key, replacement_key, noise)
+        rows = noise.applied(attribute, symbols, size, replacement_key)
+        return (self._encrypted(attribute, chunk, size, source, number) for number, chunk in enumerate(rows))
+
+    def forget_ciphertext(self) -> None:
+        """Delete the ciphertexts: the server has them."""
+        for path in self._folder.glob("*.ciphertext"):
+            path.unlink()
+
+    def forget_canaries(self) -> None:
+        """Delete the ciphertexts of the canaries: the server is tested, or never will be."""
+        for path in self._folder.glob("*.canaries"):
+            path.unlink()
+
+    def forget_pads(self) -> None:
+        """Delete the one-time pads: no grant is left."""
+        for path in self._folder.glob("*.pad"):
+            path.unlink()
+
+    def _check(self, attribute: str, digest: bytes) -> None:
+        path = self.ciphertext(attribute)
+        if not path.exists() or file_digest(path) != digest:
+            raise IntegrityError(
+                "the pad is spent and its ciphertext is gone or altered",
+                where=f"attribute {attribute}",
+                remedy="Ask for a new release; a pad is never used again.",
+            )
+
+    def _write(
+        self, attribute: str, chunks: Iterable[Symbols], places: CanaryPlaces, advance: Callable[[int], None]
+    ) -> bytes:
+        """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256.
+
+        The names of the files are not durable yet.
+        """
+        digest = hashlib.sha256()
+        with ExitStack() as files:
+            written = partial(written_whole, is_folder_synced=False)
+            file = files.enter_context(written(self.ciphertext(attribute)))
+            canaries = files.enter_context(written(self.canaries(attribute))) if len(places) else None
+            start = 0
+            for ciphertext in chunks:
+                part = slice(start, start + len(ciphertext))
+                file.write(ciphertext.data)
+                digest.update(ciphertext.data)
+                if canaries is not None:
+                    canaries.write(ciphertext[places.within(part) - start].data)
+                start = part.stop
+                advance(len(ciphertext))
+        return digest.digest()
+
+    def _encrypted(
+        self, attribute: str, chunk: Symbols, size: int, source: CipherStream | None, number: int
+    ) -> Symbols:
+        out: Symbols = np.empty(len(chunk), symbol_dtype(size))
+        if source is None:
+            check_symbols(chunk, size)
+            drawn: Symbols = np.empty_like(out)
+            with self.pad_file(attribute).open("rb") as file:
+                file.seek(number * CHUNK * out.itemsize)
+                file.readinto(drawn.data)
+            add(chunk, drawn, size, out)
+        else:
+            encrypt(chunk, size, source, out, first_chunk=number)
+        return out
+
+    def _draw_one_time_pad(self, attribute: str, rows: int, size: int) -> None:
+        source = SystemSource()
+        with written_whole(self.pad_file(attribute)) as file:
+            for number, part in enumerate(row_slices(rows)):
+                symbols: Symbols = np.empty(part.stop - part.start, symbol_dtype(size))
+                fill_uniform(symbols, size, source, label=PAD, chunk=number)
+                file.write(symbols.data)

@@ -1,0 +1,115 @@
+"""Encrypts the columns of a large sample in tasks: noise, canaries and pad of a range of chunks.
+
+The key of the pad and that of replaced symbols are recorded as spent before any task begins; no task draws one. The
+same chunks under the same keys give the same ciphertext, however often a task runs.
+"""
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.pads import encrypt
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.storage.run_files import RunFiles
+from veiltab.common.tasks.engine import in_order
+from veiltab.curator.columns.draw_tasks import DrawnColumn, DrawnField
+from veiltab.curator.columns.noise import CuratorsNoise
+
+CHUNKS = 4
+"""Chunks of a task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Encrypt:
+    """Encrypts some chunks of a column.
+
+    Args:
+        attribute: the column's name.
+        column: symbols of the drawn rows, at least those of the chunks.
+        size: alphabet size.
+        noise: the coins and the canaries.
+        replacement_key: of replaced symbols.
+        key: of the pad.
+        first: the first chunk.
+        run: holds the result.
+        name: of the file to write.
+    """
+
+    attribute: str
+    column: DrawnField
+    size: int
+    noise: CuratorsNoise
+    replacement_key: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    first: int
+    run: RunFiles
+    name: str
+
+    def perform(self) -> tuple[tuple[int, int], ...]:
+        """Write the chunks; return where each begins, and how many symbols it has."""
+        chunks = self.noise.applied(
+            self.attribute,
+            self.column,
+            self.size,
+            self.replacement_key,
+            chunks=slice(self.first, self.first + CHUNKS),
+        )
+        made, source = list[tuple[int, int]](), CipherStream(self.key)
+        with self.run.written(self.name) as file:
+            for number, chunk in enumerate(chunks, self.first):
+                ciphertext: Symbols = np.empty(len(chunk), symbol_dtype(self.size))
+                encrypt(chunk, self.size, source, ciphertext, first_chunk=number)
+                made.append((file.append(ciphertext), len(ciphertext)))
+        return tuple(made)
+
+
+def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption consists of
+    attribute: str, column: DrawnColumn, size: int, key: bytes, replacement_key: bytes, noise: CuratorsNoise
+) -> Iterator[Symbols]:
+    """Yield the ciphertext of a column chunk by chunk.
+
+    Args:
+        attribute: the column's name.
+        column: symbols of the drawn rows.
+        size: alphabet size.
+        key: of the pad; spent.
+        replacement_key: of replaced symbols; spent.
+        noise: the coins and the canaries.
+    """
+    run, name = column.symbols.run, f"{secrets.token_hex(8)}-encrypted"
+    rows = len(column) + len(noise.places)
+    tasks = (
+        _Encrypt(
+            attribute=attribute,
+            column=_needed(column.symbols, slice(first * CHUNK, min((first + CHUNKS) * CHUNK, rows)), noise.places),
+            size=size,
+            noise=noise,
+            replacement_key=replacement_key,
+            key=key,
+            first=first,
+            run=run,
+            name=f"{name}-{number}",
+        )
+        for number, first in enumerate(range(0, -(-rows // CHUNK), CHUNKS))
+    )
+    try:
+        for number, made in enumerate(in_order(column.sample.engine.perform(tasks))):
+            with run.file(f"{name}-{number}").opened() as file:
+                for start, length in made:
+                    type_ = symbol_dtype(size)
+                    yield file.read(start, length * type_.itemsize).view(type_)
+            run.delete(f"{name}-{number}")
+    finally:
+        run.delete_all(name)
+
+
+def _needed(column: DrawnField, uploaded: slice, places: CanaryPlaces) -> DrawnField:
+    """Return what some chunks of uploaded rows need of a column: whole chunks of its own."""
+    first, last = (row - places.before(row) for row in (uploaded.start, uploaded.stop))
+    first = min(first, len(column) - 1) // CHUNK * CHUNK
+    return column.cut(first, min(max(-(-last // CHUNK) * CHUNK, first + CHUNK), len(column)))

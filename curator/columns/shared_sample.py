@@ -1,0 +1,194 @@
+"""The sample of a release and its noise: the same rows and coins at every curator, however often they are drawn."""
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, assert_never
+
+import numpy as np
+
+from veiltab.common.core.derivation import derive
+from veiltab.common.core.sampling import Rows, index_pieces, sample_pieces
+from veiltab.common.core.symbols import CHUNK, row_slices
+from veiltab.common.errors import IntegrityError, NotReadyError
+from veiltab.common.observe.progress import Stage
+from veiltab.common.observe.steps import step
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.schemes.simple_random import SimpleRandom
+from veiltab.common.storage.files import written_whole
+from veiltab.curator.alignment.intersection import AlignedTable
+from veiltab.curator.columns.draw_tasks import DrawnSample
+from veiltab.curator.columns.noise import CuratorsNoise, canary_key, coin_key, curators_noise
+from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathering_on, grouping_on
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.table.workplace import Workplace, is_small
+
+_INDEX_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSample:
+    """What the curators of a release draw from its seed, alike at each of them.
+
+    Args:
+        rows: the sampled rows, in sample order.
+        noise: the coins of the curators' noise, and the canaries.
+        check: keyed digest of all of that.
+    """
+
+    rows: SampleRows | DrawnSample
+    noise: CuratorsNoise
+    check: bytes
+
+
+class Sampler:
+    """Draws samples together with the other curators.
+
+    Args:
+        name: the curator.
+        folder: where its releases have their folders.
+        coins: the coins of the seeds.
+        store: remembers which keys are spent.
+        workplace: draws samples of tables that are not small.
+    """
+
+    def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, workplace: Workplace) -> None:
+        self._name = name
+        self._folder = folder
+        self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
+        self._coins = coins
+        self._store = store
+        self._workplace = workplace
+
+    def indices_file(self, release_id: str) -> Path:
+        """Return where explicit row indices of a release lie."""
+        return self._folder / release_id / "indices.bin"
+
+    def shared_indices(self, release_id: str) -> Path:
+        """Return the file of the row indices of a release, for a peer.
+
+        Raises:
+            NotReadyError: there are none yet.
+        """
+        path = self.indices_file(release_id)
+        if not path.exists():
+            raise NotReadyError("has not drawn the indices yet", where=f"curator {self._name}")
+        return path
+
+    async def draw(
+        self,
+        spec: ReleaseSpec,
+        table: AlignedTable,
+        peers: Peers,
+        stage: Stage | None = None,
+        shown: Mapping[str, bytes] = NONE_SHOWN,
+    ) -> SharedSample:
+        """Draw the sample of a release, its coins and its canaries, again if need be.
+
+        Args:
+            spec: of the release.
+            table: all respondents.
+            peers: the other curators.
+            stage: says how far the draw is, if anybody asks.
+            shown: as in `Coins.toss`.
+
+        Raises:
+            VeiltabError: as `Coins.toss`; after NotReadyError try again.
+            IntegrityError: the indices that a peer shares are no sample.
+            ConflictError: another release has spent these coins or canaries.
+        """
+        stage = stage or Stage()
+        with step("toss", release_id=spec.release_id):
+            seed = await self._coins.toss(release_coin(spec.release_id), peers, shown)
+        with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
+            key = derive(seed, "sampling")
+            draw: Callable[[], SampleRows | DrawnSample]
+            match spec.sampling:
+                case Sampling.SEED | Sampling.SERVER:
+                    draw = partial(self._drawn_rows, spec, table, key, stage)
+                case Sampling.INDICES:
+                    draw = partial(SampleRows, await self._indices(spec, peers), self._folder)
+                case _:
+                    assert_never(spec.sampling)
+            return await asyncio.to_thread(self._drawn, spec, seed, draw, stage)
+
+    def _drawn_rows(self, spec: ReleaseSpec, table: AlignedTable, key: bytes, stage: Stage) -> SampleRows | DrawnSample:
+        """Draw rows by a key: in tasks if many are ordered."""
+        scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
+        if not is_small(spec.population) and (everybody or isinstance(scheme, SimpleRandom)):
+            own = [column.attribute for column in spec.columns_of(self._name)]
+            sample = spec.population if everybody else scheme.sample
+            return DrawnSample(table, sample, key, own, self._workplace, stage)
+        if everybody:
+            pieces = sample_pieces(table.tokens(), spec.population, key, self._grouping)
+        else:
+            pieces = scheme.draw_pieces(table.tokens(), key, self._grouping, self._gathering)
+        return SampleRows(pieces, self._folder)
+
+    def _drawn(
+        self, spec: ReleaseSpec, seed: bytes, draw: Callable[[], SampleRows | DrawnSample], stage: Stage
+    ) -> SharedSample:
+        """Draw what follows from a seed; its keys are spent before their first use."""
+        rows = draw()
+        self._store.pads.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
+        noise = curators_noise(spec, seed)
+        with stage.of("checking the sample", None):
+            check = sample_check(derive(seed, "sample check"), rows, noise)
+        return SharedSample(rows=rows, noise=noise, check=check)
+
+    async def _indices(self, spec: ReleaseSpec, peers: Peers) -> Iterator[Rows]:
+        """Draw the row indices if this is the drawing curator, else fetch them from it; return them piece by piece."""
+        drawer = spec.columns[0].owner
+        path = self.indices_file(spec.release_id)
+        if not path.exists():
+            with written_whole(path) as file:
+                if drawer == self._name:
+                    await asyncio.to_thread(self._draw_indices, spec, file)
+                else:
+                    async for data in peers.indices(drawer, spec.release_id, spec.sample):
+                        file.write(data)
+        await asyncio.to_thread(check_indices, path, spec)
+        return index_pieces_of(path)
+
+    def _draw_indices(self, spec: ReleaseSpec, file: BinaryIO) -> None:
+        drawn = index_pieces(spec.population, spec.sample, secrets.token_bytes(32), self._grouping)
+        file.writelines(rows.astype("<i8", copy=False).data for rows in drawn)
+
+
+def sample_check(key: bytes, rows: SampleRows | DrawnSample, noise: CuratorsNoise) -> bytes:
+    """Return the keyed digest of the rows, the coins and the canaries' places; the spec says how many of each."""
+    check = hmac.new(key, digestmod="sha256")
+    for part in row_slices(len(rows)):
+        check.update(rows[part].astype("<i8", copy=False).data)
+    for _, coins in noise.coins(len(rows)):
+        check.update(np.packbits(coins).data)
+    for places in noise.places.pieces():
+        check.update(places.astype("<i8", copy=False).data)
+    return check.digest()
+
+
+def index_pieces_of(path: Path) -> Iterator[Rows]:
+    """Yield the row indices of a file piece by piece."""
+    with path.open("rb") as file:
+        while data := file.read(_INDEX_BYTES * CHUNK):
+            yield np.frombuffer(data, "<i8").astype(np.int64, copy=False)
+
+
+def check_indices(path: Path, spec: ReleaseSpec) -> None:
+    """Refuse a file of explicit row indices unless they are m different ones below n.
+
+    Raises:
+        IntegrityError: they are not.
+    """
+    # A length that is no multiple of 8 would not convert at all.
+    if path.stat().st_size != _INDEX_BYTES * spec.sample or not are_different(
+        index_pieces_of(path), spec.population, path.parent
+    ):
+        raise IntegrityError("the row indices are not a sample without replacement", where="shared indices")

@@ -1,0 +1,98 @@
+"""The budget: what is spent and left, how it came about, and what each coalition faces of all releases together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+from itertools import accumulate
+
+from starlette.responses import Response
+
+from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.budget.ledger import Entry
+from veiltab.curator.budget.ledger_text import time_of
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.pages.budget_chart import budget_chart
+
+MOST_POINTS = 200
+MOST_AT_ONCE = 200
+"""Charges whose releases are put together without being asked: of ten thousand it takes seconds."""
+
+_MONTHS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The budget after a charge.
+
+    Args:
+        time: of the charge, Unix seconds.
+        share: charged until then, as the sum of the shares of the budget.
+    """
+
+    time: int
+    share: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthLine:
+    """The charges of a month and what they took."""
+
+    month: str
+    releases: int
+    taken: Decimal
+    total: Decimal
+
+
+def budget_page(books: Books) -> Page:
+    """Return the page of the budget."""
+    return Page(path="/budget", label="Budget", show=partial(_show, books))
+
+
+def _show(books: Books, visit: Visit) -> Response:
+    standing, entries = books.standing, books.entries()
+    points = points_of(entries)
+    is_asked = visit.query.text("together") == "yes"
+    return visit.render(
+        "budget.html",
+        ledger=standing.ledger,
+        chart=budget_chart([(point.time, float(point.share)) for point in thinned(points)], books.now),
+        months=months_of(entries)[-_MONTHS:],
+        unknown=len(entries) - len(points),
+        bounds=books.bounds() if is_asked or len(entries) <= MOST_AT_ONCE else (),
+        is_asked=is_asked,
+        entries=len(entries),
+    )
+
+
+def points_of(entries: Sequence[Entry]) -> list[Point]:
+    """Return the budget after each charge whose time is recorded; those without time count from the beginning."""
+    total = sum((entry.share for entry in entries if time_of(entry) is None), Decimal(0))
+    points = []
+    for entry in entries:
+        if (seconds := time_of(entry)) is not None:
+            total += entry.share
+            points.append(Point(time=seconds, share=total))
+    return points
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """Return at most about 200 of some points, the last among them."""
+    step = -(-len(points) // MOST_POINTS) or 1
+    return list(points[::-1][::step][::-1])
+
+
+def months_of(entries: Sequence[Entry]) -> list[MonthLine]:
+    """Return what was charged in each month, oldest first."""
+    taken: dict[str, tuple[int, Decimal]] = {}
+    for entry in entries:
+        seconds = time_of(entry)
+        month = "time unknown" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m}"
+        releases, share = taken.get(month, (0, Decimal(0)))
+        taken[month] = releases + 1, share + entry.share
+    totals = accumulate(share for _, share in taken.values())
+    return [
+        MonthLine(month=month, releases=releases, taken=share, total=total)
+        for (month, (releases, share)), total in zip(taken.items(), totals, strict=True)
+    ]

@@ -1,0 +1,86 @@
+"""The ledger: every charge with who, when, why and what, a page at a time, newest first."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.responses import Response
+
+from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.budget.ledger import Entry
+from veiltab.curator.budget.ledger_text import purpose_of, released_text, time_of
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.paging import read_page, span_of
+from veiltab.curator.console.words import asked_of
+from veiltab.curator.progress.progress import APPROVED
+from veiltab.curator.records.store import CuratorStore
+
+PER_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerLine:
+    """A charge as the page shows it.
+
+    Args:
+        entry: the charge.
+        time: when it was reserved, Unix seconds, if it was recorded.
+        researcher: who asked; empty if it was not recorded.
+        released: of what, in words.
+        asked: the guarantee that was asked for.
+        purpose: what the researcher gave as the purpose; empty for none.
+        decided_by: who approved what of this curator's, in words.
+    """
+
+    entry: Entry
+    time: int | None
+    researcher: str
+    released: str
+    asked: str
+    purpose: str
+    decided_by: str
+
+
+def ledger_page(books: Books) -> Page:
+    """Return the page of the ledger."""
+    return Page(path="/ledger", label="Ledger", show=partial(_show, books))
+
+
+def _show(books: Books, visit: Visit) -> Response:
+    standing, entries = books.standing, books.entries()
+    span = span_of(len(entries), PER_PAGE, read_page(visit.query))
+    newest_first = entries[len(entries) - span.stop : len(entries) - span.start][::-1]
+    return visit.render(
+        "ledger.html",
+        lines=[_line(standing.store, entry) for entry in newest_first],
+        span=span,
+        ledger=standing.ledger,
+        checked=books.check_chain(),
+    )
+
+
+def _line(store: CuratorStore, entry: Entry) -> LedgerLine:
+    return LedgerLine(
+        entry=entry,
+        time=time_of(entry),
+        researcher=str(entry.facts.get("researcher", "")),
+        released=released_text(entry),
+        asked=asked_of(entry),
+        purpose=purpose_of(entry, store),
+        decided_by=_decided_by(store, entry.release_id),
+    )
+
+
+def _decided_by(store: CuratorStore, release_id: str) -> str:
+    """Return who approved which attributes of this curator's."""
+    by: dict[str, list[str]] = {}
+    approvals: dict[str, list[str]] = {}
+    if store.releases.knows(release_id):
+        for approval in store.decisions.approvals(release_id):
+            approvals.setdefault(approval.attribute, []).append(approval.person)
+    for decision in store.decisions.decisions(release_id):
+        if decision.verdict != APPROVED:
+            continue
+        persons = " and ".join(approvals.get(decision.attribute, ())) or decision.person or "a person"
+        who = persons if decision.decided_by == "person" else f"the policy, rule {decision.rule or '?'}"
+        by.setdefault(who, []).append(decision.attribute)
+    return "; ".join(f"{', '.join(attributes)}: {who}" for who, attributes in by.items())

@@ -1,0 +1,139 @@
+"""The policy: what is served, the rules of its file as it is now, and what they would make of a request."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.responses import Response
+
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.web.forms import Form, whole_number
+from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.words import Badge, badge_of_verdict
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.policy import Policy, policy_of
+from veiltab.curator.officer.trial import Trial, hypothetical_request, try_policy
+from veiltab.curator.records.served_files import ServedPolicy
+
+_MOST_PEOPLE = 10**11 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialLine:
+    """What would become of one attribute.
+
+    Args:
+        attribute: of this curator's.
+        badge: the verdict.
+        rule: number of the rule that decides; None if none does.
+        text: that rule in a line; empty without one.
+    """
+
+    attribute: str
+    badge: Badge
+    rule: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialForm:
+    """What was tried, as it was typed."""
+
+    researcher: str
+    attributes: tuple[str, ...]
+    epsilon: str
+    delta: str
+    population: str
+
+
+def policy_page(books: Books) -> Page:
+    """Return the page of the policy."""
+    return Page(path="/policy", label="Policy", show=partial(_show, books))
+
+
+def _show(books: Books, visit: Visit) -> Response:
+    standing = books.standing
+    served = standing.store.served.served_policy()
+    policy, problem = _policy(standing)
+    form = _typed(visit.query, standing)
+    trial, trial_problem = None, ""
+    if policy is not None and "epsilon" in visit.query.values:
+        try:
+            trial = _try(form, policy, standing)
+        except VeiltabError as error:
+            trial_problem = str(error)
+    return visit.render(
+        "policy.html",
+        served=served,
+        path=standing.policy_path,
+        policy=policy,
+        problem=problem,
+        is_other=policy is not None and _is_other(policy, served),
+        form=form,
+        study=standing.study,
+        trial=trial,
+        lines=() if trial is None or policy is None else _lines(trial, policy),
+        trial_problem=trial_problem,
+        ledger=standing.ledger,
+    )
+
+
+def _policy(standing: Standing) -> tuple[Policy | None, str]:
+    """Return the policy of the file as it is now, or why it cannot be read."""
+    try:
+        return policy_of(standing.study, standing.name, standing.policy_path), ""
+    except VeiltabError as error:
+        return None, str(error)
+
+
+def _is_other(policy: Policy, served: ServedPolicy) -> bool:
+    """Whether a policy is not the one that is served; by its numbers alone where no digest of that is known."""
+    if served.digest:
+        return policy.digest != served.digest
+    return (len(policy.rules), policy.budget, policy.persons) != (served.rules, served.budget, served.persons)
+
+
+def _typed(query: Form, standing: Standing) -> TrialForm:
+    study, latest = standing.study, standing.store.alignments.latest_alignment()
+    own = tuple(rule.name for rule in study.attributes_of(standing.name))
+    return TrialForm(
+        researcher=query.text("researcher", study.researchers[0].name),
+        attributes=query.texts("attribute") or (() if query.values else own),
+        epsilon=query.text("epsilon", "0.5"),
+        delta=query.text("delta"),
+        population=query.text("population", str(latest[0]) if latest else ""),
+    )
+
+
+def _try(form: TrialForm, policy: Policy, standing: Standing) -> Trial:
+    """Try a request as the command `veiltab curator policy test` does.
+
+    Raises:
+        InvalidInputError: a field that cannot be read, or a request that cannot be planned.
+    """
+    study = standing.study
+    if form.researcher not in {one.name for one in study.researchers}:
+        raise InvalidInputError("researcher is not in the study", where="researcher")
+    population = whole_number(form.population, 0, _MOST_PEOPLE)
+    if population is None:
+        raise InvalidInputError("say how many respondents the tables have in common", where="respondents")
+    request = hypothetical_request(
+        form.researcher,
+        tuple(rule.name for rule in study.attributes if rule.name in form.attributes),
+        parse_epsilon(form.epsilon),
+        parse_delta(form.delta) if form.delta else None,
+    )
+    return try_policy(policy, request, study, standing.name, standing.ledger, population)
+
+
+def _lines(trial: Trial, policy: Policy) -> tuple[TrialLine, ...]:
+    return tuple(
+        TrialLine(
+            attribute=name,
+            badge=badge_of_verdict(verdict),
+            rule=rule,
+            text="" if rule is None else policy.rules[rule - 1].text,
+        )
+        for name, (verdict, rule) in trial.verdicts.items()
+    )

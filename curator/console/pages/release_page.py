@@ -1,0 +1,138 @@
+"""All releases, and one of them: what is asked for, what it would cost, what was decided, and how far it is.
+
+A person decides at the end of the page of a release, under the name of the session.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.responses import Response
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.web.forms import Form, whole_number
+from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.pages.timeline import timeline_of
+from veiltab.curator.console.pages.waiting_page import lines_of
+from veiltab.curator.console.paging import read_page, span_of
+from veiltab.curator.console.words import badge_of_state
+from veiltab.curator.officer.policy import MOST_DAYS, expiry
+from veiltab.curator.officer.requests import AttributeStatus, view_of
+from veiltab.curator.officer.verdicts import Outcome, approve, deny, has_approved, held_attributes
+from veiltab.curator.progress.progress import HELD
+
+PER_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An attribute that a person may decide about."""
+
+    name: str
+    is_approved_by_reader: bool
+
+
+def releases_page(books: Books) -> Page:
+    """Return the list of all releases."""
+    return Page(path="/releases", label="Releases", show=partial(_list, books))
+
+
+def release_page(books: Books) -> Page:
+    """Return the page of one release, where persons decide."""
+    return Page(path="/releases/{release}", show=partial(_show, books), act=partial(_decide, books))
+
+
+def _list(books: Books, visit: Visit) -> Response:
+    store = books.standing.store
+    span = span_of(sum(store.releases.counts().values()), PER_PAGE, read_page(visit.query))
+    shown = store.releases.releases_between(span.start, span.stop)
+    return visit.render(
+        "releases.html", lines=lines_of(shown, store.decisions.waiting_for_a_person(books.now)), span=span
+    )
+
+
+def _show(books: Books, visit: Visit, problem: str = "") -> Response:
+    """Return the page; with a problem, the form as it was sent."""
+    standing = books.standing
+    stored = standing.store.releases.release(visit.parameters["release"])
+    release_id = stored.request.release_id
+    view, entry = view_of(stored, standing), books.entry_of(stored.part_of or release_id)
+    held = held_attributes(standing.store, release_id, books.now)
+    choices = [_choice(status, visit.person) for status in view.own if status.decision.attribute in held]
+    return visit.render(
+        "release.html",
+        status=400 if problem else 200,
+        view=view,
+        problem=problem,
+        form=visit.form,
+        badge=badge_of_state(stored.state, is_held=bool(held)),
+        choices=choices,
+        is_mine=visit.decides and any(not one.is_approved_by_reader for one in choices),
+        may_be_stopped=visit.decides and not held and entry is None and not stored.state.finished,
+        events=timeline_of(standing, stored, entry, is_held=bool(held)),
+        tables=standing.store.tables.tables(release_id),
+        ledger=standing.ledger,
+        persons=standing.persons,
+        is_over=stored.state.finished,
+        HELD=HELD,
+    )
+
+
+def _choice(status: AttributeStatus, person: str) -> Choice:
+    return Choice(name=status.decision.attribute, is_approved_by_reader=has_approved(person, status.approvals))
+
+
+def _decide(books: Books, visit: Visit) -> Response:
+    try:
+        outcome = _outcome(books, visit)
+    except InvalidInputError as error:
+        return _show(books, visit, str(error))
+    return visit.go_to(f"/releases/{outcome.release_id}", _said(outcome))
+
+
+def _outcome(books: Books, visit: Visit) -> Outcome:
+    """Do what a person decided.
+
+    Raises:
+        InvalidInputError: the form says no decision, or one that cannot be taken now.
+        ConflictError: the person has approved it before.
+    """
+    release_id, form, standing = visit.parameters["release"], visit.form, books.standing
+    attributes, reason = form.texts("attribute"), form.text("reason")
+    verdict = form.text("verdict")
+    if not attributes and verdict != "stop":
+        raise InvalidInputError("no attribute was chosen", where="decision", remedy="Mark at least one.")
+    match verdict:
+        case "approve":
+            expires = _expires(form, books.now)
+            return approve(standing, release_id, attributes, person=visit.person, reason=reason, expires=expires)
+        case "refuse" | "stop":
+            return deny(standing, release_id, attributes, person=visit.person, reason=reason)
+        case _:
+            raise InvalidInputError("a decision is to approve or to refuse", where="decision")
+
+
+def _expires(form: Form, now: int) -> int | None:
+    """Return until when keys may be fetched, Unix seconds; None for ever."""
+    text = form.text("days")
+    if not text:
+        return None
+    days = whole_number(text, 1, MOST_DAYS)
+    if days is None:
+        raise InvalidInputError(f"days are a whole number from 1 to {MOST_DAYS}", where="days")
+    return expiry(now, days)
+
+
+def _said(outcome: Outcome) -> str:
+    """Return what a decision led to, in words."""
+    if outcome.is_whole:
+        return "Refused: the whole request. Nothing is charged for it."
+    parts = [f"Approved: {', '.join(outcome.approved)}."] if outcome.approved else []
+    if outcome.denied:
+        parts.append(f"Refused: {', '.join(outcome.denied)}. Nothing is charged for it.")
+    parts += [
+        f"Your approval of {attribute} is recorded; {number} other {'persons' if number > 1 else 'person'} must approve"
+        " it as well."
+        for attribute, number in outcome.missing.items()
+    ]
+    return " ".join(parts)

@@ -1,0 +1,126 @@
+"""A release as a timeline of what this curator has recorded of it."""
+
+from dataclasses import dataclass
+
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.audit.log import Event as AuditEvent
+from veiltab.curator.audit.log import Fact
+from veiltab.curator.budget.ledger import Entry, percent
+from veiltab.curator.budget.ledger_text import time_of
+from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.requests import AttributeStatus, attribute_statuses
+from veiltab.curator.progress.progress import APPROVED, HELD, CuratorRelease, GrantDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened to a release here.
+
+    Args:
+        time: Unix seconds; None if it was not recorded.
+        title: what happened.
+        text: more of it; may be empty.
+        quote: a person's reason; may be empty.
+        kind: "good", "bad", "wait" or plain.
+    """
+
+    time: int | None
+    title: str
+    text: str = ""
+    quote: str = ""
+    kind: str = ""
+
+
+def timeline_of(standing: Standing, stored: CuratorRelease, entry: Entry | None, *, is_held: bool) -> tuple[Event, ...]:
+    """Return what is recorded of a release, oldest first.
+
+    Args:
+        standing: the curator's state.
+        stored: the release.
+        entry: its charge, if it is charged.
+        is_held: whether it waits for a person.
+    """
+    request = stored.request
+    asked = Event(
+        time=stored.created,
+        title=f"{request.researcher} asks for {', '.join(request.attributes)}",
+        text=guarantee(request.epsilon, request.delta),
+    )
+    decided = [event for status in attribute_statuses(stored, standing) for event in _of_attribute(status)]
+    charged = [] if entry is None else [_of_charge(entry)]
+    in_order = sorted([*decided, *charged, *_of_keys(standing, request.release_id)], key=lambda event: event.time or 0)
+    now = Event(time=stored.since or None, title="It waits for a person", kind="wait") if is_held else _of_state(stored)
+    return (asked, *in_order, *_of_test(standing, stored), now)
+
+
+def _of_attribute(status: AttributeStatus) -> list[Event]:
+    decision = status.decision
+    events = [
+        Event(time=one.time, title=f"{one.person} approves {decision.attribute}", quote=one.reason, kind="good")
+        for one in status.approvals
+    ]
+    match decision.decided_by:
+        case "policy":
+            events.append(_of_policy(decision))
+        case "person" if not (decision.verdict == APPROVED and status.approvals):
+            badge = badge_of_verdict(decision.verdict)
+            who = decision.person or "A person"
+            title = f"{who}: {decision.attribute} is {badge.text}"
+            events.append(Event(time=decision.time or None, title=title, quote=decision.reason, kind=badge.kind))
+        case _:
+            pass
+    return events
+
+
+def _of_policy(decision: GrantDecision) -> Event:
+    badge = badge_of_verdict(decision.verdict)
+    rule = "no rule matches" if decision.rule is None else f"rule {decision.rule}: {decision.rule_text}"
+    title = (
+        f"The policy leaves {decision.attribute} to a person"
+        if decision.verdict == HELD
+        else f"The policy: {decision.attribute} is {badge.text}"
+    )
+    return Event(time=decision.time or None, title=title, text=rule, kind=badge.kind)
+
+
+def _of_charge(entry: Entry) -> Event:
+    return Event(
+        time=time_of(entry),
+        title=f"Charged: {percent(entry.share)} of the budget",
+        text=f"entry {entry.number} of the ledger, pure epsilon {nats(entry.epsilon)}",
+    )
+
+
+def _of_keys(standing: Standing, release_id: str) -> list[Event]:
+    """Return when the keys were first given out, as the audit log has it."""
+    first: dict[Fact, Event] = {}
+    for entry in standing.store.audit.entries(release_id):
+        if entry.event == AuditEvent.KEY.value:
+            attribute, researcher = entry.facts.get("attribute"), entry.facts.get("researcher")
+            title = f"The key of {attribute} is given to {researcher}"
+            first.setdefault(attribute, Event(time=entry.time, title=title))
+    return list(first.values())
+
+
+def _of_test(standing: Standing, stored: CuratorRelease) -> list[Event]:
+    """Return this curator's tests of the server's noise that were made."""
+    return [
+        Event(
+            time=None,
+            title=f"The server {'passes' if receipt.passed else 'fails'} the test of"
+            f" {'your columns' if receipt.tester else 'all columns together'}",
+            text=receipt.sentence(),
+            kind="good" if receipt.passed else "bad",
+        )
+        for receipt in standing.store.tests.receipts(stored.request.release_id)
+    ]
+
+
+def _of_state(stored: CuratorRelease) -> Event:
+    badge = badge_of_state(stored.state)
+    title = f"Now: {badge.text}" if not stored.state.finished else badge.text.capitalize()
+    text = stored.failure or stored.waiting_for
+    if stored.state is ReleaseState.READY:
+        text = "The researcher's service may fetch the keys of what was approved."
+    return Event(time=stored.since or None, title=title, text=text, kind=badge.kind)

@@ -1,0 +1,1 @@
+"""What a curator can show afterwards: evidence for an auditor, and its audit log for people."""

@@ -1,0 +1,32 @@
+"""Entries of the audit log for people: in lines, and as plain data."""
+
+from veiltab.curator.audit.log import AuditEntry, Fact
+from veiltab.curator.officer.requests import moment
+
+
+def entry_data(entry: AuditEntry) -> dict[str, object]:
+    """Return an entry as plain data for JSON."""
+    return {
+        "number": entry.number,
+        "time": moment(entry.time),
+        "event": entry.event,
+        "person": entry.person,
+        "release": entry.release,
+        "facts": entry.facts,
+    }
+
+
+def entry_text(entry: AuditEntry) -> str:
+    """Return an entry as a line for people."""
+    said = filter(None, [entry.event, entry.person and f"by {entry.person}", facts_text(entry), entry.release])
+    return f"{entry.number:6}  {moment(entry.time)}  {'  '.join(said)}"
+
+
+def facts_text(entry: AuditEntry) -> str:
+    """Return the facts of an entry that say something more than the entry does."""
+    said = ((name, value) for name, value in entry.facts.items() if name != "time" and _says_something(value))
+    return ", ".join(f"{name} {value}" for name, value in said)
+
+
+def _says_something(value: Fact) -> bool:
+    return value not in {None, ""}

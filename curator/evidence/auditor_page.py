@@ -1,0 +1,242 @@
+"""The page of an evidence file: what an auditor reads first, without a program. It runs no script and loads nothing."""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+
+from veiltab.common.privacy.words import delta_text
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
+from veiltab.common.web.document import facts, page, table
+from veiltab.curator.audit.log import AuditEntry, AuditHead, Event
+from veiltab.curator.budget.ledger import percent
+from veiltab.curator.budget.ledger_text import asked_text, purpose_of, released_text, spent_text
+from veiltab.curator.evidence.audit_text import facts_text
+from veiltab.curator.evidence.files import AUDIT, PAGE, ReleaseRecord, asked_under_text
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, Approval, CuratorRelease, GrantDecision
+
+_MOST_ENTRIES = 1_000
+"""Entries of the audit log that a section shows: the newest. The archive has all."""
+
+_SHORT = 12
+"""Digits of a release's id that the page shows; commands take them, and the other files have all."""
+
+_ELSEWHERE = {event.value for event in (Event.DECISION, Event.APPROVAL, Event.CHARGE, Event.REQUEST, Event.KEY)}
+"""Events that the other sections show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageInput:
+    """What the page says.
+
+    Args:
+        standing: the curator's state.
+        person: who exported the evidence.
+        since: first Unix second of what was decided and recorded; None for all.
+        made_at: Unix seconds.
+        records: the requests.
+        audit_before: where the audit log stood before the first entry in the file.
+        ready: releases that the curator makes statements about.
+        certificates: release certificates in the file.
+        digests: name of each other file -> SHA-256, hexadecimal.
+        authority: certificate of the study's authority, PEM.
+    """
+
+    standing: Standing
+    person: str
+    since: int | None
+    made_at: int
+    records: tuple[ReleaseRecord, ...]
+    audit_before: AuditHead
+    ready: tuple[CuratorRelease, ...]
+    certificates: tuple[ReleaseCertificate, ...]
+    digests: dict[str, str]
+    authority: bytes
+
+
+def evidence_page(shown: PageInput) -> str:
+    """Return the page."""
+    standing = shown.standing
+    sections = [
+        ("In short", _summary(shown)),
+        ("What was charged", _charges(shown)),
+        ("Who decided what", _decisions(shown)),
+        ("Who was given keys", _entries(shown, lambda event: event == Event.KEY.value)),
+        ("What else was recorded", _entries(shown, lambda event: event not in _ELSEWHERE)),
+        ("Releases that are ready", _ready(shown)),
+        ("How to check this", _how_to_check(shown)),
+        ("Files, and the SHA-256 of each", facts(sorted(shown.digests.items()))),
+    ]
+    return page(
+        f"Evidence of curator {standing.name}, study {standing.study.id}",
+        f"What this curator decided, charged and recorded {_period(shown)}.",
+        sections,
+    )
+
+
+def _period(shown: PageInput) -> str:
+    since = "" if shown.since is None else f"from {_time(shown.since)} "
+    return f"{since}until {_time(shown.made_at)}"
+
+
+def _summary(shown: PageInput) -> str:
+    standing, decisions = shown.standing, [one for record in shown.records for one in record.decisions]
+    counts = {verdict: sum(one.verdict == verdict for one in decisions) for verdict in (APPROVED, DENIED, HELD)}
+    policy = "none: a person decides" if standing.policy_path is None else standing.policy_path.name
+    head = standing.store.audit.head
+    return facts(
+        [
+            ("exported by", shown.person),
+            ("exported at", _time(shown.made_at)),
+            ("study file", _study_text(shown)),
+            ("budget", spent_text(standing.ledger)),
+            ("charges", str(standing.ledger.head[0])),
+            ("requests", str(len(shown.records))),
+            ("decisions about attributes", ", ".join(f"{number} {verdict}" for verdict, number in counts.items())),
+            ("persons who must approve what is held", str(standing.persons)),
+            ("policy", policy),
+            ("entries of the audit log", f"{shown.audit_before.length + 1} to {head.length}"),
+        ]
+    )
+
+
+def _study_text(shown: PageInput) -> str:
+    digest = shown.standing.study.digest
+    return f"SHA-256 {digest}; {asked_under_text((one.stored.study_digest for one in shown.records), digest)}"
+
+
+def _charges(shown: PageInput) -> str:
+    standing = shown.standing
+    rows = [
+        (
+            str(entry.number),
+            _time(entry.facts.get("time")),
+            str(entry.facts.get("researcher", "")),
+            purpose_of(entry, standing.store),
+            released_text(entry),
+            asked_text(entry),
+            percent(entry.share),
+            _short(entry.release_id),
+        )
+        for entry in standing.ledger.entries
+    ]
+    headings = ("", "reserved", "researcher", "purpose", "released", "asked for", "charge", "release")
+    return table(headings, rows, {0, 6}) if rows else "<p>Nothing was charged.</p>"
+
+
+def _decisions(shown: PageInput) -> str:
+    if not shown.records:
+        return "<p>Nothing was asked for.</p>"
+    return "\n".join(map(_request, shown.records))
+
+
+def _request(record: ReleaseRecord) -> str:
+    """Return one request, and what was decided about it."""
+    stored, request = record.stored, record.stored.request
+    state = stored.state.value + (f": {stored.failure}" if stored.failure else "")
+    about = facts(
+        [
+            ("researcher", request.researcher),
+            ("purpose", request.purpose or "none was given"),
+            ("attributes", ", ".join(request.attributes)),
+            (
+                "asked for",
+                f"epsilon {request.epsilon}" + (f" at delta {delta_text(request.delta)}" if request.delta else ""),
+            ),
+            ("received", _time(stored.created)),
+            ("state", f"{state}, since {_time(stored.since)}"),
+        ]
+    )
+    rows = [_decision(one, record.approvals) for one in record.decisions]
+    decided = table(("attribute", "decision", "by", "reason", "time"), rows) if rows else "<p>Nothing was decided.</p>"
+    return f"<h3>Release {escape(_short(request.release_id))}</h3>\n{about}\n{decided}"
+
+
+def _decision(decision: GrantDecision, approvals: tuple[Approval, ...]) -> tuple[str, ...]:
+    own = [one for one in approvals if one.attribute == decision.attribute]
+    by, reasons = _by(decision, own), _reasons(decision, own)
+    return decision.attribute, decision.verdict, by, reasons, _time(decision.time)
+
+
+def _by(decision: GrantDecision, approvals: list[Approval]) -> str:
+    if decision.decided_by == "policy":
+        return "the policy: no rule" if decision.rule is None else f"rule {decision.rule}: {decision.rule_text}"
+    names = [one.person for one in approvals]
+    if decision.person not in names:
+        names.append(decision.person)
+    return " and ".join(filter(None, names)) or "a person whose name was not recorded"
+
+
+def _reasons(decision: GrantDecision, approvals: list[Approval]) -> str:
+    reasons = [f"{one.person}: {one.reason}" for one in approvals if one.reason]
+    if decision.verdict == DENIED and decision.reason:
+        reasons.append(f"{decision.person}: {decision.reason}")
+    return "; ".join(reasons)
+
+
+def _entries(shown: PageInput, is_shown: Callable[[str], bool]) -> str:
+    newest: deque[AuditEntry] = deque(maxlen=_MOST_ENTRIES)
+    number = 0
+    for entry in shown.standing.store.audit.entries(after=shown.audit_before.length):
+        if is_shown(entry.event):
+            newest.append(entry)
+            number += 1
+    rows = [
+        (str(one.number), _time(one.time), one.event, one.person, facts_text(one), _short(one.release))
+        for one in newest
+    ]
+    if not rows:
+        return "<p>Nothing.</p>"
+    left = f"<p>The newest {len(rows)} of {number}; {AUDIT} has all.</p>" if number > len(rows) else ""
+    return left + table(("", "time", "event", "person", "what", "release"), rows, {0})
+
+
+def _ready(shown: PageInput) -> str:
+    standing = shown.standing
+    certified = {spec.release_id for one in shown.certificates for spec in one.specs()}
+    rows = []
+    for stored in shown.ready:
+        spec = stored.planned_spec
+        tested = "; ".join(receipt.sentence() for receipt in standing.store.tests.receipts(spec.release_id))
+        has = "yes" if spec.release_id in certified else "no"
+        rows.append(
+            (
+                _short(spec.release_id),
+                ", ".join(column.attribute for column in spec.columns),
+                tested or "no columns here",
+                has,
+            )
+        )
+    headings = ("release", "attributes", "test of the server", "certificate in this file")
+    return table(headings, rows) if rows else f"<p>None is {ReleaseState.READY.value}.</p>"
+
+
+def _short(release_id: str) -> str:
+    return release_id[:_SHORT]
+
+
+def _time(seconds: object) -> str:
+    if not isinstance(seconds, int) or not seconds:
+        return "not recorded"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _how_to_check(shown: PageInput) -> str:
+    fingerprint = hashlib.sha256(shown.authority).hexdigest()
+    return (
+        "<p>Run <code>veiltab verify evidence.zip --authority ca.pem</code>, with the certificate of the study's"
+        " authority that you have from elsewhere. It checks the signature of the index, the digest of every file, the"
+        " chains of the ledger and of the audit log, that each covers the other, that every decision stands in the"
+        " audit log, and every statement and certificate. docs/evidence.md says how to recompute each without veiltab."
+        "</p>"
+        + facts([("SHA-256 of the authority's certificate beside this page", fingerprint)])
+        + "<p>A name is what a person gave at this curator; the operating system's accounts decide who may run its"
+        " commands. The file shows what the curator's database held when it was exported. Somebody who rules the"
+        " curator's machine could write another database from the beginning; the other curators remember its ledger,"
+        " and each charge covers the audit log before it, so that what came before the latest charge cannot be changed"
+        f" without their noticing. This page is {escape(PAGE)} of the archive and is covered by its index.</p>"
+    )

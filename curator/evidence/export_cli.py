@@ -1,0 +1,76 @@
+"""`veiltab curator evidence`: export what an auditor needs, signed."""
+
+from pathlib import Path
+
+import click
+
+from veiltab.common.command.cli import PATH, emit, json_option
+from veiltab.common.command.options import identity_option
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.identity import Role, load_identity
+from veiltab.common.rpc.release_certificate import ReleaseCertificate
+from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import named_person, since_option, with_standing
+from veiltab.curator.officer.persons import person_name
+
+
+@click.command(
+    epilog="Example: veiltab curator evidence study.toml --name alice --state state --identity pki/curator-alice"
+    " --out evidence.zip"
+)
+@with_standing
+@identity_option
+@click.option("--out", required=True, type=PATH, help="File to write; it must not be there yet.")
+@since_option
+@click.option(
+    "--certificate", "certificates", multiple=True, type=PATH, help="A release certificate to go with it, if it holds."
+)
+@click.option("--person", help="Who exports it; by default the login name of the operating system.")
+@json_option
+def evidence(
+    standing: Standing,
+    identity_folder: Path,
+    out: Path,
+    since: int | None,
+    certificates: tuple[Path, ...],
+    person: str | None,
+    as_json: bool,
+) -> None:
+    """Export study, policy, ledger, decisions, audit log and statements, signed, with a page that an auditor reads.
+
+    `veiltab verify` checks the file, offline.
+    """
+    who = person_name(named_person(person))
+    identity = load_identity(identity_folder, Role.CURATOR, standing.name, study=standing.study.id)
+    order = EvidenceOrder(
+        person=who,
+        since=since,
+        certificates=tuple(_certificate(path, standing, identity.authority) for path in certificates),
+    )
+    index = write_evidence(standing, identity, order, out)
+    plain = {
+        "evidence": str(out),
+        "files": {one.name: one.sha256 for one in index.files},
+        "ledger": index.ledger.length,
+        "audit": index.audit.length,
+    }
+    said = (
+        f"{out}: {len(index.files)} files, {index.ledger.length} charges, {index.audit.length} entries of the audit log"
+    )
+    emit(as_json, plain, f"{said}.\nCheck it: veiltab verify {out} --authority ca.pem")
+
+
+def _certificate(path: Path, standing: Standing, authority: bytes) -> ReleaseCertificate:
+    try:
+        text = _content(path).decode()
+    except UnicodeDecodeError:
+        raise InvalidInputError("this is no release certificate", where=str(path)) from None
+    return checked_certificate(text, standing.study, authority)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"the file cannot be read ({error.strerror})", where=str(path)) from None

@@ -1,0 +1,1 @@
+"""Tables in databases: queries of PostgreSQL, SQLite and DuckDB that only read."""

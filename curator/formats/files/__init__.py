@@ -1,0 +1,1 @@
+"""Tables in files: text, JSON, Parquet, Arrow, spreadsheets."""

@@ -1,0 +1,129 @@
+"""Opens a table by what its address looks like: each ending of a name stands for one kind of source."""
+
+import os
+from glob import glob, has_magic
+from pathlib import Path
+from stat import S_ISREG
+
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.refusals import refusal
+from veiltab.curator.formats.columns.source import Source
+from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
+from veiltab.curator.formats.databases.postgresql import PostgresqlQuery
+from veiltab.curator.formats.databases.sqlite import SqliteQuery
+from veiltab.curator.formats.files.arrow_file import ArrowFile
+from veiltab.curator.formats.files.json_file import JsonFile
+from veiltab.curator.formats.files.parquet import ParquetFile
+from veiltab.curator.formats.files.parquet_files import ParquetFiles, files_in
+from veiltab.curator.formats.files.spreadsheet import SPREADSHEETS, Spreadsheet
+from veiltab.curator.formats.files.text_file import TextFile
+
+_TEXTS = (".csv", ".tsv", ".tab", ".txt")
+_JSON = (".json", ".ndjson", ".jsonl")
+_DATABASES = (".db", ".sqlite", ".sqlite3", ".duckdb")
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather")
+_KINDS = (
+    "Give a .csv, .tsv, .txt, .json or .ndjson file, compressed (.gz) or not, a .parquet file or a folder of them,"
+    " .arrow, .feather, .xlsx, .xls, .ods, .sqlite, .duckdb, or postgresql://HOST/DATABASE with --query."
+)
+_DUCKDB_MARK = slice(8, 12)
+_GZIP_MARK = b"\x1f\x8b"
+
+
+def open_table(table: TableAddress | Path) -> Source:
+    """Open a table far enough to know its header.
+
+    Args:
+        table: its address.
+
+    Raises:
+        InvalidInputError: it is absent, unreadable, of no known kind, or malformed at its beginning.
+    """
+    address = TableAddress.of(table)
+    if address.is_url:
+        return PostgresqlQuery(address)
+    path, part = _divided(address.path)
+    name = path.name.lower()
+    if address.query and not name.endswith(_DATABASES):
+        raise refusal(address.shown, "a query is for a database", "Leave out --query, or give a database.")
+    if path.is_dir() or (has_magic(str(path)) and not path.exists()):
+        return _parquet_files(path)
+    plain_name = name.removesuffix(".gz")
+    if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PARQUET, *_ARROW, *SPREADSHEETS, *_DATABASES))):
+        if not path.exists():
+            raise refusal(address.shown, "no such file or folder", f"Check the path. {_KINDS}")
+        raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
+    start = _beginning(path)
+    if plain_name.endswith((*_TEXTS, *_JSON)):
+        _check_compression(path, start)
+        return TextFile(path, address.encoding) if plain_name.endswith(_TEXTS) else JsonFile(path)
+    if name.endswith((*_PARQUET, *_ARROW)):
+        return (ParquetFile if name.endswith(_PARQUET) else ArrowFile)(path)
+    if name.endswith(SPREADSHEETS):
+        return Spreadsheet(path, part)
+    is_duckdb = start[_DUCKDB_MARK] == b"DUCK"
+    return (DuckdbQuery if is_duckdb else SqliteQuery)(path, part, address.query)
+
+
+def known_rows(source: Source) -> int | None:
+    """Return how many rows a table has, if that is known before it is read."""
+    return source.rows if isinstance(source, ParquetFile | ParquetFiles) else None
+
+
+def file_of(address: TableAddress) -> Path | None:
+    """Return the file of a table, if it is one file and no database."""
+    if address.is_url:
+        return None
+    path, _ = _divided(address.path)
+    return path if path.is_file() and not path.name.lower().endswith(_DATABASES) else None
+
+
+def _divided(path: Path) -> tuple[Path, str]:
+    """Return a path, and the sheet or table behind its #, if a file of that kind stands before it."""
+    before, mark, part = str(path).rpartition("#")
+    if mark and before.lower().endswith((*SPREADSHEETS, *_DATABASES)) and not path.exists():
+        return Path(before), part
+    return path, ""
+
+
+def _parquet_files(path: Path) -> Source:
+    """Open the files of a folder or of a pattern."""
+    paths = files_in(path) if path.is_dir() else sorted(map(Path, glob(str(path))))  # noqa: PTH207 - whole paths
+    if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+        raise refusal(str(path), "this user may not read the folder", "Check its rights, and which user runs this.")
+    if not paths:
+        problem = "this is a directory, and it holds no .parquet file" if path.is_dir() else "no file fits the pattern"
+        raise refusal(str(path), problem, _KINDS)
+    others = [one for one in paths if not (one.name.lower().endswith(_PARQUET) and one.is_file())]
+    if others:
+        said = "there is" if path.is_dir() else "the pattern fits"
+        problem = f"{said} {others[0].name!r}, which is no .parquet file"
+        raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
+    base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
+    return ParquetFiles(str(path), base, paths)
+
+
+def _check_compression(path: Path, start: bytes) -> None:
+    """Refuse a text whose name says that it is compressed by gzip where it is not, or the other way round."""
+    is_compressed = start.startswith(_GZIP_MARK)
+    if is_compressed == (path.suffix.lower() == ".gz"):
+        return
+    if is_compressed:
+        raise refusal(str(path), "the file is compressed by gzip", f"Name it so: {path.name}.gz.")
+    raise refusal(str(path), "the file is not compressed by gzip", "Take .gz off its name.")
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the beginning of a readable, regular file that is not empty."""
+    where = str(path)
+    try:
+        if not S_ISREG(path.stat().st_mode):  # a pipe would be waited for, and read once
+            raise refusal(where, "this is no file that can be read twice", "Give a file that lies on a disk.")
+        with path.open("rb") as file:
+            start = file.read(_DUCKDB_MARK.stop)
+    except OSError as error:
+        raise refusal(where, f"the file cannot be read ({error.strerror})", "Check the path and its rights.") from None
+    if not start:
+        raise refusal(where, "the file is empty", "Give a table with a header and at least one row.")
+    return start

@@ -1,0 +1,1 @@
+"""Who decides what: policy, persons, verdicts, and requests as people see them."""

@@ -1,0 +1,229 @@
+"""What a curator decides alone about requests: by its policy, by a person, and by what can be foreseen of the plan.
+
+A request is planned before a person is asked: one that cannot be planned, or that the budget does not hold, needs no
+decision.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+
+from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.study.file import Study
+from veiltab.curator.budget.allowance import Charge
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import Outlook, Policy
+from veiltab.curator.planning.checks import plan_question
+from veiltab.curator.planning.planner import Planner
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, CuratorRelease, Review, denial_of
+from veiltab.curator.records.store import CuratorStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnVerdicts:
+    """What a curator has decided about its own attributes of a request.
+
+    Args:
+        granted: those that it granted.
+        denied: those that it denied.
+        are_all: whether there are no others.
+    """
+
+    granted: frozenset[str]
+    denied: frozenset[str]
+    are_all: bool
+
+
+class Decisions:
+    """The decisions of one curator.
+
+    Args:
+        name: the curator.
+        study: the study file.
+        store: keeps every decision.
+        ledger: what was spent.
+        planner: plans requests, also those that nobody has granted yet.
+        policy: who may have what.
+        aligned: returns the number of common respondents and the digest of the alignment, or raises why there is none.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a decision depends on
+        self,
+        name: str,
+        study: Study,
+        store: CuratorStore,
+        ledger: Ledger,
+        planner: Planner,
+        policy: Policy,
+        aligned: Callable[[], tuple[int, str]],
+    ) -> None:
+        self.own_attributes = frozenset(rule.name for rule in study.attributes_of(name))
+        self.policy = policy
+        self._name = name
+        self._study = study
+        self._store = store
+        self._ledger = ledger
+        self._planner = planner
+        self._aligned = aligned
+        # Releases about which this process has decided by its policy.
+        self._decided: set[str] = set()
+        # Verdicts about releases under way that have all of them: each is final.
+        self._verdicts: dict[str, OwnVerdicts] = {}
+        self._refusals: dict[str, str] = {}
+        # Charge and delta of each request that waits for a person.
+        self._charges: dict[str, tuple[Charge, Decimal | None]] = {}
+        # The ledger as it was when the requests that wait were last compared with it.
+        self._seen_head = self._ledger.head
+
+    def review(self, stored: CuratorRelease) -> Review:
+        """Return how far this curator is with what it decides alone about a release."""
+        release_id = stored.request.release_id
+        if stored.state is not ReleaseState.REQUESTED:
+            return Review(
+                curator=self._name,
+                is_reserved=self._ledger.is_reserved(release_id),
+                is_charged=self._ledger.is_charged(release_id),
+            )
+        verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
+        held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
+        return Review(
+            curator=self._name,
+            # What an earlier process held may be decided by the policy of this one.
+            is_considered=release_id in self._decided,
+            held=held,
+            denied=frozenset(name for name, verdict in verdicts.items() if verdict == DENIED),
+            refusal=self._refusals.get(release_id, ""),
+        )
+
+    def verdicts(self, stored: CuratorRelease) -> OwnVerdicts:
+        """Return what is decided about own attributes of a release."""
+        release_id = stored.request.release_id
+        if release_id in self._verdicts:
+            return self._verdicts[release_id]
+        own = self.own_attributes & set(stored.request.attributes)
+        verdicts = {d.attribute: d.verdict for d in self._store.decisions.decisions(release_id)}
+        granted = frozenset(name for name in own if verdicts.get(name) == APPROVED)
+        denied = frozenset(name for name in own if verdicts.get(name) == DENIED)
+        found = OwnVerdicts(granted=granted, denied=denied, are_all=own == granted | denied)
+        if found.are_all and not stored.state.finished:
+            self._verdicts[release_id] = found
+        return found
+
+    async def apply_policy(self, request: ReleaseRequest) -> None:
+        """Decide by the policy about own attributes that are not decided about for good.
+
+        Raises:
+            NotReadyError: the tables are not aligned yet.
+            InvalidInputError, DeniedError: the request cannot be planned, or the policy refuses the whole of it.
+            BudgetExceededError: the budget does not hold it.
+        """
+        outlook = await self._outlook(request) if self.policy.needs_outlook(request) else None
+        final = {
+            d.attribute: d.verdict for d in self._store.decisions.decisions(request.release_id) if d.verdict != HELD
+        }
+        decisions = self.policy.decide(request, self.own_attributes - final.keys(), int(time.time()), outlook)
+        verdicts = {*final.values(), *(decision.verdict for decision in decisions)}
+        denied = {one.attribute for one in decisions if one.verdict == DENIED}
+        # A part may be granted that the budget holds, so what others deny is waited for.
+        if denial_of(request, {self._name: denied}) is None and (HELD in verdicts or not request.partial):
+            await self._foresee(request)
+        self._store.decisions.decide(request.release_id, decisions)
+        self._decided.add(request.release_id)
+
+    def is_considered(self, stored: CuratorRelease) -> bool:
+        """Whether the policy of this process has considered a request, or it is decided about."""
+        return stored.state is not ReleaseState.REQUESTED or stored.request.release_id in self._decided
+
+    def check_others_share(self, planned: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
+        """Refuse a release without own attributes that would take too much of the budget; see `Ledger`."""
+        if self._name in {column.owner for column in planned.columns}:
+            return
+        try:
+            self._ledger.check_others_share(planned.release_id, charge, self.own_attributes, self.policy.others_share)
+        except (NotReadyError, BudgetExceededError) as error:
+            raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
+
+    async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
+        """Whether only a person here can move a request on; its card is made by then."""
+        if stored.state is not ReleaseState.REQUESTED or not self.review(stored).held:
+            return False
+        await self._planner.make_card(await self._foreseen_spec(stored.request))
+        return True
+
+    def refused_of(self, held: Iterable[str]) -> set[str]:
+        """Refuse requests that wait for a person once the budget, as it is charged now, does not hold them any more.
+
+        Args:
+            held: ids of such requests.
+
+        Returns:
+            Those that are refused.
+        """
+        refused = set[str]()
+        if self._seen_head == (head := self._ledger.head):
+            return refused
+        self._seen_head = head
+        for release_id in self._charges.keys() & set(held):
+            if refusal := self._budget_refusal(release_id):
+                self._refusals[release_id] = str(refusal)
+                refused.add(release_id)
+        return refused
+
+    def forget(self, release_id: str) -> None:
+        """Forget what is known of a release that is over."""
+        self._charges.pop(release_id, None)
+        self._decided.discard(release_id)
+        self._verdicts.pop(release_id, None)
+        self._refusals.pop(release_id, None)
+
+    async def _outlook(self, request: ReleaseRequest) -> Outlook:
+        spec = await self._foreseen_spec(request)
+        charge = await self._planner.charge(spec, self._ledger.allowance)
+        return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
+
+    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | WorkloadSpec:
+        """Return the plan of a request if all of it were granted.
+
+        Raises:
+            VeiltabError: the tables are not aligned yet, or there is no plan.
+        """
+        population, digest = self._aligned()
+        columns = requested_columns(request, self._study)
+        question = plan_question(request, columns, self._study, population=population, alignment=digest)
+        return await self._planner.spec(question)
+
+    async def _foresee(self, request: ReleaseRequest) -> None:
+        """Refuse a request that cannot be planned or paid for, before a person is asked.
+
+        Raises:
+            VeiltabError: the tables are not aligned yet.
+            DeniedError: there is no plan.
+            BudgetExceededError: the budget does not hold it.
+        """
+        self._aligned()
+        try:
+            spec = await self._foreseen_spec(request)
+        except InvalidInputError as error:
+            raise DeniedError(error.problem, where=error.where, remedy=error.remedy) from None
+        charge = await self._planner.charge(spec, self._ledger.allowance)
+        self._charges[request.release_id] = charge, spec.delta
+        if refusal := self._budget_refusal(request.release_id):
+            raise refusal
+        with suppress(NotReadyError):  # what is reserved may be given back
+            self.check_others_share(spec, charge)
+
+    def _budget_refusal(self, release_id: str) -> BudgetExceededError | None:
+        """Return why the budget, as it is charged now, does not hold a request; None if it does."""
+        charge, delta = self._charges[release_id]
+        try:
+            if not self._ledger.fits_what_is_charged(release_id, charge):
+                self._ledger.check(charge, delta)
+        except BudgetExceededError as error:
+            return error
+        return None

@@ -1,0 +1,120 @@
+"""A curator's state as the commands and pages beside its running process open it."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from veiltab.common.core.nearest import known_names
+from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.storage.files import check_owner
+from veiltab.common.study.differences import study_differences
+from veiltab.common.study.file import Study, load_study, study_from_bytes
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import Policy, policy_of
+from veiltab.curator.records.store import CuratorStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A curator's opened state.
+
+    Args:
+        study: the study file.
+        name: the curator.
+        store: its database.
+        ledger: what was spent, against the budget that is served or that of the policy file that was named.
+        policy_path: the policy file that was named, or else that of the process that served last.
+        named_policy: what the policy file says that was named; None if none was.
+    """
+
+    study: Study
+    name: str
+    store: CuratorStore
+    ledger: Ledger
+    policy_path: Path | None
+    named_policy: Policy | None
+
+    @property
+    def persons(self) -> int:
+        """So many different persons must approve what is held: no fewer than the policy that is served says."""
+        served = self.store.served.served_policy().persons
+        return served if self.named_policy is None else max(served, self.named_policy.persons)
+
+
+@contextmanager
+def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: Path | None) -> Iterator[Standing]:
+    """Open a curator's state while its process may run.
+
+    Args:
+        study_path: the study file.
+        name: the curator.
+        state_folder: its folder.
+        policy_path: a policy file; None for the one that is served.
+
+    Raises:
+        NotFoundError: no curator has run on the folder.
+        ConflictError: the curator serves another study file.
+        IntegrityError: it is another party's, or its ledger was altered.
+    """
+    study = load_study(study_path)
+    study.curator(name)
+    path = state_folder / "curator.sqlite"
+    if not path.exists():
+        raise _not_a_state(state_folder)
+    check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
+    with closing(CuratorStore(path)) as store:
+        check_served_study(study, study_path, store)
+        named = None if policy_path is None else policy_of(study, name, policy_path)
+        yield Standing(
+            study=study,
+            name=name,
+            store=store,
+            ledger=Ledger(store.connection, current_budget(study, store, named), study.budget_delta),
+            policy_path=policy_path or store.served.served_policy().path,
+            named_policy=named,
+        )
+
+
+def _not_a_state(folder: Path) -> NotFoundError:
+    """Return the refusal of a folder that has no curator's state, with those beside it that have one."""
+    states = [path.parent.name for path in sorted(folder.parent.glob("*/curator.sqlite"))]
+    problem = "no curator has run on this folder" if folder.is_dir() else "there is no such folder"
+    known = known_names("Folders of curators beside it", states, folder.name) if states else ""
+    remedy = "Give the folder that the curator serves with, as --state."
+    return NotFoundError(problem, where=str(folder), remedy=f"{remedy} {known}".strip())
+
+
+def current_budget(study: Study, store: CuratorStore, named: Policy | None) -> Decimal:
+    """Return the epsilon that a curator spends at most: by the policy that was named, or else by the one it serves.
+
+    A file that is served counts as it was when the curator read it, whatever it says by now.
+    """
+    policy = named or Policy(budget=store.served.served_policy().budget)
+    return policy.budget_within(study.budget_epsilon)
+
+
+def check_served_study(study: Study, path: Path, store: CuratorStore) -> None:
+    """Check that a study file is the one that the curator serves, or served last.
+
+    State of an earlier version does not have that file; there the newest request says which one it was made under.
+
+    Args:
+        study: as it was read.
+        path: of the study file.
+        store: the curator's database.
+
+    Raises:
+        ConflictError: it is another one.
+    """
+    served = store.served.served_study()
+    if served == study.source or (served is None and store.releases.latest_study_digest() in {"", study.digest}):
+        return
+    difference = "" if served is None else study_differences(study, study_from_bytes(served, "the served study file"))
+    raise ConflictError(
+        "the curator serves another study file" + (f": this one {difference}" if difference else ""),
+        where=str(path),
+        remedy="Give the file that it serves; a new version of the study counts once the curator serves it.",
+    )

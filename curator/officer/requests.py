@@ -1,0 +1,238 @@
+"""A curator's requests as people see them: who asks for what and why, what it would cost, and what was decided."""
+
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import Bound
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.curator.budget.allowance import Charge
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.verdicts import approvals_by_attribute
+from veiltab.curator.planning.checks import plan_of, plan_question
+from veiltab.curator.planning.planner import (
+    card_bounds,
+    charge_question,
+    planned,
+    store_card,
+    stored_card,
+    stored_charge,
+    stored_plan,
+)
+from veiltab.curator.planning.workload import most_bytes, typical_error
+from veiltab.curator.progress.progress import HELD, Approval, CuratorRelease, GrantDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeStatus:
+    """How far the decision about an attribute of this curator's is.
+
+    Args:
+        decision: what was decided; held where nobody has decided yet.
+        approvals: what different persons approved of it, oldest first.
+        missing: how many other persons must still approve it; 0 unless it is held.
+    """
+
+    decision: GrantDecision
+    approvals: tuple[Approval, ...]
+    missing: int
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        decision = {one.name: getattr(self.decision, one.name) for one in fields(self.decision)}
+        return {
+            **decision,
+            "time": moment(self.decision.time),
+            "expires": moment(self.decision.expires),
+            "approvals": [
+                {"person": one.person, "time": moment(one.time), "reason": one.reason, "expires": moment(one.expires)}
+                for one in self.approvals
+            ],
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a release costs and is worth, as it is planned, or as the plan can be foreseen.
+
+    Args:
+        card: the epsilon card, by coalition; empty if there is no plan.
+        note: why there is no plan.
+        charge: the part of the budget that it takes.
+        left_after: what one more release of the same kind could have after it; None once it is decided about.
+        budget_note: what its part of the budget does not say, until it is decided about.
+        sample: rows, where the plan is foreseen.
+        root_mse: expected root-mean-square distance of one table that is foreseen, all its cells together.
+        cell_root_mse: expected root-mean-square error of one cell of it.
+        typical_error: expected total variation distance of a typical table of several that are foreseen.
+        bytes: most that leaves this curator for several tables that are foreseen.
+    """
+
+    card: tuple[Bound, ...] = ()
+    note: str | None = None
+    charge: Decimal | None = None
+    left_after: Left | None = None
+    budget_note: str | None = None
+    sample: int | None = None
+    root_mse: float | None = None
+    cell_root_mse: float | None = None
+    typical_error: float | None = None
+    bytes: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: what is known."""
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        left = known.pop("left_after")
+        return (
+            {name: value for name, value in known.items() if value is not None}
+            | ({} if left is None else left.as_dict("remaining_after"))
+            | {"card": [bound.as_dict() for bound in self.card]}
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestView:
+    """A request as the people of one curator see it.
+
+    Args:
+        stored: as this curator has recorded it.
+        own: this curator's attributes of it, in the request's order.
+        outlook: what it costs and is worth.
+    """
+
+    stored: CuratorRelease
+    own: tuple[AttributeStatus, ...]
+    outlook: Outlook
+
+    @property
+    def request(self) -> ReleaseRequest:
+        """What is asked for."""
+        return self.stored.request
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            **plain_request(self.request),
+            "state": self.stored.state.value,
+            "own": {one.decision.attribute: one.decision.verdict for one in self.own},
+            "decisions": [one.as_dict() for one in self.own],
+            "waiting_for": self.stored.waiting_for,
+            "failure": self.stored.failure,
+            **self.outlook.as_dict(),
+        }
+
+
+def view_requests(standing: Standing) -> tuple[RequestView, ...]:
+    """Return all requests, oldest first."""
+    return tuple(view_of(stored, standing) for stored in standing.store.releases.releases())
+
+
+def view_of(stored: CuratorRelease, standing: Standing) -> RequestView:
+    """Return one request, or a table of several; what is foreseen of it is worked out here if nobody did before."""
+    return RequestView(stored=stored, own=attribute_statuses(stored, standing), outlook=_outlook(stored, standing))
+
+
+def attribute_statuses(stored: CuratorRelease, standing: Standing) -> tuple[AttributeStatus, ...]:
+    """Return how far the decisions about this curator's attributes of a request are, in the request's order."""
+    release_id = stored.request.release_id
+    decisions = {one.attribute: one for one in standing.store.decisions.decisions(release_id)}
+    approvals = approvals_by_attribute(standing.store, release_id)
+    own = {rule.name for rule in standing.study.attributes_of(standing.name)}
+    return tuple(
+        _status(
+            decisions.get(name) or GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by=""),
+            approvals.get(name, ()),
+            standing.persons,
+        )
+        for name in stored.request.attributes
+        if name in own
+    )
+
+
+def plain_request(request: ReleaseRequest) -> dict[str, Any]:
+    """Return every field of a request by its name; the id is what commands call the release."""
+    asked = {field.name: getattr(request, field.name) for field in fields(request)}
+    plain = {name: value.value if isinstance(value, Enum) else value for name, value in asked.items()}
+    return (
+        {"release": plain.pop("release_id")}
+        | plain
+        | {
+            "attributes": list(request.attributes),
+            "tables": [list(table) for table in request.tables],
+            "deadline": moment(request.deadline),
+        }
+    )
+
+
+def moment(seconds: int | None) -> str | None:
+    """Return a time as ISO 8601 has it, in UTC; None where none is recorded."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else None
+
+
+def _status(decision: GrantDecision, approvals: tuple[Approval, ...], persons: int) -> AttributeStatus:
+    missing = max(0, persons - len(approvals)) if decision.verdict == HELD else 0
+    return AttributeStatus(decision=decision, approvals=approvals, missing=missing)
+
+
+def _outlook(stored: CuratorRelease, standing: Standing) -> Outlook:
+    if stored.planned is not None:
+        return Outlook(**_facts(stored.planned, stored, standing))
+    latest = standing.store.alignments.latest_alignment()
+    if latest is None:
+        return Outlook(note="The tables are not aligned yet; the card needs the number of common respondents.")
+    population, digest = latest
+    columns = requested_columns(stored.request, standing.study)
+    question = plan_question(stored.request, columns, standing.study, population=population, alignment=digest)
+    try:
+        spec = stored_plan(standing.store, question) or planned(question)
+    except InvalidInputError as error:
+        return Outlook(note=f"This cannot be planned: {error}")
+    facts = _facts(spec, stored, standing) | {"sample": spec.sample}
+    if isinstance(spec, WorkloadSpec):
+        return Outlook(**facts, typical_error=typical_error(spec), bytes=most_bytes(spec, standing.name))
+    plan = plan_of(spec)
+    return Outlook(**facts, root_mse=plan.root_mse(), cell_root_mse=plan.cell_root_mse())
+
+
+def _facts(spec: ReleaseSpec | WorkloadSpec, stored: CuratorRelease, standing: Standing) -> dict[str, Any]:
+    """Return a plan's card and charge; a card that was not made yet is made and stored here."""
+    store, ledger = standing.store, standing.ledger
+    bounds = stored_card(store, spec)
+    if bounds is None:
+        bounds = card_bounds(spec)
+        store_card(store, spec, bounds)
+    question = charge_question(spec, ledger.allowance)
+    charge = stored_charge(store, question) or question.charge()
+    is_open = stored.state is ReleaseState.REQUESTED
+    return {
+        "card": bounds,
+        "charge": ledger.allowance.share(charge),
+        "left_after": ledger.left_after(charge, _kind(spec)) if is_open else None,
+        "budget_note": _budget_note(ledger, charge) if is_open else None,
+    }
+
+
+def _kind(spec: ReleaseSpec | WorkloadSpec) -> Kind:
+    tables = spec.each_table() if isinstance(spec, WorkloadSpec) else [spec]
+    return Kind.of(spec.population, (table.cells for table in tables))
+
+
+def _budget_note(ledger: Ledger, charge: Charge) -> str | None:
+    """Say that the budget does not hold a charge now, or why it holds one whose price is above the whole budget."""
+    if not ledger.holds(charge):
+        return "The budget does not hold it now: once all approve, it is denied, or waits for what others reserved."
+    if ledger.allowance.share(charge) > 1:
+        return (
+            "Its price is more than the budget, which holds it all the same: its own guarantee keeps the budget"
+            ' (docs/accounting.md, "Ledger").'
+        )
+    return None

@@ -1,0 +1,106 @@
+"""A curator's requests as lines for a terminal."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from veiltab.common.privacy.card import N_IS_EXACT
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.curator.budget.ledger import Ledger, percent
+from veiltab.curator.budget.ledger_text import spent_text
+from veiltab.curator.officer.requests import AttributeStatus, RequestView
+from veiltab.curator.progress.progress import HELD, Approval, CuratorRelease
+
+_ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "tables"}
+_BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _ELSEWHERE}
+_LABELS = _BELOW | {
+    "waiting_for": "waits for",
+    "failure": "failed",
+    "note": "note",
+    "cell_root_mse": "expected root-mean-square error of each share",
+    "typical_error": "expected total variation distance of a typical table",
+    "repeats": "tables that run a second time, chosen after the first results",
+}
+"""What is printed below a request's headline where there is something to print: its key, and what it is called."""
+
+_SHOWN = 3
+"""Tables that are named for people; of more it is said how many there are."""
+
+
+def requests_text(
+    views: Iterable[RequestView], ledger: Ledger, under_way: Iterable[CuratorRelease] = (), ended: int = 0
+) -> str:
+    """Return the budget, and the requests.
+
+    Args:
+        views: those that are shown with their cards and what was decided.
+        ledger: what was spent.
+        under_way: those that are shown in a line each.
+        ended: how many others have ended.
+    """
+    lines = [f"Budget {ledger.budget}. {spent_text(ledger)}"]
+    blocks = ["\n" + "\n".join(_lines(view)) for view in views]
+    if rows := [_headline(stored) + _waits(stored) for stored in under_way]:
+        blocks.append("\n".join(["\nUnder way:", *rows]))
+    if ended:
+        blocks.append(f"\nEnded: {ended}; --all shows them.")
+    return "\n".join([*lines, *(blocks or ["No requests."])])
+
+
+def _headline(stored: CuratorRelease) -> str:
+    request = stored.request
+    return (
+        f"{request.release_id}  {stored.state.value}  {request.researcher} asks for {', '.join(request.attributes)}"
+        f" at epsilon {request.epsilon}"
+    )
+
+
+def _waits(stored: CuratorRelease) -> str:
+    return f"; waits for {stored.waiting_for}" if stored.waiting_for else ""
+
+
+def _lines(view: RequestView) -> list[str]:
+    request, outlook, plain = view.request, view.outlook, view.as_dict()
+    lines = [_headline(view.stored)]
+    lines += [f"  {label}: {_shown(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
+    if request.tables:
+        named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
+        more = ", for example" if len(request.tables) > _SHOWN else ":"
+        lines.append(f"  tables: {len(request.tables)}{more} {named}")
+    if outlook.bytes is not None:
+        lines.append(f"  bytes sent from here: {outlook.bytes:,}")
+    if outlook.charge is not None:
+        left = "" if outlook.left_after is None else f"; after it one more release may have {outlook.left_after}"
+        lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
+        lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
+    lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
+    lines += [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
+    return lines + ([f"  {N_IS_EXACT}"] if outlook.card else [])
+
+
+def _decided(status: AttributeStatus, *, is_over: bool) -> str:
+    decision = status.decision
+    said = [f"{decision.attribute} {'was held' if decision.verdict == HELD and is_over else decision.verdict}"]
+    if decision.rule is not None:
+        said.append(f"by rule {decision.rule} ({decision.rule_text})")
+    elif decision.person and not status.approvals:
+        said.append(f"by {decision.person}{f': {decision.reason}' if decision.reason else ''}")
+    if status.approvals:
+        said.append(f"approved by {', '.join(map(_approved, status.approvals))}")
+    if status.missing and (status.approvals or status.missing > 1) and not is_over:
+        said.append(f"{status.missing} {'persons' if status.missing > 1 else 'other person'} must approve it")
+    return "; ".join(said)
+
+
+def _approved(approval: Approval) -> str:
+    return f"{approval.person} ({approval.reason})" if approval.reason else approval.person
+
+
+def _shown(fact: object) -> str:
+    """Return a fact for people: an error with three digits, and whether something is so in words."""
+    match fact:
+        case bool():
+            return "yes"
+        case float():
+            return f"{fact:.3g}"
+        case _:
+            return str(fact)

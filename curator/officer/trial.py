@@ -1,0 +1,124 @@
+"""What a policy would make of a request that nobody has put yet."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.study.file import Study
+from veiltab.curator.budget.ledger import Ledger, percent
+from veiltab.curator.budget.remaining import Kind, Left
+from veiltab.curator.officer.policy import Outlook, Policy
+from veiltab.curator.planning.checks import foreseen_plan
+from veiltab.curator.progress.progress import HELD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What would become of a request at one curator.
+
+    Args:
+        population: common respondents that it was planned for, n.
+        verdicts: own attribute -> (verdict, number of the rule that decides; None if no rule does).
+        refusal: why the whole request would be refused; else empty.
+        charge: the part of the budget that it would take.
+        over_budget: why the budget would not hold it now; else empty.
+        left: what one more release may have now.
+        left_after: what one more release of the same kind could have after it.
+    """
+
+    population: int
+    verdicts: dict[str, tuple[str, int | None]]
+    refusal: str
+    charge: Decimal
+    over_budget: str
+    left: Left
+    left_after: Left
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        verdicts = {name: {"verdict": verdict, "rule": rule} for name, (verdict, rule) in self.verdicts.items()}
+        plain = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("left")}
+        return plain | {"verdicts": verdicts} | self.left.as_dict() | self.left_after.as_dict("remaining_after")
+
+    def as_text(self) -> str:
+        """Return lines for people."""
+        lines = [
+            f"{name}: {verdict}, " + ("as no rule matches" if rule is None else f"by rule {rule}")
+            for name, (verdict, rule) in self.verdicts.items()
+        ]
+        if self.refusal:
+            lines.append(f"The request is refused: {self.refusal}")
+        if not lines:
+            lines.append("None of these attributes is this curator's.")
+        lines.append(f"Charge: {percent(self.charge)} of the budget, for {self.population} respondents.")
+        if self.over_budget:
+            lines.append(f"The budget does not hold it: {self.over_budget}")
+        else:
+            lines.append(f"One more release may have {self.left} now, {self.left_after} after it.")
+        return "\n".join(lines)
+
+
+def hypothetical_request(
+    researcher: str, attributes: tuple[str, ...], epsilon: Decimal, delta: Decimal | None
+) -> ReleaseRequest:
+    """Return a request with nothing special about it."""
+    return ReleaseRequest(
+        release_id="0" * 32,
+        researcher=researcher,
+        attributes=attributes,
+        epsilon=epsilon,
+        delta=delta,
+        purpose="",
+        deadline=0,
+        partial=False,
+        sampling=Sampling.SEED,
+        pad=Pad.CHACHA20,
+    )
+
+
+def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
+    policy: Policy, request: ReleaseRequest, study: Study, curator: str, ledger: Ledger, population: int
+) -> Trial:
+    """Return what would become of a request.
+
+    Args:
+        policy: the rules to try.
+        request: what would be asked for.
+        study: the study file.
+        curator: whose rules these are.
+        ledger: what the curator has spent; nothing is charged.
+        population: common respondents, n.
+
+    Raises:
+        InvalidInputError: attributes that the study does not have, or a request that cannot be planned.
+    """
+    plan = foreseen_plan(request, population=population, cells=study.domain(request.attributes).cells)
+    charge = ledger.allowance.charge(plan.description, plan.pure_epsilon)
+    outlook = Outlook(population=population, charge=ledger.allowance.share(charge))
+    own = [rule.name for rule in study.attributes_of(curator) if rule.name in request.attributes]
+    verdicts: dict[str, tuple[str, int | None]] = {}
+    refusal = over_budget = ""
+    try:
+        for name in own:
+            rule = policy.deciding_rule(request, name, outlook)
+            verdicts[name] = (HELD if rule is None else policy.rules[rule - 1].verdict, rule)
+    except DeniedError as error:
+        verdicts, refusal = {}, str(error)
+    try:
+        if not own:
+            attributes = [rule.name for rule in study.attributes_of(curator)]
+            ledger.check_others_share(request.release_id, charge, attributes, policy.others_share)
+        ledger.check(charge, plan.delta)
+    except (BudgetExceededError, NotReadyError) as error:
+        over_budget = str(error)
+    return Trial(
+        population=population,
+        verdicts=verdicts,
+        refusal=refusal,
+        charge=outlook.charge,
+        over_budget=over_budget,
+        left=ledger.left,
+        left_after=ledger.left_after(charge, Kind(population=population, cells=plan.mechanism.cells)),
+    )

@@ -1,0 +1,63 @@
+"""Which engine performs a curator's passes, and in which folder they leave files: what the operator chose."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.identity import Party
+from veiltab.common.storage.run_files import run_in
+from veiltab.common.tasks.options import EngineOptions
+from veiltab.curator.table.workplace import Workplace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkOptions:
+    """Where the passes are to be performed; see the options of the same names.
+
+    Args:
+        engine: what is to perform them.
+        shared: folder that a cluster's workers see under the same name.
+
+    Raises:
+        InvalidInputError: a cluster without a shared folder, one without a cluster, or one that is not there.
+    """
+
+    engine: EngineOptions
+    shared: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine.dask is not None and self.shared is None:
+            raise InvalidInputError(
+                "a cluster's workers need a folder that this process sees too",
+                where="--shared",
+                remedy="Give one that is mounted here and at each worker, at the same path.",
+            )
+        if self.engine.dask is None and self.shared is not None:
+            raise InvalidInputError(
+                "there is no cluster to share a folder with", where="--shared", remedy="Give --dask, or leave it away."
+            )
+        if self.shared is not None and not self.shared.is_dir():
+            raise InvalidInputError(
+                "this is no folder",
+                where=str(self.shared),
+                remedy="Mount it here and at each worker, at the same path.",
+            )
+
+    @contextmanager
+    def workplace(self, state: Path, party: Party, *, study_authority: bytes) -> Iterator[Workplace]:
+        """Return the workplace, until the block ends.
+
+        Args:
+            state: the state folder, on whose disk the files are unless a cluster has to see them.
+            party: the curator; it has a folder of its own in what is shared.
+            study_authority: certificates of the study's authority, PEM.
+
+        Raises:
+            VeiltabError: as `EngineOptions.engine`.
+        """
+        # No name has an underscore. The next process of this party deletes what is there, and of no other.
+        folder = state if self.shared is None else self.shared.absolute() / f"{party.study}_{party.name}"
+        with closing(self.engine.engine(study_authority=study_authority)) as engine, run_in(folder) as run:
+            yield Workplace(run=run, engine=engine, is_remote=self.shared is not None)

@@ -1,0 +1,1 @@
+"""A curator as a process: its RPCs, its observation, and what runs them."""

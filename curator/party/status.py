@@ -1,0 +1,56 @@
+"""A curator's observation, for its status and its metrics."""
+
+from veiltab.common.errors import VeiltabError
+from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.progress.progress import CuratorRelease
+from veiltab.curator.release.driver import CuratorDriver
+
+
+def observe(driver: CuratorDriver) -> Observation:
+    """Return a curator's current work and what it waits for; composing the remaining budget may take a while."""
+    found = driver.store.releases.counts()
+    counts = {state: found.get(state.value, 0) for state in ReleaseState}
+    return Observation(
+        work=(_alignment(driver), *map(_work, driver.store.releases.latest(SHOWN))),
+        counts={("release", state.value): number for state, number in counts.items()},
+        queues={
+            "releases": sum(number for state, number in counts.items() if not state.finished),
+            "held requests": driver.store.decisions.held(),
+        },
+        budgets=(_budget(driver.ledger),),
+    )
+
+
+def _budget(ledger: Ledger) -> Budget:
+    left = ledger.left
+    return Budget(
+        protects="respondents", epsilon=ledger.budget, left=left.epsilon, delta=ledger.delta, left_delta=left.delta
+    )
+
+
+def _alignment(driver: CuratorDriver) -> Work:
+    """Return the state of the alignment with the other curators."""
+    try:
+        population, _ = driver.alignment.result()
+    except VeiltabError as error:
+        about = driver.alignment.progress
+        waiting_for = "" if about else str(error)
+        return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
+    left_out = driver.alignment.left_out
+    about = f"{population} common respondents{f'; {left_out}' if left_out else ''}"
+    return Work(kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0)
+
+
+def _work(stored: CuratorRelease) -> Work:
+    request = stored.request
+    tables = f"{len(request.tables)} tables of " if request.is_workload else ""
+    return Work(
+        kind="release",
+        id=request.release_id,
+        about=f"{tables}{', '.join(request.attributes)} at epsilon {request.epsilon} for {request.researcher}",
+        state=stored.state.value,
+        waiting_for=stored.failure or stored.waiting_for,
+        since=stored.since,
+    )

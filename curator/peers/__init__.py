@@ -1,0 +1,1 @@
+"""A curator's questions to its peers: progress, coins, and who masks whose ids."""

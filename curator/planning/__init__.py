@@ -1,0 +1,1 @@
+"""A curator's checks of a request, its plan and its price."""

@@ -1,0 +1,322 @@
+"""A curator's checks of a request, its granted columns, and its plan; pure functions."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, prod
+from typing import assert_never
+
+from veiltab.common.core.block_order import MAX_ROWS
+from veiltab.common.core.canonical import LATER, canonical_digest, canonical_text
+from veiltab.common.core.mechanism import TwoSidedNoise
+from veiltab.common.errors import DeniedError, InvalidInputError
+from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.release.canary_changes import most_canaries
+from veiltab.common.release.canary_plan import LEAST_CAP, planned_canaries
+from veiltab.common.release.guarantees import check_keeps_what_was_asked
+from veiltab.common.release.limits import check_draws, check_limits
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
+from veiltab.common.release.witness import Witnessed, check_head
+from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
+from veiltab.common.study.file import Study
+from veiltab.curator.progress.progress import CuratorRelease, Progress, denial_of
+
+_MOST_DRAWS_EACH = 64
+"""Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""
+
+MOST_OPEN_EACH = 32
+"""Most requests of one researcher that are open at a curator."""
+
+MOST_OPEN = 256
+"""Most requests that are open at a curator."""
+
+MOST_ABORTED = 3
+"""Charged releases that may end by a curator before no more are paid for with it, until a person clears it."""
+
+_LONGEST_SECONDS = 366 * 86_400
+
+
+def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
+    """Refuse a request that no curator of this study could fulfil.
+
+    Raises:
+        InvalidInputError: as `check_limits`, or a deadline that is over or too far away.
+    """
+    check_limits(request, study)
+    if not now < request.deadline <= now + _LONGEST_SECONDS:
+        raise InvalidInputError(
+            f"the deadline must lie ahead, at most a year: this curator's clock says {_moment(now)}, the deadline is"
+            f" {_moment(request.deadline)}",
+            where="deadline",
+            remedy="Compare the clocks of this curator and of the researcher.",
+        )
+
+
+def check_asked_under(stored: CuratorRelease, study: Study) -> None:
+    """Refuse to go on with a request that was made under another study file; its results could not be read.
+
+    Raises:
+        InvalidInputError: the study file was exchanged since.
+    """
+    if stored.study_digest not in {"", study.digest}:
+        raise InvalidInputError(
+            "the request was made under another study file than the one here now; nothing was charged",
+            where=f"release {stored.request.release_id}",
+            remedy="Ask again.",
+        )
+
+
+def check_open_requests(researcher: str, opened: Counter[str]) -> None:
+    """Refuse a researcher another request while too many are open.
+
+    Args:
+        researcher: who asks.
+        opened: open requests by researcher.
+
+    Raises:
+        DeniedError: with the number.
+    """
+    if opened[researcher] >= MOST_OPEN_EACH:
+        raise DeniedError(
+            f"{opened[researcher]} requests of researcher {researcher} are open here, and no more are taken",
+            where="request",
+            remedy="Wait until some end, or ask the curators to decide about those that wait for a person.",
+        )
+    if opened.total() >= MOST_OPEN:
+        raise DeniedError(
+            f"{opened.total()} requests are open here, and no more are taken",
+            where="request",
+            remedy="Ask again later, or ask the curators to decide about those that wait for a person.",
+        )
+
+
+def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
+    """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here before.
+
+    Else whoever has another curator's certificate could have an invented ledger remembered, to which that curator would
+    be held.
+
+    Args:
+        shown: entries and head.
+        peer: who shows it.
+        planned: how many releases were ever planned here.
+
+    Raises:
+        InvalidInputError: it has no head of 32 bytes, or more entries than releases were planned here.
+    """
+    check_head(shown, f"curator {peer}")
+    if shown[0] > planned:
+        raise InvalidInputError(
+            f"shows a ledger of {shown[0]} entries, and {planned} releases were ever planned here",
+            where=f"curator {peer}",
+            remedy="Perhaps the state of one of the two was restored from an old backup, or"
+            " somebody else has the certificate.",
+        )
+
+
+def check_aborted(aborted: Counter[str]) -> None:
+    """Refuse to pay for a release with a curator by which too many ended that were charged.
+
+    Args:
+        aborted: how many, by the curator.
+
+    Raises:
+        DeniedError: names the curator.
+    """
+    for name, number in sorted(aborted.items()):
+        if number >= MOST_ABORTED:
+            raise DeniedError(
+                f"{number} releases that were charged ended without a result, as it withheld its part of the coin,"
+                " ended them or differed",
+                where=f"curator {name}",
+                remedy=f"Find out why; then `veiltab curator clear-tosses --peer {name}` takes part with it again.",
+            )
+
+
+def _moment(seconds: int) -> str:
+    """Return a moment as text, even outside the calendar's range."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s after 1970"
+
+
+def agreed_columns(
+    request: ReleaseRequest, study: Study, granted: frozenset[str], denied: frozenset[str]
+) -> tuple[Column, ...]:
+    """Return the columns to release, in study order, from everyone's decisions.
+
+    Raises:
+        DeniedError: an attribute is denied and the request does not go on without it, or nothing is granted.
+    """
+    owned = {curator.name: [rule.name for rule in study.attributes_of(curator.name)] for curator in study.curators}
+    if refusal := denial_of(request, {owner: denied.intersection(names) for owner, names in owned.items()}):
+        raise refusal
+    return tuple(column for column in requested_columns(request, study) if column.attribute in granted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanQuestion:
+    """What a plan follows from: the same question has the same plan at every curator.
+
+    Args:
+        request: what is asked for.
+        columns: what is granted of it.
+        study_digest: of the study file.
+        minimum_population: respondents that the study asks for.
+        population: common respondents n.
+        alignment: digest of the curators' alignment.
+        asked: columns of all that is asked for, where these are several tables.
+    """
+
+    request: ReleaseRequest
+    columns: tuple[Column, ...]
+    study_digest: str
+    minimum_population: int
+    population: int
+    alignment: str
+    asked: tuple[Column, ...] = field(default=(), metadata=LATER)
+
+    def check_population(self) -> None:
+        """Refuse a release of fewer respondents than the study asks for.
+
+        Raises:
+            InvalidInputError: they are fewer.
+        """
+        if self.population < self.minimum_population:
+            raise InvalidInputError(
+                f"the curators share fewer respondents than the {self.minimum_population} that the study asks for",
+                where="population",
+            )
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text."""
+        return canonical_text(self)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the question."""
+        return canonical_digest(self.text)
+
+
+def plan_question(
+    request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
+) -> PlanQuestion:
+    """Return the question of a study's release."""
+    return PlanQuestion(
+        request=request,
+        columns=columns,
+        study_digest=study.digest,
+        minimum_population=study.minimum_population,
+        population=population,
+        alignment=alignment,
+        asked=requested_columns(request, study) if request.is_workload else (),
+    )
+
+
+def planned_spec(question: PlanQuestion) -> ReleaseSpec:
+    """Plan the release; every curator computes the same.
+
+    Raises:
+        InvalidInputError: too few common respondents, or what cannot be planned; see `foreseen_plan`.
+    """
+    question.check_population()
+    cells = prod(column.size for column in question.columns)
+    plan = foreseen_plan(question.request, population=question.population, cells=cells)
+    spec = spec_of(
+        question.request,
+        question.columns,
+        plan,
+        canaries=canaries_of(question.request, question.columns, plan.scheme, plan.mechanism),
+        study_digest=question.study_digest,
+        alignment=question.alignment,
+    )
+    check_keeps_what_was_asked(spec)
+    return spec
+
+
+def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise) -> int:
+    """Return the canaries of a table: what was asked for, or as many as show half of the noise, or of a column's.
+
+    Raises:
+        InvalidInputError: many times more are asked for than there are respondents, which every curator would store, or
+            so many that the list of changed ones exceeds a message.
+    """
+    if request.canaries is not None:
+        most = max(LEAST_CAP, _MOST_DRAWS_EACH * scheme.population)
+        most = min(most, most_canaries(columns, 1 - noise.server.retention))
+        if request.canaries > most:
+            raise InvalidInputError(f"at most {most} canaries can be hidden, not {request.canaries}", where="canaries")
+        return request.canaries
+    planned = planned_canaries(noise.server, tuple(column.size for column in columns), scheme.sample)
+    if request.sampling.is_by_server:
+        # So that as many are among the sampled places on average: c m / (n + c).
+        planned = min(planned, scheme.sample // 2)
+        planned = ceil(Fraction(planned * scheme.population, scheme.sample - planned))
+    return planned
+
+
+def plan_of(spec: ReleaseSpec) -> Plan:
+    """Return the plan that a spec was made of."""
+    return Plan(
+        scheme=spec.description.scheme,
+        mechanism=spec.mechanism,
+        epsilon=spec.epsilon,
+        delta=spec.delta,
+        is_sampled_by_server=spec.sampling.is_by_server,
+    )
+
+
+def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Plan:
+    """Plan a request, before or after it is granted.
+
+    A Poisson sample's size is drawn here, from the release id: it is public, and given it the sample is one without
+    replacement.
+
+    Raises:
+        InvalidInputError: sizes out of range, or an epsilon too small for them.
+    """
+    check_draws(request, min(MAX_ROWS, _MOST_DRAWS_EACH * population))
+    match scheme_class(request.scheme).size_law:
+        case SizeLaw.FIXED:
+            size = request.sample
+        case SizeLaw.BINOMIAL:
+            expected = request.sample
+            if expected is None:
+                expected = plan_release(population=population, cells=cells, epsilon=request.epsilon).sample
+            coin = hashlib.sha256(b"veiltab poisson size" + bytes.fromhex(request.release_id)).digest()
+            size = poisson_size(population, expected, coin)
+        case law:
+            assert_never(law)
+    return plan_release(
+        population=population,
+        cells=cells,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        max_local_epsilon=request.max_local_epsilon,
+        sample=size,
+        scheme=request.scheme,
+        stage=request.stage,
+        noise_split=request.noise_split,
+        max_pair_epsilon=request.max_pair_epsilon,
+        is_sampled_by_server=request.sampling.is_by_server,
+    )
+
+
+def joint_decision(everyone: Iterable[Progress], study: Study) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the granted and the denied attributes, from every curator's progress.
+
+    A curator decides about its own attributes only, whatever it says about others'; what it both grants and denies is
+    denied.
+    """
+    granted, denied = set[str](), set[str]()
+    for curator in everyone:
+        own = {rule.name for rule in study.attributes_of(curator.curator)}
+        granted |= own & curator.granted
+        denied |= own & curator.denied
+    return frozenset(granted - denied), frozenset(denied)

@@ -1,0 +1,391 @@
+"""Planning and pricing a request away from the event loop: once, in a process of its own that has so much time.
+
+Whoever may ask can ask for what takes long to plan. The process that plans is ended by the kernel when it has used its
+seconds of processor time for one question. A request is then refused, as one that cannot be planned; a release is
+priced by its pure epsilon. The party that asks never waits on its own loop, and ends the process when it ends. Every
+answer is stored.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+from veiltab.common.core.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.privacy.card import Bound
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.workload_guarantees import workload_card, workload_pure_epsilon
+from veiltab.curator.budget.allowance import Allowance, Charge
+from veiltab.curator.planning.checks import PlanQuestion, planned_spec
+from veiltab.curator.planning.workload import charge_of, planned_workload
+from veiltab.curator.records.store import CuratorStore
+
+SECONDS = 10
+"""Seconds of processor time that a question about one table may take."""
+
+SECONDS_A_TABLE = 0.5
+"""What each table adds where there are several; the prices of a table take 50 to 150 ms."""
+
+_MOST_KINDS = 256
+"""Kinds of releases whose charges a process remembers; beyond, it forgets all."""
+
+_WORKER = (sys.executable, "-P", "-m", "veiltab.curator.planning.planner")
+_LONGEST_LINE = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """A plan, or why there is none.
+
+    Args:
+        spec: the release that is planned; None if it has several tables or is refused.
+        workload: the release of several tables that is planned.
+        problem: why, if it is refused.
+        where: the field concerned.
+        remedy: what to do next.
+    """
+
+    spec: ReleaseSpec | None = None
+    problem: str = ""
+    where: str = ""
+    remedy: str = ""
+    workload: WorkloadSpec | None = None
+
+    def planned(self) -> ReleaseSpec | WorkloadSpec:
+        """Return the plan.
+
+        Raises:
+            InvalidInputError: there is none.
+        """
+        planned = self.spec or self.workload
+        if planned is None:
+            raise InvalidInputError(self.problem, where=self.where, remedy=self.remedy)
+        return planned
+
+
+def seconds_for(tables: int) -> float:
+    """Return how many seconds of processor time a question about a release may take; 0 tables stand for one table."""
+    return SECONDS + SECONDS_A_TABLE * tables
+
+
+def _too_long(tables: int) -> PlanAnswer:
+    return PlanAnswer(
+        problem=f"planning it takes more than {seconds_for(tables):g} s of processor time",
+        where="request",
+        remedy="Ask for fewer rows, fewer attributes, or another epsilon and delta.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """The bounds of an epsilon card, one a coalition."""
+
+    bounds: tuple[Bound, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChargeQuestion:
+    """What the charge of a release follows from.
+
+    Args:
+        spec: the release of one table.
+        workload: the release of several; there is one of the two.
+        epsilon: of the budget, nats.
+        delta: of the budget; None adds up pure epsilons.
+    """
+
+    spec: ReleaseSpec | None = None
+    workload: WorkloadSpec | None = None
+    epsilon: Decimal
+    delta: Decimal | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text."""
+        return canonical_text(self)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the question."""
+        return canonical_digest(self.text)
+
+    def charge(self) -> Charge:
+        """Return the charge, after the work."""
+        allowance = Allowance(epsilon=self.epsilon, delta=self.delta)
+        if self.spec is not None:
+            return allowance.charge(self.spec.description, guaranteed_epsilon(self.spec))
+        return charge_of(self._tables, allowance)
+
+    def charge_at_once(self) -> Charge:
+        """Return a charge that is never below it, without the work."""
+        if self.spec is None:
+            epsilon = workload_pure_epsilon(self._tables)
+        else:
+            epsilon = self.spec.epsilon if self.spec.delta is None else guaranteed_epsilon(self.spec)
+        return Allowance(epsilon=self.epsilon, delta=self.delta).charge_of_pure_epsilon(epsilon)
+
+    @property
+    def _tables(self) -> WorkloadSpec:
+        if self.workload is None:
+            raise AssertionError("a question is about one table or about several")
+        return self.workload
+
+
+def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | WorkloadSpec | None:
+    """Return the plan that answers a question, if it was ever asked.
+
+    Raises:
+        InvalidInputError: it was, and there is no plan.
+    """
+    answer = store.answers.plan(question.request.release_id, question.digest())
+    return None if answer is None else read_canonical(PlanAnswer, answer).planned()
+
+
+def stored_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...] | None:
+    """Return the bounds of a plan's card, if it was ever made; none at all if that took too long."""
+    card = store.answers.card(spec.digest())
+    return None if card is None else read_canonical(Card, card).bounds
+
+
+def charge_question(planned: ReleaseSpec | WorkloadSpec, allowance: Allowance) -> ChargeQuestion:
+    """Return the question what a release takes of a budget."""
+    if isinstance(planned, WorkloadSpec):
+        return ChargeQuestion(workload=planned, epsilon=allowance.epsilon, delta=allowance.delta)
+    return ChargeQuestion(spec=planned, epsilon=allowance.epsilon, delta=allowance.delta)
+
+
+def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | None:
+    """Return the charge that answers a question, if it was ever asked."""
+    charge = store.answers.charge(question.digest())
+    return None if charge is None else read_canonical(Charge, charge)
+
+
+def card_bounds(planned: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...]:
+    """Return the bounds of a plan's card, after the work."""
+    card = workload_card(planned) if isinstance(planned, WorkloadSpec) else epsilon_card(planned)
+    return card.bounds
+
+
+def store_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec, bounds: tuple[Bound, ...]) -> None:
+    """Store the bounds of a plan's card."""
+    store.answers.set_card(spec.release_id, spec.digest(), canonical_text(Card(bounds=bounds)))
+
+
+def planned(question: PlanQuestion) -> ReleaseSpec | WorkloadSpec:
+    """Return the plan that answers a question, after the work.
+
+    Raises:
+        DeniedError, InvalidInputError: there is none.
+    """
+    return planned_workload(question) if question.request.is_workload else planned_spec(question)
+
+
+def answer_plan(question: str) -> str:
+    """Return the canonical text of the answer to a question's."""
+    try:
+        plan = planned(read_canonical(PlanQuestion, question))
+        answer = PlanAnswer(workload=plan) if isinstance(plan, WorkloadSpec) else PlanAnswer(spec=plan)
+    except VeiltabError as error:
+        answer = PlanAnswer(problem=error.problem, where=error.where, remedy=error.remedy)
+    return canonical_text(answer)
+
+
+def answer_card(spec: str) -> str:
+    """Return the canonical text of the card of a spec's."""
+    return canonical_text(Card(bounds=card_bounds(ReleaseSpec.from_json(spec))))
+
+
+def answer_tables_card(workload: str) -> str:
+    """Return the canonical text of the card of several tables together."""
+    return canonical_text(Card(bounds=card_bounds(WorkloadSpec.from_json(workload))))
+
+
+def answer_charge(question: str) -> str:
+    """Return the canonical text of the charge that answers a question's."""
+    return canonical_text(read_canonical(ChargeQuestion, question).charge())
+
+
+ANSWERS = {"plan": answer_plan, "card": answer_card, "tables_card": answer_tables_card, "charge": answer_charge}
+"""What each kind of question is answered with."""
+
+
+class Planner:
+    """The plans, charges and cards of one curator.
+
+    Args:
+        store: keeps each of them with its release.
+    """
+
+    def __init__(self, store: CuratorStore) -> None:
+        self._store = store
+        # What is asked about several tables takes long, and delays nothing that is asked about one.
+        self._worker, self._worker_for_tables = _Worker(), _Worker()
+        # What a release takes, by its kind; most releases are of few kinds.
+        self._charges = dict[tuple[object, ...], Charge]()
+        # One question of a researcher at a time, so that those of one delay another's by one question.
+        self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
+
+    async def spec(self, question: PlanQuestion) -> ReleaseSpec | WorkloadSpec:
+        """Return the plan of a request.
+
+        Raises:
+            InvalidInputError: it cannot be planned.
+        """
+        async with self._turns[question.request.researcher]:
+            spec = stored_plan(self._store, question)
+            if spec is None:
+                tables = len(question.request.tables)
+                answer = await self._ask("plan", question.text, tables)
+                answer = answer or canonical_text(_too_long(tables))
+                self._store.answers.set_plan(question.request.release_id, question.digest(), answer)
+                spec = read_canonical(PlanAnswer, answer).planned()
+        return spec
+
+    async def charge(self, spec: ReleaseSpec | WorkloadSpec, allowance: Allowance) -> Charge:
+        """Return what a release takes of a budget; by its pure epsilon if pricing it takes too long."""
+        question = charge_question(spec, allowance)
+        async with self._turns[spec.researcher]:
+            charge = stored_charge(self._store, question)
+            if charge is None:
+                charge = await self._new_charge(question, _tables_of(spec))
+                self._store.answers.set_charge(spec.release_id, question.digest(), canonical_text(charge))
+        return charge
+
+    async def _new_charge(self, question: ChargeQuestion, tables: int) -> Charge:
+        """Return a charge that is not stored; only the first release of a kind needs a process."""
+        kind = _kind(question)
+        if kind in self._charges:
+            return self._charges[kind]
+        answer = await self._ask("charge", question.text, tables)
+        if not answer:
+            return question.charge_at_once()
+        charge = read_canonical(Charge, answer)
+        if kind is not None:
+            if len(self._charges) >= _MOST_KINDS:
+                self._charges.clear()
+            self._charges[kind] = charge
+        return charge
+
+    async def make_card(self, spec: ReleaseSpec | WorkloadSpec) -> None:
+        """Make the epsilon card of a plan for those who decide, unless that was done."""
+        async with self._turns[spec.researcher]:
+            if stored_card(self._store, spec) is None:
+                kind = "tables_card" if isinstance(spec, WorkloadSpec) else "card"
+                card = await self._ask(kind, spec.to_json(), _tables_of(spec)) or canonical_text(Card())
+                self._store.answers.set_card(spec.release_id, spec.digest(), card)
+
+    async def close(self) -> None:
+        """End the processes."""
+        await self._worker.close()
+        await self._worker_for_tables.close()
+
+    async def _ask(self, kind: str, text: str, tables: int) -> str:
+        """Return a worker's answer; empty if it ended over the question."""
+        worker = self._worker_for_tables if tables else self._worker
+        return await worker.ask(f"{kind} {tables} {text}\n")
+
+
+def _kind(question: ChargeQuestion) -> tuple[object, ...] | None:
+    """Return all that the charge of a release of one table depends on; None of several."""
+    spec = question.spec
+    if spec is None:
+        return None
+    # As texts: the charge shows an epsilon with the digits of the spec's.
+    return spec.description, str(spec.epsilon), str(spec.delta), str(question.epsilon), str(question.delta)
+
+
+def _tables_of(planned: ReleaseSpec | WorkloadSpec) -> int:
+    return len(planned.tables) if isinstance(planned, WorkloadSpec) else 0
+
+
+class _Worker:
+    """A process that answers one question at a time; it starts with the first."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        # Killed by whoever was cancelled while it worked.
+        self._killed: list[asyncio.subprocess.Process] = []
+        self._turn = asyncio.Lock()
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
+
+    async def ask(self, line: str) -> str:
+        """Return the answer; empty if the process ended over the question."""
+        async with self._turn:
+            process = self._process or await asyncio.create_subprocess_exec(
+                *_WORKER,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_LONGEST_LINE,
+                start_new_session=True,
+            )
+            # What is cancelled, or ends without an answer, leaves no process that still works on it.
+            self._process = None
+            try:
+                answer = await _answer_of(process, line.encode())
+            except BaseException:
+                process.kill()
+                self._killed.append(process)
+                raise
+            if answer:
+                self._process = process
+            else:
+                await _ended(process)
+            return answer
+
+    async def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            self._killed.append(self._process)
+            self._process = None
+        while self._killed:
+            await _ended(self._killed.pop())
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Wait until a process is over and its pipes are closed, of which asyncio hears apart."""
+    await process.wait()
+    if process.stdout is not None:
+        await process.stdout.read()
+
+
+async def _answer_of(worker: asyncio.subprocess.Process, line: bytes) -> str:
+    if worker.stdin is None or worker.stdout is None:
+        raise AssertionError("the worker was started without pipes")
+    with suppress(BrokenPipeError, ConnectionResetError):
+        worker.stdin.write(line)
+        await worker.stdin.drain()
+    answer = await worker.stdout.readline()
+    return answer.decode().rstrip("\n") if answer.endswith(b"\n") else ""
+
+
+def serve_questions() -> None:
+    """Answer each line of standard input with one of standard output, until it ends; a process of its own."""
+    for line in sys.stdin:
+        kind, tables, text = line.rstrip("\n").split(" ", 2)
+        # When it has run out, the kernel ends the process, whatever it does.
+        signal.setitimer(signal.ITIMER_PROF, seconds_for(int(tables)))
+        answer = ANSWERS[kind](text)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        try:
+            sys.stdout.write(answer + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:  # who asked was killed; nothing is left to flush at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
+
+
+if __name__ == "__main__":
+    serve_questions()

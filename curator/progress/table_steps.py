@@ -1,0 +1,148 @@
+"""The steps of a release of several tables at one curator; pure functions.
+
+Once every curator has charged the request, each of its tables runs as a release of its own, from the spec onwards (see
+veiltab.curator.progress.progress): decided and charged under the request's id. Tables that run a second time are chosen
+by the researcher after the first results.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from veiltab.common.errors import (
+    ConflictError,
+    DeniedError,
+    ExpiredReleaseError,
+    InvalidInputError,
+    NotReadyError,
+    VeiltabError,
+)
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec, table_id
+from veiltab.curator.progress.progress import (
+    CuratorRelease,
+    End,
+    Progress,
+    Review,
+    Step,
+    Wait,
+    lacking_charge,
+    next_step,
+)
+
+MOST_TABLES_AT_A_TIME = 8
+"""Most tables of a release that run at a time: those of the lowest numbers that are not over, so that no curator waits
+for a table that another one has not begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """Where one table of a release stands here, and why it ended without a result, if it did."""
+
+    state: ReleaseState
+    failure: str = ""
+
+
+def request_of_table(request: ReleaseRequest, table: ReleaseSpec) -> ReleaseRequest:
+    """Return one table of a request as a request by itself, under the id of the table."""
+    attributes = tuple(column.attribute for column in table.columns)
+    return replace(request, release_id=table.release_id, attributes=attributes, tables=(), repeats=0)
+
+
+def table_ids(request: ReleaseRequest) -> list[str]:
+    """Return the ids of the releases that the tables of a request run as, at the most; none of one table."""
+    most = 2 * len(request.tables) if request.repeats else len(request.tables)
+    return [table_id(request.release_id, number) for number in range(most)]
+
+
+def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
+    """Return whether a choice of tables is new; refuse one that does not fit what was charged, or another than before.
+
+    Args:
+        stored: the release as this curator has recorded it.
+        numbers: of the tables that are to run a second time.
+
+    Raises:
+        InvalidInputError: none can run a second time, too many, or a number that is no table's.
+        ConflictError: another choice was recorded.
+        NotReadyError: not every curator has charged the release yet.
+        ExpiredReleaseError: it ended at its deadline, with the first results.
+        DeniedError: the release is over.
+    """
+    workload = stored.workload
+    if workload is None and stored.request.repeats and not stored.state.finished:
+        raise NotReadyError("the release is not planned yet", where="tables")
+    if workload is None or not workload.repeats:
+        raise InvalidInputError("no table of this release runs a second time", where="tables")
+    if len(numbers) > workload.repeats:
+        raise InvalidInputError(f"{workload.repeats} tables may run a second time, not {len(numbers)}", where="tables")
+    if list(numbers) != sorted(set(numbers)) or any(number >= len(workload.tables) for number in numbers):
+        raise InvalidInputError("these are not the numbers of different tables, in order", where="tables")
+    if stored.choice is not None:
+        if stored.choice != numbers:
+            raise ConflictError("other tables were chosen before", where=f"release {stored.request.release_id}")
+        return False
+    if stored.state is ReleaseState.READY:
+        raise ExpiredReleaseError("the deadline passed, and the first results stand", where="tables")
+    if stored.state.finished:
+        raise DeniedError("the release is over", where=f"release {stored.request.release_id}")
+    if stored.state is not ReleaseState.UPLOADING:
+        raise NotReadyError("not every curator has charged the release yet", where="tables")
+    return True
+
+
+def next_step_of_tables(
+    stored: CuratorRelease,
+    own: Review,
+    peers: tuple[Progress, ...] | VeiltabError,
+    tables: Mapping[int, TableState],
+    now: float,
+) -> Step | Wait | End:
+    """Return a curator's next step for a release of several tables.
+
+    Args:
+        stored: the release as this curator has recorded it.
+        own: its progress with the decisions.
+        peers: every other curator's progress, or why it is unknown.
+        tables: number -> state of the tables that run here, or are over.
+        now: Unix seconds.
+    """
+    workload, are_open = stored.workload, stored.state is ReleaseState.UPLOADING
+    if workload and are_open and now > stored.request.deadline and _is_whole(workload, tables):
+        return Step.FINISH  # the first results stand, with what ran a second time by now
+    outcome = next_step(stored, own, peers, now)
+    if isinstance(outcome, End) or workload is None:
+        return outcome
+    if are_open:  # what the others are needed for is each table's
+        return _step_with_tables(stored, workload, tables)
+    if stored.state is not ReleaseState.CHARGED or isinstance(peers, VeiltabError):
+        return outcome
+    return lacking_charge(peers) or Step.OPEN_TABLES
+
+
+def _step_with_tables(
+    stored: CuratorRelease, workload: WorkloadSpec, tables: Mapping[int, TableState]
+) -> Step | Wait | End:
+    late = {number for number in tables if _is_late_repeat(workload, number, tables[number])}
+    for number, table in sorted(tables.items()):
+        if table.state.unsuccessful and number not in late:
+            why = table.failure or table.state.value
+            return End(ReleaseState.FAILED, f"table {', '.join(workload.attributes(number))}: {why}")
+    ready = sum(table.state is ReleaseState.READY for table in tables.values())
+    if ready + len(late) < len(tables):
+        return Wait(f"{ready} of {len(tables)} tables are ready")
+    if workload.repeats and stored.choice is None:
+        return Wait(f"researcher {workload.researcher}: has not chosen the tables that run a second time yet")
+    return Step.FINISH
+
+
+def _is_late_repeat(workload: WorkloadSpec, number: int, table: TableState) -> bool:
+    """Whether time ran out for a table that ran a second time, at any party: the first results stand."""
+    return number >= len(workload.tables) and table.state is ReleaseState.EXPIRED
+
+
+def _is_whole(workload: WorkloadSpec, tables: Mapping[int, TableState]) -> bool:
+    """Whether every table has run once."""
+    first = [tables.get(number) for number in range(len(workload.tables))]
+    return all(table is not None and table.state is ReleaseState.READY for table in first)

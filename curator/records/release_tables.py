@@ -1,0 +1,89 @@
+"""The tables of releases of several, each recorded as a release of its own."""
+
+import json
+from collections.abc import Iterable
+
+from veiltab.common.errors import ConflictError, IntegrityError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.storage.database import Database, transaction
+from veiltab.curator.progress.progress import (
+    CuratorRelease,
+)
+from veiltab.curator.progress.table_steps import TableState, request_of_table
+from veiltab.curator.records.releases import Releases
+
+
+class ReleaseTables:
+    """The tables of releases of several."""
+
+    def __init__(self, connection: Database, releases: Releases) -> None:
+        self._connection = connection
+        self._releases = releases
+
+    def set_workload(self, release_id: str, workload: WorkloadSpec) -> None:
+        """Record the planned tables."""
+        self._connection.execute("UPDATE release SET workload = ? WHERE id = ?", [workload.to_json(), release_id])
+
+    def open_tables(self, release_id: str, numbers: Iterable[int], now: int) -> None:
+        """Record tables of a charged release as releases that are planned; again changes nothing.
+
+        Args:
+            release_id: of all the tables.
+            numbers: of the tables to record.
+            now: Unix seconds.
+
+        Raises:
+            ConflictError: somebody asked for another release under the id of a table.
+        """
+        with transaction(self._connection):
+            self._open_tables(release_id, numbers, now)
+
+    def choose_tables(self, release_id: str, numbers: tuple[int, ...], now: int) -> None:
+        """Record which tables run a second time, and these as releases that are planned, at once; as `open_tables`."""
+        with transaction(self._connection) as db:
+            db.execute("UPDATE release SET choice = ? WHERE id = ?", [json.dumps(numbers), release_id])
+            self._open_tables(release_id, map(_workload(self._releases.release(release_id)).again, numbers), now)
+
+    def _open_tables(self, release_id: str, numbers: Iterable[int], now: int) -> None:
+        stored = self._releases.release(release_id)
+        workload = _workload(stored)
+        for number in numbers:
+            spec = workload.table(number)
+            self._connection.execute(
+                "INSERT INTO release"
+                " (id, researcher, request, state, spec, created, since, study_digest, part_of, number)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                [
+                    spec.release_id,
+                    spec.researcher,
+                    request_of_table(stored.request, spec).to_json(),
+                    ReleaseState.PLANNED.value,
+                    spec.to_json(),
+                    now,
+                    now,
+                    stored.study_digest,
+                    release_id,
+                    number,
+                ],
+            )
+            if self._releases.release(spec.release_id).part_of != release_id:
+                raise ConflictError("another release has the id of a table", where=f"release {release_id}")
+
+    def tables(self, release_id: str) -> dict[int, TableState]:
+        """Return number -> state of the tables of a release that run, or are over."""
+        rows = self._connection.execute("SELECT number, state, failure FROM release WHERE part_of = ?", [release_id])
+        return {row["number"]: TableState(state=ReleaseState(row["state"]), failure=row["failure"]) for row in rows}
+
+    def bytes_uploaded_of_tables(self, release_id: str) -> int:
+        """Return how many bytes the server has of this curator's columns of all tables of a release."""
+        (count,) = self._connection.execute(
+            "SELECT COALESCE(SUM(bytes_uploaded), 0) FROM release WHERE part_of = ?", [release_id]
+        ).fetchone()
+        return int(count)
+
+
+def _workload(stored: CuratorRelease) -> WorkloadSpec:
+    if stored.workload is None:
+        raise IntegrityError("a release of several tables has no plan", where=f"release {stored.request.release_id}")
+    return stored.workload

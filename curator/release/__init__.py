@@ -1,0 +1,1 @@
+"""A curator at work on releases: its driver, its uploads, its tests of the server, what it states."""

@@ -1,0 +1,336 @@
+"""A curator's tests of the server: did it add the noise of the release to the canaries?
+
+What the server published is recorded before it learns the canaries' places, so it cannot change a column afterwards.
+The ciphertext of the canaries that it was sent is compared with what it published at their places; no key is needed.
+Either may be as long as a column: both lie on disk, what the server sends in a file without a name.
+
+A curator tests its own columns first, and no other can spoil that. Then the owners exchange their lists of changed
+canaries, and each of them tests all columns together, before a key leaves.
+"""
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.canaries import CanaryPlaces, places_key
+from veiltab.common.core.counts import Binomial, accepted
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.symbols import check_symbols, row_slices
+from veiltab.common.errors import IntegrityError, NotReadyError
+from veiltab.common.observe.progress import Stage
+from veiltab.common.release.canary_changes import ChangesCollector, most_changes
+from veiltab.common.release.noise_tests import SAMPLED_LEVEL, CanaryOrders
+from veiltab.common.release.receipt import Receipt, amount_receipt, joint_receipt, own_receipt
+from veiltab.common.release.spec import PLACE_BYTES, Column, ReleaseSpec
+from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.mapped import mapped_array, mapped_rows
+from veiltab.curator.budget.bounded_set import BoundedSet
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.progress.progress import PublicationDigests
+from veiltab.curator.records.store import CuratorStore
+
+Sent = bytes | NDArray[np.uint8]
+"""What a server sent, in memory or mapped from disk."""
+
+
+class ServerUnderTest(Protocol):
+    """The server, as far as it is tested."""
+
+    @property
+    def name(self) -> str:
+        """The server, as messages name it."""
+        ...
+
+    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
+        """Return the digests of what is published."""
+        ...
+
+    def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+        """Return the published symbols of the canaries in the caller's columns, piece by piece."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedCanaries:
+    """The canaries as a server published them.
+
+    Args:
+        count: how many they are.
+        numbers: which of the release's canaries these are, by order of their places, if the server samples; None if
+            they are all of them.
+        symbols: attribute of the curator's own -> symbols, shape (count,), mapped from disk if what was sent is.
+    """
+
+    count: int
+    numbers: NDArray[np.int64] | None
+    symbols: dict[str, Symbols]
+
+
+def canary_width(spec: ReleaseSpec, curator: str) -> int:
+    """Return the bytes that the server sends a curator for each canary."""
+    place = PLACE_BYTES if spec.sampling.is_by_server else 0
+    return place + sum(column.byte_length(1) for column in spec.columns_of(curator))
+
+
+def published_canaries(spec: ReleaseSpec, curator: str, data: Sent) -> PublishedCanaries:
+    """Read what the server sends a curator about the canaries.
+
+    Args:
+        spec: of the release.
+        curator: with columns in it.
+        data: where the server samples, the numbers of the canaries that it sampled, 8 bytes each; then the symbols of
+            the curator's columns, column after column.
+
+    Raises:
+        IntegrityError: it has another length, or it is not what a server can have published.
+    """
+    count, rest = divmod(len(data), canary_width(spec, curator))
+    if rest or (count != spec.canaries and not spec.sampling.is_by_server):
+        raise IntegrityError(f"{len(data)} bytes are not the symbols of {spec.canaries} canaries", where="canaries")
+    offset, numbers = 0, None
+    if spec.sampling.is_by_server:
+        offset, numbers = count * PLACE_BYTES, np.frombuffer(data, "<i8", count).astype(np.int64, copy=False)
+        _check_sampled(spec, numbers)
+    symbols = {}
+    for column in spec.columns_of(curator):
+        symbols[column.attribute] = _symbols(data, column, count, offset)
+        offset += column.byte_length(count)
+    return PublishedCanaries(count=count, numbers=numbers, symbols=symbols)
+
+
+def changed_canaries(
+    published: PublishedCanaries, spec: ReleaseSpec, curator: str, encryption: ColumnEncryption
+) -> ChangesCollector:
+    """Return which canaries the server changed in a curator's columns, and how; the list of them if it fits a message.
+
+    Raises:
+        IntegrityError: the ciphertext that was sent is not here any more.
+    """
+    columns = spec.columns_of(curator)
+    collected = ChangesCollector(columns, most=most_changes(columns))
+    sent = [_sent(spec, column.attribute, encryption) for column in columns] if spec.canaries else []
+    for part in row_slices(published.count):
+        rows = part if published.numbers is None else published.numbers[part]
+        symbols = [published.symbols[column.attribute][part] for column in columns]
+        collected.compare(part.start, symbols, [own[rows] for own in sent])
+    return collected
+
+
+def canary_orders(
+    spec: ReleaseSpec, canary_key: bytes, numbers: NDArray[np.int64] | None, folder: Path
+) -> CanaryOrders:
+    """Return the places of the published canaries among the rows that the curators uploaded.
+
+    Args:
+        spec: of the release.
+        canary_key: of the release.
+        numbers: which of the canaries were published; None for all.
+        folder: for what memory should not keep.
+    """
+    places = CanaryPlaces.of(places_key(canary_key), rows=spec.uploaded_rows, canaries=spec.canaries)
+    return CanaryOrders.of(places, numbers, partial(mapped_rows, folder=folder))
+
+
+def _sent(spec: ReleaseSpec, attribute: str, encryption: ColumnEncryption) -> Symbols:
+    """Return the ciphertext of a column's canaries that the server was sent, mapped from disk."""
+    path, column = encryption.canaries(attribute), spec.column(attribute)
+    if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
+        raise IntegrityError("the ciphertext of the canaries is gone or cut off", where=f"attribute {attribute}")
+    sent: Symbols = mapped_array(path, symbol_dtype(column.size))
+    return sent
+
+
+class ServerCheck:
+    """The tests that one curator makes.
+
+    Args:
+        name: the curator.
+        store: keeps their results.
+    """
+
+    def __init__(self, name: str, store: CuratorStore) -> None:
+        self._name = name
+        self._store = store
+        # Releases whose server was seen to have passed: a result is never taken back.
+        self._passed = BoundedSet()
+        # Where the canaries stand, from one's own test to that of all columns; a process that lacks it asks again.
+        self._orders: dict[str, CanaryOrders] = {}
+
+    async def run(
+        self,
+        spec: ReleaseSpec,
+        server: ServerUnderTest,
+        encryption: ColumnEncryption,
+        stage: Stage | None = None,
+        *,
+        is_published: bool = False,
+    ) -> None:
+        """Test one's own columns, unless that was done; a curator without columns in the release has nothing to test.
+
+        Args:
+            spec: of a release whose columns every curator has sent.
+            server: whom to test.
+            encryption: has the ciphertext of the canaries, which is deleted once the result is recorded.
+            stage: says that it tests, if anybody asks.
+            is_published: whether what the server published is recorded; else the server is asked.
+
+        Raises:
+            NotReadyError: the release is not published yet.
+            ConflictError: the server has published other columns, or sampled other places, before.
+            IntegrityError: what it published is not the release with its noise.
+            VeiltabError: as `ServerLink.publication` and `ServerLink.canaries`.
+        """
+        if not spec.columns_of(self._name):
+            return
+        if not self._store.tests.receipts(spec.release_id):
+            # What it published is durable before the server can learn which rows are tested.
+            if not is_published:
+                self._store.tests.record_publication(spec.release_id, await server.publication(spec))
+            with (stage or Stage()).of("testing the server", None):
+                data = await self._sent_by(server, spec, encryption.folder)
+                await asyncio.to_thread(self._test, spec, data, server.name, encryption)
+        encryption.forget_canaries()
+        self._check(spec, server.name)
+
+    async def run_together(
+        self, spec: ReleaseSpec, server: ServerUnderTest, lists: Mapping[str, bytes], folder: Path
+    ) -> None:
+        """Test all columns together, unless that was done; a curator without columns has nothing to test.
+
+        Args:
+            spec: of a release of which every owner has tested its own columns.
+            server: whom to test.
+            lists: owner -> its list of changed canaries, of every other owner.
+            folder: for what memory should not keep.
+
+        Raises:
+            FailedReleaseError: a list is none.
+            IntegrityError: the columns together are not the release with its noise.
+        """
+        release_id = spec.release_id
+        if not spec.columns_of(self._name):
+            return
+        if len(self._store.tests.receipts(release_id)) < 2:
+            orders = self._orders.get(release_id) or await self._orders_of(spec, server, folder)
+            whole = dict(lists) | {self._name: self._store.tests.canary_changes(release_id)[self._name]}
+            receipt = await asyncio.to_thread(joint_receipt, spec, whole, orders)
+            self._store.tests.set_joint_receipt(release_id, receipt, whole)
+        self._orders.pop(release_id, None)
+        self._check(spec, server.name)
+
+    def forget(self, release_id: str) -> None:
+        """Forget where the canaries of a release stand that is over."""
+        self._orders.pop(release_id, None)
+
+    def is_passed(self, spec: ReleaseSpec) -> bool:
+        """Whether the server has passed the tests of a release that were made, or this curator has no columns there."""
+        if spec.release_id in self._passed or not spec.columns_of(self._name):
+            return True
+        receipts = self._store.tests.receipts(spec.release_id)
+        if not receipts or not all(receipt.passed for receipt in receipts):
+            return False
+        if len(receipts) > 1:
+            self._passed.add(spec.release_id)
+        return True
+
+    def changes(self, spec: ReleaseSpec) -> bytes:
+        """Return the list of changed canaries of one's own columns, for another owner.
+
+        Raises:
+            NotReadyError: the server has not passed the test of them.
+        """
+        if not self.is_passed(spec) or not spec.columns_of(self._name):
+            raise NotReadyError("has not tested the server yet", where=f"curator {self._name}")
+        return self._store.tests.canary_changes(spec.release_id)[self._name]
+
+    def _check(self, spec: ReleaseSpec, server: str) -> None:
+        """Refuse a server that failed a test which was made."""
+        for receipt in self._store.tests.receipts(spec.release_id):
+            check_passed(receipt, server)
+
+    async def _sent_by(self, server: ServerUnderTest, spec: ReleaseSpec, folder: Path) -> Sent:
+        """Ask for the canaries, and return what comes, mapped from a file without a name."""
+        if not spec.canaries:
+            return b""
+        key = places_key(self._store.pads.canary_key(spec.release_id))
+        with named_in_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
+            async for data in server.canaries(spec, key):
+                file.write(data)
+            file.flush()
+            return np.memmap(file, np.uint8, mode="r") if file.tell() else b""
+
+    def _test(self, spec: ReleaseSpec, data: Sent, server: str, encryption: ColumnEncryption) -> None:
+        """Compare the canaries that the server published with those that it was sent, and record the result."""
+        published = self._published(spec, data, server)
+        digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
+        collected = changed_canaries(published, spec, self._name, encryption)
+        changes, listed = collected.changes(), b""
+        if changes is None:
+            receipt = amount_receipt(spec, self._name, canaries=published.count, changed=collected.count)
+        else:
+            listed, key = changes.to_bytes(), self._store.pads.canary_key(spec.release_id)
+            orders = canary_orders(spec, key, published.numbers, encryption.folder)
+            receipt = own_receipt(spec, self._name, changes, orders)
+            self._orders[spec.release_id] = orders
+        self._store.tests.set_receipt(spec.release_id, receipt, listed, digests)
+
+    def _published(self, spec: ReleaseSpec, data: Sent, server: str) -> PublishedCanaries:
+        try:
+            return published_canaries(spec, self._name, data)
+        except IntegrityError as error:
+            raise IntegrityError(f"{error}; no key leaves", where=server) from None
+
+    async def _orders_of(self, spec: ReleaseSpec, server: ServerUnderTest, folder: Path) -> CanaryOrders:
+        """Return where the canaries stand that the server published; it is asked which, if it samples."""
+        numbers = None
+        if spec.sampling.is_by_server:
+            data = await self._sent_by(server, spec, folder)
+            numbers = self._published(spec, data, server.name).numbers
+        return await asyncio.to_thread(
+            canary_orders, spec, self._store.pads.canary_key(spec.release_id), numbers, folder
+        )
+
+
+def check_passed(receipt: Receipt, server: str) -> None:
+    """Refuse a server whose noise is not that of the release.
+
+    Raises:
+        IntegrityError: it says which tests failed.
+    """
+    if not receipt.passed:
+        raise IntegrityError(
+            f"it did not add the noise of the release: {receipt.sentence()}; no key leaves", where=server
+        )
+
+
+def _check_sampled(spec: ReleaseSpec, numbers: NDArray[np.int64]) -> None:
+    """Refuse numbers of sampled canaries that are none, or that a sample of the release cannot have."""
+    # Overlapping by one: the last of a chunk is below the first of the next.
+    chunks = (numbers[part.start : part.stop + 1] for part in row_slices(len(numbers)))
+    rises = all(np.all(chunk[1:] > chunk[:-1]) for chunk in chunks)
+    if not rises or (len(numbers) and not 0 <= numbers[0] <= numbers[-1] < spec.canaries):
+        raise IntegrityError("the places of the sampled canaries are none of this release", where="canaries")
+    # A sample without replacement spreads less than a binomial number, so the bounds are wide enough.
+    share = Fraction(spec.published_rows, spec.uploaded_rows)
+    low, high = accepted(Binomial(spec.canaries, share), SAMPLED_LEVEL / 2, SAMPLED_LEVEL / 2)
+    if not low <= len(numbers) <= high:
+        raise IntegrityError(
+            f"{len(numbers)} of {spec.canaries} canaries are sampled, {low} to {high} can be", where="canaries"
+        )
+
+
+def _symbols(data: Sent, column: Column, count: int, offset: int) -> Symbols:
+    # They may begin anywhere in memory.
+    symbols = cast("Symbols", np.frombuffer(data, symbol_dtype(column.size), count, offset))
+    for part in row_slices(count):
+        check_symbols(symbols[part], column.size)
+    return symbols

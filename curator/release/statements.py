@@ -1,0 +1,51 @@
+"""What a curator states about a release that is ready, signed."""
+
+from dataclasses import replace
+
+from veiltab.common.errors import NotReadyError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.identity import Identity, utc_now
+from veiltab.common.rpc.signing import SignedText, signed
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.progress.progress import CuratorRelease
+from veiltab.curator.records.store import CuratorStore
+
+
+def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorStore, ledger: Ledger) -> SignedText:
+    """Return a curator's statement about a release, signed now.
+
+    Args:
+        identity: the curator's own.
+        stored: the release, of one table or several.
+        store: the curator's database.
+        ledger: what was spent.
+
+    Raises:
+        NotReadyError: the release is not ready here.
+        InvalidInputError: the curator's certificate has expired.
+    """
+    name = identity.party.name
+    if stored.state is not ReleaseState.READY:
+        raise NotReadyError(f"the release is {stored.state.value}", where=f"curator {name}")
+    now = utc_now()
+    length, head = ledger.head
+    statement = Statement(
+        party=identity.party.uri,
+        spec_digest=stored.planned_release.digest().hex(),
+        published=(),
+        signed_at=int(now.timestamp()),
+        ledger=LedgerHead(length=length, digest=head.hex()),
+    )
+    if stored.workload is not None:
+        tables = store.tables.tables(stored.request.release_id)
+        ready = sorted(number for number, table in tables.items() if table.state is ReleaseState.READY)
+        statement = replace(statement, tables=tuple(ready))
+    elif stored.planned_spec.columns_of(name):
+        spec = stored.planned_spec
+        statement = replace(
+            statement,
+            published=published_columns(spec, store.tests.published_digests(spec.release_id)),
+            receipts=store.tests.receipts(spec.release_id),
+        )
+    return signed(identity, statement.to_json(), now)

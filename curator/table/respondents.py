@@ -1,0 +1,243 @@
+"""Respondents' ids: normalised so that spellings of one person agree, and checked for repetitions.
+
+Where no value is missing, Arrow's values are read through their buffers: its conversions to and from Python load
+pandas, which takes longer than the rest of a curator's start.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.storage.partitions import Partitions, leading_bits
+from veiltab.common.storage.scratch import Scratch
+from veiltab.common.study.members import zfill_width
+from veiltab.curator.formats.columns.numerals import BLANKS
+from veiltab.curator.table.texts import string_buffers
+from veiltab.curator.table.tokens import tokens
+
+SEPARATOR = "\x1f"
+"""Between the parts of an id made of several columns (U+001F); no part may hold it."""
+
+_ASCII_END = 0x80
+_INTEGER = r"^\s*\+?(-?)0*([0-9]+?)(?:\.0*)?\s*$"
+_BLOCK = f"[0-9{BLANKS}]*"
+_MARKED = rf"(?:{_BLOCK}[.,]|{_BLOCK}(?:,[0-9]+)+\.|{_BLOCK}(?:\.[0-9]+)+,)[0-9]+"
+_DECIMALS = rf"^\s*[+-]?(?:{_MARKED}|(?:{_MARKED}|[0-9]+[.,]?)[eE][+-]?[0-9]+)\s*$"
+"""Numbers with decimals or an exponent; what repeats one mark alone, such as 12.345.678, has none."""
+
+_LARGEST_GROUP = 32
+"""Most fingerprints of a group that are compared one with the other; more meet only where ids repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """Normalised ids of some rows.
+
+    Args:
+        values: one large_string a row; null where a part is empty or holds the separator.
+        whole: (rows,) where it is not null.
+        empty: rows with an empty part.
+        separated: rows with a part that holds the separator.
+        broken: (rows,) where a part is no whole number, though a step needs one.
+    """
+
+    values: pa.Array
+    whole: NDArray[np.bool_]
+    empty: int
+    separated: int
+    broken: NDArray[np.bool_]
+
+
+def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
+    """Normalise the id columns of some rows and join them.
+
+    Steps run in the order strip, casefold, nfc, digits, integer, zfill, whatever the order of `steps`. "casefold"
+    lowers each character alone: unlike full case folding it keeps characters that fold to several (a sharp s stays
+    one, it does not meet "ss"). "integer" writes whole numbers without plus sign, leading zeros and decimals, and takes
+    nothing else; "digits" refuses whole numbers with decimals, of which it would make other numbers.
+
+    Args:
+        parts: one text array an id column, all of one length.
+        steps: which to run, valid ones: strip (white space around), casefold, nfc (Unicode normalisation form C),
+            digits (keep 0 to 9 alone), integer, zfill:N (zeros before what is shorter than N).
+
+    Returns:
+        The composite ids, parts joined by SEPARATOR.
+    """
+    filled = [_filled(part) for part in parts]
+    ranges = [_byte_range(part) for part in filled]
+    separated = np.any([_separated(part, low) for part, (low, _) in zip(filled, ranges, strict=True)], axis=0)
+    clean = [_normalised(part, steps, low, high) for part, (low, high) in zip(filled, ranges, strict=True)]
+    broken = np.any([_broken(part, steps) for part in clean], axis=0)
+    clean = [_numbered(part, steps) for part in clean]
+    empty = np.any([np.diff(string_buffers(part)[0]) == 0 for part in clean], axis=0)
+    values = clean[0] if len(clean) == 1 else pc.binary_join_element_wise(*clean, pa.scalar(SEPARATOR, clean[0].type))
+    whole = ~(empty | separated | broken)
+    if not whole.all():
+        values = pc.if_else(pa.array(whole), values, pa.scalar(None, values.type))
+    return Ids(
+        values=values,
+        whole=whole,
+        empty=int(np.count_nonzero(empty)),
+        separated=int(np.count_nonzero(separated)),
+        broken=broken,
+    )
+
+
+class RepeatedIds:
+    """Finds the ids that an earlier row has too, by 64-bit fingerprints under a fresh key.
+
+    Fingerprints are compared a part at a time, outside of memory. Only where some meet are ids compared, so the answer
+    is exact; then the memory grows with the rows that repeat. Of a table in the order of its ids none repeats: as long
+    as they ascend, no fingerprints are made, which takes a third of the time of loading a table.
+
+    Args:
+        scratch: holds the fingerprints.
+    """
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._key = os.urandom(KEY_BYTES)
+        self._prints = Partitions(scratch)
+        self._has_ascended, self._ascending = True, 0
+        self._last = pa.nulls(0, pa.large_string())
+
+    def take(self, ids: pa.Array) -> None:
+        """Take the ids of some rows, a large_string array; nulls repeat nothing."""
+        self._has_ascended = self._has_ascended and self._do_ascend_with(ids)
+        if not self._has_ascended:
+            self._note(ids)
+        elif len(ids):
+            self._last = ids[-1:]
+        self._ascending += self._has_ascended
+
+    def rows(self, ids: Callable[[], Iterable[pa.Array]]) -> NDArray[np.int64]:
+        """Return the positions of the ids that an earlier row has too, in increasing order.
+
+        Args:
+            ids: returns all of them again, as they came.
+        """
+        if self._has_ascended:
+            return np.empty(0, np.int64)
+        for chunk in islice(ids(), self._ascending):
+            self._note(chunk)
+        meeting = [_repeated(prints.view(np.uint64)) for (prints,) in self._prints.parts()]
+        found = np.concatenate([np.empty(0, np.uint64), *meeting])
+        return _confirmed(ids(), self._key, found) if found.size else np.empty(0, np.int64)
+
+    def _do_ascend_with(self, ids: pa.Array) -> bool:
+        """Return whether all ids to these ascend."""
+        return not ids.null_count and _ascend(pa.concat_arrays([self._last, ids[:1]])) and _ascend(ids)
+
+    def _note(self, ids: pa.Array) -> None:
+        """Make fingerprints."""
+        prints = _fingerprints(ids.drop_null(), self._key)
+        self._prints.append(leading_bits(prints), [prints])
+
+
+def _ascend(ids: pa.Array) -> bool:
+    """Return whether each id is longer than the one before, or larger and as long: so numbers ascend too."""
+    before, after = ids[:-1], ids[1:]
+    length_before, length_after = pc.binary_length(before), pc.binary_length(after)
+    is_larger = pc.and_(pc.equal(length_before, length_after), pc.less(before, after))
+    do_ascend: bool = pc.all(pc.or_(is_larger, pc.less(length_before, length_after)), min_count=0).as_py()
+    return do_ascend
+
+
+def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
+    """Return half of each id's token under the key."""
+    halves: NDArray[np.uint64] = tokens(ids, key).view("<u8")[:, 0]
+    return halves
+
+
+def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return what is there several times, once each, in ascending order.
+
+    Numbers are put in groups by 16 bits, and compared with all others of their group: a third of the time of a sort.
+    """
+    bits = prints.view("<u2")[::4]
+    largest = int(np.bincount(bits, minlength=1).max())
+    if largest > _LARGEST_GROUP:
+        ordered, distances = np.sort(prints), 1
+    else:
+        ordered, distances = prints.take(np.argsort(bits, kind="stable")), largest - 1
+    meeting = [ordered[apart:][ordered[apart:] == ordered[:-apart]] for apart in range(1, distances + 1)]
+    return np.unique(np.concatenate([ordered[:0], *meeting]))
+
+
+def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Compare the rows whose fingerprints meet by their ids."""
+    start, positions, values = 0, [], []
+    for chunk in ids:
+        valid = np.flatnonzero(chunk.is_valid().to_numpy(zero_copy_only=False))
+        suspect = valid[np.isin(_fingerprints(chunk.drop_null(), key), meeting)]
+        positions.append(suspect + start)
+        values.append(chunk.take(pa.array(suspect)))
+        start += len(chunk)
+    rows = np.concatenate(positions)
+    codes = pa.chunked_array(values).combine_chunks().dictionary_encode().indices.to_numpy()
+    _, first = np.unique(codes, return_index=True)
+    repeats: NDArray[np.int64] = np.delete(rows, first)
+    return repeats
+
+
+def _filled(part: pa.Array) -> pa.Array:
+    """Return an id column as a large_string array of its own, "" where there is none."""
+    if part.offset:  # pyarrow's ascii_lower fails on a part of an array
+        part = pa.concat_arrays([part])
+    return (pc.fill_null(part, "") if part.null_count else part).cast(pa.large_string())
+
+
+def _normalised(part: pa.Array, steps: Sequence[str], low: int, high: int) -> pa.Array:
+    """Run the steps on one id column, whose bytes are from `low` to `high`."""
+    # White space of ASCII is not above the blank, and ASCII is its own form C.
+    if "strip" in steps and (low <= ord(" ") or high >= _ASCII_END):
+        part = pc.utf8_trim_whitespace(part)
+    if "casefold" in steps:
+        part = pc.utf8_lower(part) if high >= _ASCII_END else pc.ascii_lower(part)
+    return pc.utf8_normalize(part, "NFC") if "nfc" in steps and high >= _ASCII_END else part
+
+
+def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
+    """Return where an id column is not what a step of numbers needs; what is empty is said as such."""
+    if "integer" in steps:
+        is_broken = pc.invert(pc.match_substring_regex(part, rf"{_INTEGER}|^\s*$"))
+    elif "digits" in steps:
+        is_broken = pc.match_substring_regex(part, _DECIMALS)
+    else:
+        return np.zeros(len(part), np.bool_)
+    found: NDArray[np.bool_] = is_broken.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _numbered(part: pa.Array, steps: Sequence[str]) -> pa.Array:
+    """Run the steps of numbers on one id column; where it is broken, the result does not matter."""
+    if "digits" in steps:
+        part = pc.replace_substring_regex(part, "[^0-9]", "")
+    if "integer" in steps:
+        part = pc.replace_substring_regex(part, _INTEGER, r"\1\2")
+        part = pc.replace_substring_regex(pc.replace_substring_regex(part, "^-0$", "0"), r"^\s+$", "")
+    if width := zfill_width(steps):
+        is_shorter = pc.and_(pc.greater(pc.utf8_length(part), 0), pc.less(pc.utf8_length(part), width))
+        part = pc.if_else(is_shorter, pc.utf8_lpad(part, width, "0"), part)
+    return part
+
+
+def _separated(part: pa.Array, low: int) -> NDArray[np.bool_]:
+    """Return where an id column, whose bytes are from `low` on, holds the separator."""
+    if low > ord(SEPARATOR):
+        return np.zeros(len(part), np.bool_)
+    found: NDArray[np.bool_] = pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _byte_range(part: pa.Array) -> tuple[int, int]:
+    """Return the smallest and the largest byte of a large_string array."""
+    _, text = string_buffers(part)
+    return int(text.min(initial=255)), int(text.max(initial=0))

@@ -1,0 +1,192 @@
+"""The rows of a curator's table while it runs: on its disk, encrypted, read again batch by batch, in file order.
+
+A table is read once. What was digested is what is aligned, whatever becomes of the file meanwhile.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import TransferError
+from veiltab.common.storage.run_files import RunFiles
+from veiltab.common.storage.scratch import Scratch
+from veiltab.common.storage.sealed import SealedFile
+from veiltab.common.storage.stored import Readable, Stored
+from veiltab.curator.table.texts import string_buffers
+
+Types = Mapping[str, np.dtype[np.unsignedinteger]]
+"""Attribute -> type of its symbols."""
+
+_NAME = "table"
+
+
+class LostTableError(TransferError):
+    """A table's rows are not on the disk as they were written; its curator has them again once it reads its table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBatch:
+    """Some consecutive respondents.
+
+    Args:
+        ids: a large_string array without nulls.
+        columns: attribute -> symbols.
+    """
+
+    ids: pa.Array
+    columns: Mapping[str, Symbols]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenBatch:
+    """Where a batch lies: the ids of all of its rows, which of them are respondents (None: all), and their symbols."""
+
+    rows: int
+    kept: int
+    lengths: int
+    texts: int
+    text_bytes: int
+    is_kept: int | None
+    symbols: tuple[int, ...]
+
+    def read(self, file: Readable, types: Types) -> RowBatch:
+        """Return its respondents."""
+        symbols = {
+            name: file.read(start, self.kept * dtype.itemsize).view(dtype)
+            for (name, dtype), start in zip(types.items(), self.symbols, strict=True)
+        }
+        return RowBatch(ids=self.kept_ids(file), columns=symbols)
+
+    def kept_ids(self, file: Readable) -> pa.Array:
+        """Return the ids of its respondents."""
+        ids = self.ids(file)
+        if self.is_kept is None:
+            return ids
+        return ids.filter(pa.array(file.read(self.is_kept, self.rows).view(np.bool_)))
+
+    def ids(self, file: Readable) -> pa.Array:
+        """Return the ids of all of its rows, "" where there is none."""
+        offsets = np.zeros(self.rows + 1, np.int64)
+        lengths = file.read(self.lengths, 4 * self.rows).view("<u4")
+        np.cumsum(lengths, out=offsets[1:])
+        text = file.read(self.texts, self.text_bytes)
+        return pa.LargeStringArray.from_buffers(self.rows, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+class TableRows:
+    """The rows of a table, of which some are no respondents: an id or a value is missing, or is unknown.
+
+    Args:
+        file: holds them.
+        types: attribute -> type of its symbols.
+        stored: the same file for tasks; None if only this process reads it.
+    """
+
+    def __init__(self, file: SealedFile, types: Types, stored: Stored | None = None) -> None:
+        self._file = file
+        self.stored = file if stored is None else stored
+        """The file for tasks."""
+        self.types = dict(types)
+        """Attribute -> type of its symbols."""
+        self._batches: list[WrittenBatch] = []
+
+    def __len__(self) -> int:
+        """Number of respondents."""
+        return sum(batch.kept for batch in self._batches)
+
+    def append(self, ids: pa.Array, kept: NDArray[np.bool_], columns: Mapping[str, Symbols]) -> None:
+        """Take a batch.
+
+        Args:
+            ids: of all rows, null where a row has none.
+            kept: which rows are respondents.
+            columns: attribute -> symbols of the respondents.
+        """
+        offsets, text = string_buffers(ids.fill_null("") if ids.null_count else ids)
+        respondents = int(np.count_nonzero(kept))
+        self._batches.append(
+            WrittenBatch(
+                rows=len(ids),
+                kept=respondents,
+                lengths=self._file.append(np.diff(offsets).astype("<u4")),
+                texts=self._file.append(text),
+                text_bytes=len(text),
+                is_kept=None if respondents == len(ids) else self._file.append(kept),
+                symbols=tuple(self._file.append(columns[name]) for name in self.types),
+            )
+        )
+
+    def sync(self) -> None:
+        """Let tasks on other machines read the rows."""
+        self._file.sync()
+
+    def check(self) -> None:
+        """Read all rows as tasks do.
+
+        Raises:
+            LostTableError: somebody altered or deleted their file.
+            OSError: the disk fails.
+        """
+        try:
+            with self.stored.opened() as file:
+                for batch in self._batches:
+                    batch.read(file, self.types)
+        except (TransferError, FileNotFoundError):
+            raise _lost() from None
+
+    def all_ids(self) -> Iterator[pa.Array]:
+        """Yield the ids of all rows, "" where there is none."""
+        return (batch.ids(self._file) for batch in self._batches)
+
+    def batches(self) -> Iterator[RowBatch]:
+        """Yield the respondents."""
+        return (batch.read(self._file, self.types) for batch in self.written())
+
+    def written(self) -> Iterator[WrittenBatch]:
+        """Yield where the batches lie that have respondents."""
+        return (batch for batch in self._batches if batch.kept)
+
+    def ids(self, start: int, length: int) -> pa.ChunkedArray:
+        """Return the ids of some respondents, by their places.
+
+        Raises:
+            LostTableError: somebody altered their file.
+            OSError: the disk fails.
+        """
+        edges = [0, *accumulate(batch.kept for batch in self._batches)]
+        first, chunks = bisect_right(edges, start) - 1, []
+        for place in range(first, len(self._batches)):
+            if edges[place] >= start + length:
+                break
+            try:
+                chunks.append(self._batches[place].kept_ids(self._file))
+            except TransferError:
+                raise _lost() from None
+        ids = pa.chunked_array(chunks, pa.large_string())
+        return ids.slice(start - edges[first], length)
+
+
+def _lost() -> LostTableError:
+    return LostTableError(
+        "somebody altered or deleted the rows of the table, in the folder `run`",
+        where="table",
+        remedy="Start the curator again: it reads its table again, as the table is then.",
+    )
+
+
+def rows_on_disk(types: Types, run: RunFiles | None) -> TableRows:
+    """Return a table without rows.
+
+    Args:
+        types: attribute -> type of its symbols.
+        run: holds the rows, for tasks too, one table a run; None for scratch space among the temporary files.
+    """
+    if run is None:
+        return TableRows(Scratch(None), types)
+    return TableRows(run.created(_NAME), types, run.file(_NAME))
