@@ -113,6 +113,16 @@ class TableEstimate(ABC):
         """Respondents n."""
         return self.design.population
 
+    @property
+    def sample(self) -> int:
+        """Noisy rows that were counted, m."""
+        return self.design.sample
+
+    @property
+    def released_counts(self) -> NDArray[np.int64] | None:
+        """Noisy rows in each cell, shape (K,); None if the estimate is not of one release."""
+        return None
+
     def covariance(self) -> NDArray[np.float64]:
         """Return the (K, K) covariance of `raw`; refuses more than uncertainty.MATRIX_LIMIT cells."""
         return covariance(self.projected, self.design)
@@ -198,6 +208,11 @@ class Estimate(TableEstimate):
             raise IntegrityError("the counted rows are not the m rows of the release")
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
+
+    @property
+    def released_counts(self) -> NDArray[np.int64]:
+        """Noisy rows in each cell, shape (K,)."""
+        return self.counts
 
     @cached_property
     def raw(self) -> NDArray[np.float64]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.analysis.result import Analysis, Unit
 from veiltab.researcher.drawing import ACCENT, INK, SOFT, WIDE, Picture, Sheet, draw, draw_figure
-from veiltab.researcher.estimation import TableEstimate
+from veiltab.researcher.shown import ShownAnalysis, ShownTable, Unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +45,7 @@ def wrapped(text: str, letters: int) -> str:
     return "\n".join(wrap(shorten(text, 3 * letters), letters))
 
 
-def cell_label(estimate: TableEstimate, cell: int, letters: int = WIDE.letters) -> str:
+def cell_label(estimate: ShownTable, cell: int, letters: int = WIDE.letters) -> str:
     """Return the categories of a cell, joined by middle dots, as `wrapped`; the longest are cut first."""
     categories = estimate.domain.categories_of(cell)
     room = 3 * letters - 3 * (len(categories) - 1)
@@ -61,9 +60,7 @@ def height_of(labels: Sequence[str]) -> float:
     return len(labels) * (0.11 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1))
 
 
-def estimates_picture(
-    estimate: TableEstimate, truth: NDArray[np.float64] | None = None, sheet: Sheet = WIDE
-) -> Picture:
+def estimates_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = None, sheet: Sheet = WIDE) -> Picture:
     """Draw the estimates with their intervals, the projected values and, where known, the truth.
 
     Args:
@@ -80,7 +77,7 @@ def estimates_picture(
     )
 
 
-def analysis_picture(analysis: Analysis, sheet: Sheet = WIDE) -> Picture:
+def analysis_picture(analysis: ShownAnalysis, sheet: Sheet = WIDE) -> Picture:
     """Draw the quantities of an analysis with their intervals; above CELLS_SHOWN rows the first are drawn.
 
     An interval without an upper or lower limit ends in an arrow, and what cannot be said has no mark.
@@ -97,7 +94,7 @@ def analysis_picture(analysis: Analysis, sheet: Sheet = WIDE) -> Picture:
     )
 
 
-def marginals_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None = None, sheet: Sheet = WIDE) -> str:
+def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = None, sheet: Sheet = WIDE) -> str:
     """Draw the marginal of every attribute, one panel each.
 
     Args:
@@ -129,7 +126,7 @@ def marginals_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None
     return draw_figure((sheet.width, 0.5 + 0.3 * sum(heights)), panels, f"m{sheet.mark}")
 
 
-def heat_map(pair: TableEstimate, sheet: Sheet = WIDE) -> str:
+def heat_map(pair: ShownTable, sheet: Sheet = WIDE) -> str:
     """Draw the joint table of two attributes: darker is more, with the share of all respondents in each field.
 
     Args:
@@ -154,7 +151,7 @@ def heat_map(pair: TableEstimate, sheet: Sheet = WIDE) -> str:
 
 def _intervals(  # noqa: PLR0913  one call draws one panel
     axes: "Axes",
-    estimate: TableEstimate,
+    estimate: ShownTable,
     shown: NDArray[np.intp],
     labels: list[str],
     truth: NDArray[np.float64] | None,
@@ -186,7 +183,7 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
         _legend(axes, [bars, *marks], legend)
 
 
-def _quantities(axes: "Axes", analysis: Analysis, labels: list[str], sheet: Sheet) -> None:
+def _quantities(axes: "Axes", analysis: ShownAnalysis, labels: list[str], sheet: Sheet) -> None:
     """Draw the rows of an analysis: dots with bars, and an upright line where nothing differs."""
     scale = 100.0 if analysis.unit is Unit.SHARE else 1.0
     value, low, high = (scale * part[: len(labels)] for part in (analysis.estimate, analysis.low, analysis.high))
@@ -227,7 +224,7 @@ def _legend(axes: "Axes", marks: list[Any], sheet: Sheet) -> None:
 
 def _fields(  # noqa: PLR0913  one call draws one map
     axes: "Axes",
-    pair: TableEstimate,
+    pair: ShownTable,
     part: NDArray[np.float64],
     rows: NDArray[np.intp],
     columns: NDArray[np.intp],
@@ -264,7 +261,5 @@ def _fields(  # noqa: PLR0913  one call draws one map
             )
 
 
-def _marginal_truth(
-    estimate: TableEstimate, truth: NDArray[np.float64] | None, axis: int
-) -> NDArray[np.float64] | None:
+def _marginal_truth(estimate: ShownTable, truth: NDArray[np.float64] | None, axis: int) -> NDArray[np.float64] | None:
     return None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])

@@ -18,7 +18,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.storage.files import written_whole
 from veiltab.common.web.document import table
-from veiltab.researcher.estimation import Estimate, TableEstimate
+from veiltab.researcher.shown import ShownTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def free_name(name: str, taken: Collection[str], names: Collection[str]) -> str:
     return free
 
 
-def statistics(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
+def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
     """Return the numeric columns of a result, in the order in which they are shown.
 
     Args:
@@ -71,7 +71,7 @@ def statistics(estimate: TableEstimate, truth: NDArray[np.float64] | None = None
         InvalidInputError: not one true fraction a cell.
     """
     columns: dict[str, NDArray[Any]] = {
-        **({"count": estimate.counts} if isinstance(estimate, Estimate) else {}),
+        **({} if estimate.released_counts is None else {"count": estimate.released_counts}),
         "estimate": estimate.raw,
         "se": estimate.se,
         "low": estimate.low,
@@ -94,7 +94,7 @@ def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Cate
     return pd.Categorical.from_codes(symbols, categories=pd.Index(attribute.categories), ordered=True)
 
 
-def to_frame(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
+def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
     """Return one row a cell: the category of each attribute, then the columns of `statistics`.
 
     An attribute is an ordered Categorical whose categories are those of the study file. An attribute that is named like
@@ -122,7 +122,7 @@ def to_frame(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) 
     return frame
 
 
-def to_records(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
+def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
     """Return one plain dictionary a cell, ready for JSON.
 
     Args:
@@ -142,7 +142,7 @@ def to_records(estimate: TableEstimate, truth: NDArray[np.float64] | None = None
     ]
 
 
-def to_html(estimate: TableEstimate) -> str:
+def to_html(estimate: ShownTable) -> str:
     """Return the estimates as an HTML table for a notebook: the largest CELLS_SHOWN cells, in order."""
     shown = np.sort(np.argsort(-estimate.raw, kind="stable")[:CELLS_SHOWN])
     numbers = (estimate.raw, estimate.se, estimate.low, estimate.high, estimate.projected)
@@ -153,7 +153,7 @@ def to_html(estimate: TableEstimate) -> str:
     headings = (*estimate.domain.names, "estimate", "se", "low", "high", "projected")
     first, cells = len(estimate.domain.names), estimate.domain.cells
     note = (
-        f"{estimate.population:,} respondents, {estimate.design.sample:,} noisy rows. "
+        f"{estimate.population:,} respondents, {estimate.sample:,} noisy rows. "
         f"Intervals at {100 * estimate.confidence:g}%."
         + (f" The {len(shown)} largest of {cells:,} cells; frame() has all." if len(shown) < cells else "")
     )

@@ -12,10 +12,11 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
 from veiltab.researcher.analysis.modelled import ModelledTable
-from veiltab.researcher.analysis.result import Analysis, Unit
+from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, Shares
 from veiltab.researcher.estimation import TableEstimate
 from veiltab.researcher.projection import project_to_simplex
+from veiltab.researcher.shown import Unit
 
 Table = TableEstimate | ModelledTable
 """What is analysed: a measured table, pooled or not, or one from a model."""

@@ -19,9 +19,10 @@ import numpy as np
 from veiltab.researcher.analysis.comparisons import Table, few_rows
 from veiltab.researcher.analysis.formula import Formula, design_matrix, parse_formula
 from veiltab.researcher.analysis.likelihoods import Likelihood, Logistic, LogLinear
-from veiltab.researcher.analysis.result import Analysis, Unit
+from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimation import TableEstimate
+from veiltab.researcher.shown import Unit
 
 _ITERATIONS = 100
 _NEAR = 1e-10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from html import escape
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.document import table
+from veiltab.researcher.shown import Unit
 from veiltab.researcher.table import free_name
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ NO_LOWER_LIMIT = "no lower limit"
 
 _ROWS_SHOWN = 60
 """Rows of a notebook's table; `frame` has all."""
-
-
-class Unit(Enum):
-    """What the numbers of an analysis are."""
-
-    SHARE = "share"
-    ROWS = "rows"
-    NUMBER = "number"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

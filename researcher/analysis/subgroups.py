@@ -12,9 +12,10 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
-from veiltab.researcher.analysis.result import Analysis, Unit
+from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, Shares
 from veiltab.researcher.estimation import TableEstimate
+from veiltab.researcher.shown import Unit
 from veiltab.researcher.uncertainty import CovarianceTerms
 
 Subgroup = Mapping[str, Sequence[str]]

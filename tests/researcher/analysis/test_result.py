@@ -12,8 +12,9 @@ from tests.researcher.analysis.simulated import DOMAIN, EDUCATION_BY_SALARY, exa
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import conditional_shares
-from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_LOWER_LIMIT, NO_UPPER_LIMIT, Analysis, Unit
+from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_LOWER_LIMIT, NO_UPPER_LIMIT, Analysis
 from veiltab.researcher.pooling import pooled
+from veiltab.researcher.shown import Unit
 from veiltab.researcher.table import write
 
 NASTY = "<script>alert('$x$')</script>"

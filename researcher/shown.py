@@ -1,0 +1,121 @@
+"""What tables and pictures show of an estimate and of an analysis; they know nothing of how these were made."""
+
+from enum import Enum
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.domain import Domain
+
+Floats = NDArray[np.float64]
+
+
+class ShownTable(Protocol):
+    """Cells with estimates and intervals; see estimation.TableEstimate."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes; cells in C order."""
+
+    @property
+    def raw(self) -> Floats:
+        """Unbiased estimates, shape (K,) (probabilities)."""
+
+    @property
+    def se(self) -> Floats:
+        """Their standard errors."""
+
+    @property
+    def low(self) -> Floats:
+        """Lower ends of the intervals."""
+
+    @property
+    def high(self) -> Floats:
+        """Upper ends."""
+
+    @property
+    def projected(self) -> Floats:
+        """The nearest probability table."""
+
+    @property
+    def confidence(self) -> float:
+        """Of each interval (probability)."""
+
+    @property
+    def released_counts(self) -> NDArray[np.int64] | None:
+        """Noisy rows in each cell, of one release; None if the estimate is of several."""
+
+    @property
+    def population(self) -> int:
+        """Respondents n."""
+
+    @property
+    def sample(self) -> int:
+        """Noisy rows m."""
+
+    @property
+    def study_digest(self) -> str:
+        """SHA-256 of the study file, hexadecimal, or empty."""
+
+    @property
+    def codebook(self) -> dict[str, list[str]]:
+        """Attribute -> its categories."""
+
+    def rows(self, fractions: Floats) -> Floats:
+        """Return n times the fractions."""
+
+    def marginal(self, names: list[str]) -> Self:
+        """Return the estimate of some of the attributes."""
+
+
+class Unit(Enum):
+    """What the numbers of an analysis are."""
+
+    SHARE = "share"
+    ROWS = "rows"
+    NUMBER = "number"
+
+
+class ShownAnalysis(Protocol):
+    """Quantities with intervals; see analysis.result.Analysis."""
+
+    @property
+    def title(self) -> str:
+        """What was asked."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The label of each quantity."""
+
+    @property
+    def unit(self) -> Unit:
+        """What the numbers are."""
+
+    @property
+    def estimate(self) -> Floats:
+        """Shape (r,); NaN where it cannot be said."""
+
+    @property
+    def low(self) -> Floats:
+        """Lower ends; -inf where there is no limit."""
+
+    @property
+    def high(self) -> Floats:
+        """Upper ends, likewise."""
+
+    @property
+    def projected(self) -> Floats | None:
+        """Of shares the nearest distribution of each group."""
+
+    @property
+    def neutral(self) -> float | None:
+        """The value that stands for "no difference"."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the table was measured, or comes from a model."""
+
+    @property
+    def leaves_range(self) -> bool:
+        """Whether a share lies outside 0 to 1."""
