@@ -14,7 +14,7 @@ from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
-from veiltab.researcher.server_check import CuratorsTest, curators_test_from_proto
+from veiltab.researcher.curators_test import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.store import LONGEST_UNSYNCED, ResearcherRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 

@@ -22,8 +22,8 @@ from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.peer import pause_after
 from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.study.file import Study
+from veiltab.researcher.curators_test import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.server_check import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2, server_release_pb2
 

@@ -25,6 +25,7 @@ from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
+from veiltab.researcher.curators_test import CuratorsTest
 from veiltab.researcher.decryption import (
     Ciphertext,
     EncryptedColumn,
@@ -35,7 +36,6 @@ from veiltab.researcher.decryption import (
 )
 from veiltab.researcher.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.server_check import (
-    CuratorsTest,
     DecryptedCanaries,
     check_listed_symbols,
     check_published,

@@ -6,7 +6,6 @@ lists with what it sees, entry by entry: a curator that stated another change is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeVar
 
@@ -15,66 +14,15 @@ import numpy as np
 from veiltab.common.core.canaries import CanaryRows, Places, canary_symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.pieces import Pieces
-from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.core.symbols import row_slices
-from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.noise_tests import CanaryOrders
-from veiltab.common.release.receipt import Receipt, is_right, joint_receipt, own_receipt, read_lists
+from veiltab.common.release.receipt import Receipt, joint_receipt, own_receipt, read_lists
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.wire import receipt_from_proto
-from veiltab.v1 import curator_pb2
-
-_DIGEST_BYTES = 32
+from veiltab.researcher.curators_test import CuratorsTest
 
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CuratorsTest:
-    """What a curator says that its tests of the server showed.
-
-    Args:
-        receipts: of its own columns, then of all together.
-        changes: owner -> its list of changed canaries, of every owner, as this curator has it.
-        canary_key: from which places and symbols of the canaries derive.
-        digests: attribute -> SHA-256 of its published column, of every column of the release.
-        places_digest: SHA-256 of the places that the server sampled; empty unless it samples.
-    """
-
-    receipts: tuple[Receipt, Receipt]
-    changes: Mapping[str, bytes] = field(repr=False)
-    canary_key: bytes = field(repr=False)
-    digests: Mapping[str, bytes]
-    places_digest: bytes
-
-
-def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: ReleaseSpec, curator: str) -> CuratorsTest:
-    """Decode what a curator says of its tests.
-
-    Raises:
-        InvalidInputError: no tests of the release can have shown it.
-    """
-    refusal = InvalidInputError("it states what no test of this release shows", where=f"curator {curator}")
-    try:
-        own, together = map(receipt_from_proto, message.receipts)
-    except (ValueError, InvalidInputError):
-        raise refusal from None
-    said = CuratorsTest(
-        receipts=(own, together),
-        changes=dict(message.changes),
-        canary_key=message.canary_key,
-        digests=dict(message.digests),
-        places_digest=message.places_digest,
-    )
-    fits = (own.tester, together.tester) == (curator, "") and all(is_right(one, spec) for one in said.receipts)
-    fits = fits and set(said.changes) == {column.owner for column in spec.columns}
-    fits = fits and set(said.digests) == {column.attribute for column in spec.columns}
-    fits = fits and {len(digest) for digest in said.digests.values()} == {_DIGEST_BYTES}
-    fits = fits and len(said.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)
-    if not (fits and len(said.canary_key) == KEY_BYTES):
-        raise refusal
-    return said
 
 
 def common_canary_key(tests: Mapping[str, CuratorsTest]) -> bytes:

@@ -29,10 +29,10 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
+from veiltab.researcher.curators_test import CuratorsTest
 from veiltab.researcher.decryption import CanaryTest, EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.receiving import Receiver
-from veiltab.researcher.server_check import CuratorsTest
 from veiltab.researcher.store import ResearcherStore
 
 Make = Callable[..., Any]

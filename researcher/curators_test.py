@@ -1,0 +1,60 @@
+"""What a curator says that its tests of the server showed, as the desk decodes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.receipt import Receipt, is_right
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.wire import receipt_from_proto
+from veiltab.v1 import curator_pb2
+
+_DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorsTest:
+    """What a curator says that its tests of the server showed.
+
+    Args:
+        receipts: of its own columns, then of all together.
+        changes: owner -> its list of changed canaries, of every owner, as this curator has it.
+        canary_key: from which places and symbols of the canaries derive.
+        digests: attribute -> SHA-256 of its published column, of every column of the release.
+        places_digest: SHA-256 of the places that the server sampled; empty unless it samples.
+    """
+
+    receipts: tuple[Receipt, Receipt]
+    changes: Mapping[str, bytes] = field(repr=False)
+    canary_key: bytes = field(repr=False)
+    digests: Mapping[str, bytes]
+    places_digest: bytes
+
+
+def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: ReleaseSpec, curator: str) -> CuratorsTest:
+    """Decode what a curator says of its tests.
+
+    Raises:
+        InvalidInputError: no tests of the release can have shown it.
+    """
+    refusal = InvalidInputError("it states what no test of this release shows", where=f"curator {curator}")
+    try:
+        own, together = map(receipt_from_proto, message.receipts)
+    except (ValueError, InvalidInputError):
+        raise refusal from None
+    said = CuratorsTest(
+        receipts=(own, together),
+        changes=dict(message.changes),
+        canary_key=message.canary_key,
+        digests=dict(message.digests),
+        places_digest=message.places_digest,
+    )
+    fits = (own.tester, together.tester) == (curator, "") and all(is_right(one, spec) for one in said.receipts)
+    fits = fits and set(said.changes) == {column.owner for column in spec.columns}
+    fits = fits and set(said.digests) == {column.attribute for column in spec.columns}
+    fits = fits and {len(digest) for digest in said.digests.values()} == {_DIGEST_BYTES}
+    fits = fits and len(said.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)
+    if not (fits and len(said.canary_key) == KEY_BYTES):
+        raise refusal
+    return said
