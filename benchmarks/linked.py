@@ -35,7 +35,7 @@ from veiltab.common.privacy.price import Price
 from veiltab.common.privacy.workload import workload_mechanisms, workload_prices
 from veiltab.common.schemes import WithoutReplacement
 from veiltab.common.study.file import load_study
-from veiltab.deploy.studies.linked_tables import STUDY_FILE, truth
+from veiltab.deploy.play.studies.linked_tables import STUDY_FILE, truth
 from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 from veiltab.researcher.estimation import ReleaseDesign
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance

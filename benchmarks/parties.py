@@ -15,8 +15,8 @@ from benchmarks.made_tables import CATEGORIES, ID, OWNERS
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.local.processes import LocalStudy, free_ports
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
+from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.researcher.client import Client
 
 _SERVER, _RESEARCHER = "cloud", "rosa"

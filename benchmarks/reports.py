@@ -29,8 +29,8 @@ from veiltab.common.collection.wire import report_to_proto
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Role, load_identity
-from veiltab.deploy.local.collection import CollectionOptions, prepare
-from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
+from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.node.decision import decide, symbol_of
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds

@@ -42,9 +42,9 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.process.cores import cores
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.table.workplace import SMALL
-from veiltab.deploy.scale.costs import TableCosts
-from veiltab.deploy.scale.model import Machine, Party
-from veiltab.deploy.scale.studies import Tables, scale_of_tables
+from veiltab.deploy.plan.scale.costs import TableCosts
+from veiltab.deploy.plan.scale.model import Machine, Party
+from veiltab.deploy.plan.scale.works import Tables, scale_of_tables
 from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ def test_the_wheel_holds_the_rooms_and_the_licence_and_nothing_else(wheel: Path)
     assert len(names) == len(set(names))
     assert f"veiltab-{version}.dist-info/licenses/LICENSE" in names
     assert "License-Expression: Apache-2.0" in metadata
-    assert {f"veiltab/deploy/studies/adult/{name}" for name in ("people.parquet", "ATTRIBUTION.md")} <= set(names)
+    assert {f"veiltab/deploy/play/studies/adult/{name}" for name in ("people.parquet", "ATTRIBUTION.md")} <= set(names)
 
 
 def test_an_image_is_built_from_every_room() -> None:

@@ -5,7 +5,7 @@ import json
 from benchmarks.costs.reports import measured_reports
 from benchmarks.costs.tables import measured_tables
 from veiltab.common.command.cli import note
-from veiltab.deploy.scale.costs import Way
+from veiltab.deploy.plan.scale.costs import Way
 
 if __name__ == "__main__":
     note("measuring the passes of a release")

@@ -22,9 +22,9 @@ from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
-from veiltab.deploy.local.collection import CollectionOptions, prepare
-from veiltab.deploy.local.processes import LocalStudy, free_ports
-from veiltab.deploy.scale.costs import ReportCosts, Way
+from veiltab.deploy.plan.scale.costs import ReportCosts, Way
+from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
+from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds
 from veiltab.server.https.json_messages import report_to_json

@@ -17,11 +17,11 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, run
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.compose.services import TEMPLATE, compose_text, endpoints_of
-from veiltab.deploy.local.command import rehearsal_options
-from veiltab.deploy.local.folder import new_folder
-from veiltab.deploy.local.processes import LocalStudy
-from veiltab.deploy.local.rehearsal import RehearsalOptions, drafted
-from veiltab.deploy.studies.adult_tables import adult_study, write_tables
+from veiltab.deploy.play.command import rehearsal_options
+from veiltab.deploy.play.folder import new_folder
+from veiltab.deploy.play.processes import LocalStudy
+from veiltab.deploy.play.rehearsal.rehearsal import RehearsalOptions, drafted
+from veiltab.deploy.play.studies.adult_tables import adult_study, write_tables
 
 IMAGE_USER = 10001
 """User and group of the image; they own the files when root prepares them, since no party runs as root."""

@@ -26,7 +26,7 @@ from tests.compose.marks import Remark
 from tests.compose.stack import Stack
 from veiltab.common.errors import UnavailableError
 from veiltab.deploy.compose.prepare import prepare
-from veiltab.deploy.local.processes import free_ports
+from veiltab.deploy.play.processes import free_ports
 
 _ROOT = Path(__file__).parents[2]
 _BASE_SUITE = "bookworm"

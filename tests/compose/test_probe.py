@@ -9,7 +9,7 @@ from tests.compose.probe import greet, ports
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from veiltab.curator.officer.notify_settings import Kind, NotifySettings, Securi
 from veiltab.curator.officer.policy import load_policy
 from veiltab.curator.progress.progress import HELD, GrantDecision
 from veiltab.curator.records.store import CuratorStore
-from veiltab.deploy.authority import names_of, new_authority
+from veiltab.deploy.pki.authority import names_of, new_authority
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "1" * 32

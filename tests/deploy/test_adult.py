@@ -11,8 +11,8 @@ from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.table.table import Table, load_table
-from veiltab.deploy.studies import adult_tables
-from veiltab.deploy.studies.adult_tables import adult_study, assignment, truth, write_tables
+from veiltab.deploy.play.studies import adult_tables
+from veiltab.deploy.play.studies.adult_tables import adult_study, assignment, truth, write_tables
 
 STUDY_FILE = Path(adult_tables.__file__).parent / "adult" / "study.toml"
 RAW = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"

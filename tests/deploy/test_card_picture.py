@@ -12,7 +12,7 @@ from veiltab.common.privacy.card import card_of
 from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.schemes import scheme_of
-from veiltab.deploy.card_picture import draw_card
+from veiltab.deploy.plan.card_picture import draw_card
 
 ROOT = Path(__file__).parents[2]
 

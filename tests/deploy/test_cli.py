@@ -16,7 +16,7 @@ from veiltab.common.privacy.card import N_IS_EXACT
 from veiltab.common.privacy.planning import plan_release
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.cli import veiltab
-from veiltab.deploy.local.cli import DEFAULT, demo
+from veiltab.deploy.play.cli import DEFAULT, demo
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,8 +8,8 @@ from cryptography import x509
 
 from veiltab.common.errors import ConflictError
 from veiltab.common.rpc.identity import check_issuer
-from veiltab.deploy.cluster_pki import init_cluster
-from veiltab.deploy.pki_cli import pki
+from veiltab.deploy.pki.cluster import init_cluster
+from veiltab.deploy.pki.pki_cli import pki
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 

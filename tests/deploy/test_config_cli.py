@@ -16,11 +16,11 @@ from veiltab.common.command.cli import run
 from veiltab.common.rpc.identity import Party, Role, utc_now
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.deploy.cluster_pki import init_cluster
-from veiltab.deploy.config_cli import config
-from veiltab.deploy.local.processes import free_ports
-from veiltab.deploy.party_check import Findings, check_party
-from veiltab.deploy.pki import init_pki, issue_party
+from veiltab.deploy.operate.config_cli import config
+from veiltab.deploy.operate.party_check import Findings, check_party
+from veiltab.deploy.pki.certificates import init_pki, issue_party
+from veiltab.deploy.pki.cluster import init_cluster
+from veiltab.deploy.play.processes import free_ports
 
 TABLE = "id,sex,age\nann,f,young\nbob,m,old\n"
 CURATOR = """

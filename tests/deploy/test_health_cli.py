@@ -12,8 +12,8 @@ from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError,
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
-from veiltab.deploy.health_cli import health
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.operate.health_cli import health
+from veiltab.deploy.pki.certificates import init_pki
 
 CLOUD = ("--name", "cloud", "--role", "server")
 
@@ -96,7 +96,7 @@ def test_a_folder_must_hold_one_identity(folder: Path, tmp_path: Path) -> None:
 def test_no_heavy_module_is_loaded_for_a_health_check() -> None:
     # It runs every few seconds beside every party.
     code = (
-        "import sys, veiltab.deploy.cli, veiltab.deploy.health_cli;"
+        "import sys, veiltab.deploy.cli, veiltab.deploy.operate.health_cli;"
         "print({'pandas', 'scipy', 'pyarrow'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.deploy.test_mistakes import STUDY
 from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 
 LAUNCHER = Path(__file__).with_name("interrupting.py")
 SERVE = ("server", "serve", "study.toml", "--name", "cloud", "--identity", "pki/server-cloud", "--state", "state")

@@ -13,8 +13,15 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.table.table import load_table
-from veiltab.deploy.studies.adult_extract import FILES, command, extract
-from veiltab.deploy.studies.linked_tables import ATTRIBUTION, POPULATION, STUDY_FILE, linked_study, truth, write_tables
+from veiltab.deploy.play.studies.adult_extract import FILES, command, extract
+from veiltab.deploy.play.studies.linked_tables import (
+    ATTRIBUTION,
+    POPULATION,
+    STUDY_FILE,
+    linked_study,
+    truth,
+    write_tables,
+)
 
 PEOPLE = STUDY_FILE.with_name("people.parquet")
 RAW = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"

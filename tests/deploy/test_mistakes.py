@@ -12,7 +12,7 @@ from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.officer.policy import policy_of
 from veiltab.deploy.cli import veiltab
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.client import Client
 
 STUDY = """\

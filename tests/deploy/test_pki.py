@@ -15,9 +15,9 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.study.file import CuratorMember, Member, Study, study_from_bytes
-from veiltab.deploy.authority import names_of
-from veiltab.deploy.pki import init_pki, issue_party
-from veiltab.deploy.pki_cli import pki
+from veiltab.deploy.pki.authority import names_of
+from veiltab.deploy.pki.certificates import init_pki, issue_party
+from veiltab.deploy.pki.pki_cli import pki
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")

@@ -24,8 +24,8 @@ from veiltab.common.observe.wire import PartyStatus
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import PartyServer, build_server
 from veiltab.common.study.file import Study
-from veiltab.deploy.pki import init_pki
-from veiltab.deploy.status_cli import duration, lines, status
+from veiltab.deploy.operate.status_cli import duration, lines, status
+from veiltab.deploy.pki.certificates import init_pki
 
 ROOT = Path(__file__).parents[2]
 ID = "ab" * 16
@@ -182,7 +182,7 @@ def test_a_folder_without_one_key(ask: Ask) -> None:
 @pytest.mark.long
 def test_watching_redraws_until_interrupted(folder: Path, port: int) -> None:
     script = (
-        "import sys; from veiltab.common.command.cli import run; from veiltab.deploy.status_cli import status;"
+        "import sys; from veiltab.common.command.cli import run; from veiltab.deploy.operate.status_cli import status;"
         "sys.exit(run(status))"
     )
     ours, theirs = pty.openpty()

@@ -10,8 +10,8 @@ import pytest
 
 from veiltab.common.command.cli import run
 from veiltab.common.observe.spans import Span, root_of
-from veiltab.deploy.trace_cli import trace
-from veiltab.deploy.trace_picture import draw as draw_picture
+from veiltab.deploy.operate.trace_cli import trace
+from veiltab.deploy.operate.trace_picture import draw as draw_picture
 
 FIRST, LAST = "ab" * 16, "ac" * 16
 SECOND = 1_000_000_000

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.conftest import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.price import price_budget
-from veiltab.deploy.plan_cli import plan
+from veiltab.deploy.plan.plan_cli import plan
 
 N = 20_000
 

@@ -11,7 +11,7 @@ import pytest
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
 from tests.node.loopback import REQUEST_LOST, Loopback, ended, enrol
 from veiltab.common.command.cli import run
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.node.cli import node
 from veiltab.node.device import Answer, Node
 from veiltab.node.journal import State

@@ -26,7 +26,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.storage.files import OwnedFolder
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.node.device import Node
 from veiltab.node.journal import Journal, State
 from veiltab.server.rounds.rounds import RoundKeeper

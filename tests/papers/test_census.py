@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.deploy.studies.adult_tables import truth
+from veiltab.deploy.play.studies.adult_tables import truth
 from veiltab.papers.census import (
     CELLS,
     POPULATION,

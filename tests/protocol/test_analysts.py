@@ -17,7 +17,7 @@ from tests.protocol.world import ALICE, ANA, BOB, CLOUD, RITA, ROSA, Answer, Who
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
-from veiltab.deploy.pki import issue_party, revoke_certificates
+from veiltab.deploy.pki.certificates import issue_party, revoke_certificates
 from veiltab.researcher.access_log import Subject
 from veiltab.researcher.client import Client
 

@@ -17,7 +17,7 @@ from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError,
 from veiltab.common.rpc.authorisation import declared_roles
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.status import error_from_rpc
-from veiltab.deploy.pki import init_pki, issue_party
+from veiltab.deploy.pki.certificates import init_pki, issue_party
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, researcher_pb2, server_release_pb2
 
 HOSTED = {

@@ -15,7 +15,7 @@ import pytest
 from tests.protocol.chance import agreement
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher, made_world
 from veiltab.common.release.state import ReleaseState
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 
 PARTIES = (ALICE, BOB, CLOUD, ROSA)
 NAMES = ("region", "income")

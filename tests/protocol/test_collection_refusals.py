@@ -29,7 +29,7 @@ from veiltab.common.errors import (
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.pki import init_pki, issue_party
+from veiltab.deploy.pki.certificates import init_pki, issue_party
 from veiltab.node.device import Node
 from veiltab.node.journal import State
 from veiltab.v1 import collection_pb2

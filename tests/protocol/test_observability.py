@@ -22,7 +22,7 @@ from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, 
 from veiltab.common.observe.spans import Span, root_of
 from veiltab.common.observe.trace_file import read_spans
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.deploy.local.processes import free_ports
+from veiltab.deploy.play.processes import free_ports
 from veiltab.v1.curator_peer_pb2 import HelloRequest
 from veiltab.v1.curator_peer_pb2_grpc import CuratorPeerServiceStub
 
@@ -75,7 +75,7 @@ def command(module: str, name: str, *words: str | Path) -> str:
 def status(world: World, who: Who, *options: str) -> str:
     """Ask a party what it does."""
     return command(
-        "veiltab.deploy.status_cli",
+        "veiltab.deploy.operate.status_cli",
         "status",
         world.local.study_path,
         "--identity",
@@ -213,7 +213,9 @@ def test_steps_are_in_the_order_of_the_protocol(spans: tuple[Span, ...]) -> None
 
 def test_the_command_draws_it(told: Told, spans: tuple[Span, ...], tmp_path: Path) -> None:
     files, picture = told.traces.values(), tmp_path / "trace.svg"
-    text = command("veiltab.deploy.trace_cli", "trace", *files, "--release", told.release, "--out", picture, "--text")
+    text = command(
+        "veiltab.deploy.operate.trace_cli", "trace", *files, "--release", told.release, "--out", picture, "--text"
+    )
     assert text.startswith(f"{told.release}: 4 parties, {len(spans)} spans, ")
     assert "researcher rosa" in picture.read_text("utf-8")
 

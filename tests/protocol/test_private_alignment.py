@@ -21,7 +21,7 @@ from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.peers.coins import alignment_coin
 from veiltab.curator.table.tokens import tokens
-from veiltab.deploy.status_cli import status
+from veiltab.deploy.operate.status_cli import status
 from veiltab.v1.curator_peer_pb2 import FLOW_KIND_QUERY, FetchFlowRequest, FetchTokensRequest, HelloRequest
 from veiltab.v1.curator_peer_pb2_grpc import CuratorPeerServiceStub
 

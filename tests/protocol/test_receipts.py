@@ -21,7 +21,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import receipt_from_proto, request_to_proto
 from veiltab.common.rpc.identity import Role
-from veiltab.deploy.local.cheating_server import Cheat
+from veiltab.deploy.play.demos.cheating_server import Cheat
 from veiltab.server.release.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 

@@ -11,7 +11,7 @@ import pytest
 from tests.protocol.village import CATEGORIES, FREE, TWO, Rules, made_people, write_table
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Answer, Who, World, launcher, made_world
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.client import Release
 
 

@@ -31,8 +31,8 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.cli import veiltab
-from veiltab.deploy.local.processes import LocalStudy, free_ports
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
+from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.researcher.client import Client
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import SALT

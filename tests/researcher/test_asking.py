@@ -20,7 +20,7 @@ from veiltab.common.release.tables import Workload, tables_of
 from veiltab.common.release.wire import request_from_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
-from veiltab.deploy import plan_cli
+from veiltab.deploy.plan import plan_cli
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.client import Client
 

@@ -9,7 +9,7 @@ import pytest
 from tests.server.cluster import Cluster
 from veiltab.common.errors import ConflictError, InvalidInputError, UnavailableError
 from veiltab.common.study.file import Study
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.server.cli import serve
 from veiltab.server.sharing.quota import Quota
 from veiltab.server.sharing.shared_folder import SharedFolder

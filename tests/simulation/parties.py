@@ -29,7 +29,7 @@ from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.curator.table.table import load_table
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.service import ResearcherServicer
 from veiltab.researcher.store import ResearcherStore

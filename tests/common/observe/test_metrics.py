@@ -20,7 +20,7 @@ from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.rpc.connections import Connections, connection_opened
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 
 ID = "ab" * 16
 SEEN = Observation(

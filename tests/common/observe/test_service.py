@@ -16,7 +16,7 @@ from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.v1 import status_pb2
 from veiltab.v1.status_pb2_grpc import StatusServiceStub
 

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.rpc.identity import Identity, Party
-from veiltab.deploy.authority import Authority, names_of, new_authority
+from veiltab.deploy.pki.authority import Authority, names_of, new_authority
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.revocation import FILE
 from veiltab.common.rpc.server import Limits, Registration, build_server
 from veiltab.common.rpc.status import error_from_rpc
-from veiltab.deploy.authority import Authority, names_of, new_authority
+from veiltab.deploy.pki.authority import Authority, names_of, new_authority
 from veiltab.v1 import access_pb2, curator_pb2, ingest_pb2
 
 Identities = Callable[[Party], Identity]

@@ -30,8 +30,8 @@ from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certific
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText, signed, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.deploy.authority import Authority, names_of, new_authority
-from veiltab.deploy.verify_cli import verify
+from veiltab.deploy.operate.verify_cli import verify
+from veiltab.deploy.pki.authority import Authority, names_of, new_authority
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -299,7 +299,7 @@ def test_an_expired_party_signs_nothing() -> None:
 @pytest.mark.parametrize("kind", ["rsa", "ed25519"])
 def test_keys_of_an_authority_of_one_s_own_sign_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     key = rsa.generate_private_key(65537, 2048) if kind == "rsa" else ed25519.Ed25519PrivateKey.generate()
-    monkeypatch.setattr("veiltab.deploy.authority.ec.generate_private_key", lambda _curve: key)
+    monkeypatch.setattr("veiltab.deploy.pki.authority.ec.generate_private_key", lambda _curve: key)
     own = identity(ALICE)
     one = signed(own, "text", NOW)
     assert signer_of(one, PEM, NOW) == ALICE

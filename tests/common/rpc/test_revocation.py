@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.revocation import RevocationList
-from veiltab.deploy.authority import Authority, new_authority
+from veiltab.deploy.pki.authority import Authority, new_authority
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 

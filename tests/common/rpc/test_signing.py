@@ -16,7 +16,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText, signed, signed_from_proto, signed_to_proto, signer_of
 from veiltab.common.study.file import Study
-from veiltab.deploy.authority import names_of, new_authority
+from veiltab.deploy.pki.authority import names_of, new_authority
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -45,7 +45,7 @@ def statement(party: Party) -> Statement:
 
 def test_a_key_that_cannot_sign_so_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     key = ed448.Ed448PrivateKey.generate()
-    monkeypatch.setattr("veiltab.deploy.authority.ec.generate_private_key", lambda _curve: key)
+    monkeypatch.setattr("veiltab.deploy.pki.authority.ec.generate_private_key", lambda _curve: key)
     with pytest.raises(InvalidInputError, match="a key of this kind cannot sign") as caught:
         signed(identity(ALICE), "text", NOW)
     assert caught.value.remedy == "Use EC P-256."

@@ -27,7 +27,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.wire import request_from_proto, request_to_proto, spec_from_proto, spec_to_proto
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
 from veiltab.curator.planning.checks import foreseen_plan
-from veiltab.deploy import privacy_cli
+from veiltab.deploy.plan import privacy_cli
 from veiltab.researcher.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]

@@ -6,8 +6,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
-from veiltab.deploy.authority import new_authority
-from veiltab.deploy.cluster_pki import init_cluster
+from veiltab.deploy.pki.authority import new_authority
+from veiltab.deploy.pki.cluster import init_cluster
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 

@@ -33,8 +33,8 @@ from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.common.tasks.seal import Seal
 from veiltab.curator.progress.progress import Wait, outcome_of
-from veiltab.deploy.cluster_pki import init_cluster
-from veiltab.deploy.local.processes import free_ports
+from veiltab.deploy.pki.cluster import init_cluster
+from veiltab.deploy.play.processes import free_ports
 
 pytest.importorskip("distributed")
 

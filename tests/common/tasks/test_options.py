@@ -12,8 +12,8 @@ from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import InProcess
 from veiltab.common.tasks.options import EngineOptions, engine_options
 from veiltab.common.tasks.pool import Pool
-from veiltab.deploy.authority import new_authority
-from veiltab.deploy.cluster_pki import init_cluster
+from veiltab.deploy.pki.authority import new_authority
+from veiltab.deploy.pki.cluster import init_cluster
 
 STUDY = new_authority("survey", since=utc_now(), until=utc_now()).certificate.public_bytes(Encoding.PEM)
 

@@ -47,8 +47,8 @@ from veiltab.curator.party.serving import serve_curator
 from veiltab.curator.progress.progress import HELD, GrantDecision, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.statements import signed_statement
-from veiltab.deploy.authority import names_of, new_authority
-from veiltab.deploy.verify_cli import verify
+from veiltab.deploy.operate.verify_cli import verify
+from veiltab.deploy.pki.authority import names_of, new_authority
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

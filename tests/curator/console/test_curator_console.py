@@ -38,7 +38,7 @@ from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.requests import view_of
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.records.store import CuratorStore
-from veiltab.deploy.authority import names_of, new_authority
+from veiltab.deploy.pki.authority import names_of, new_authority
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

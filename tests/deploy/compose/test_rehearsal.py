@@ -16,7 +16,7 @@ from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.officer.policy import policy_of
 from veiltab.deploy.compose.prepare import prepare, prepare_rehearsal
 from veiltab.deploy.compose.services import TEMPLATE, compose_text, endpoints_of
-from veiltab.deploy.local.rehearsal import RehearsalOptions
+from veiltab.deploy.play.rehearsal.rehearsal import RehearsalOptions
 
 MORE = b"""
 [[curator]]

@@ -10,8 +10,8 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.deploy.local.cheating_demo import CheatOutcome, CuratorOutcome
-from veiltab.deploy.local.cheating_server import Cheat
+from veiltab.deploy.play.demos.cheating import CheatOutcome, CuratorOutcome
+from veiltab.deploy.play.demos.cheating_server import Cheat
 
 REJECTED, ACCEPTED, TOGETHER = 0.0, 1.0, -1.0
 """Whether the server passes a curator's test of its own columns, or fails that of all columns alone."""

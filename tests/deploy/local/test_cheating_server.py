@@ -21,7 +21,7 @@ from veiltab.common.release.noise_tests import CanaryOrders, Family
 from veiltab.common.release.receipt import Receipt, is_right, joint_receipt, own_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.chunks import data_of
-from veiltab.deploy.local.cheating_server import Cheat, perturb_dishonestly
+from veiltab.deploy.play.demos.cheating_server import Cheat, perturb_dishonestly
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.canaries import Canaries
 

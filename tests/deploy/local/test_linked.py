@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.deploy.local.linked import LinkedOptions, LinkedTruth, conditional_pair, prepare
-from veiltab.deploy.studies.linked_tables import POPULATION, truth
+from veiltab.deploy.play.demos.linked import LinkedOptions, LinkedTruth, conditional_pair, prepare
+from veiltab.deploy.play.studies.linked_tables import POPULATION, truth
 
 
 @pytest.mark.parametrize("people", [0, 999, POPULATION + 1])

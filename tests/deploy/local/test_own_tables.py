@@ -12,7 +12,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.common.study.naming import attribute_name
 from veiltab.curator.table.table import load_table
-from veiltab.deploy.local.own_tables import own_tables, study_text
+from veiltab.deploy.play.demos.own_tables import own_tables, study_text
 
 ENDPOINTS = {
     "cloud": "localhost:1",

@@ -21,10 +21,10 @@ from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.rpc.identity import load_identity
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.cli import veiltab
-from veiltab.deploy.local.rehearsal import Rehearsal, RehearsalOptions, prepare
-from veiltab.deploy.local.rehearsal_cli import rehearse
-from veiltab.deploy.local.rehearsal_commands import commands_to_try
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
+from veiltab.deploy.play.rehearsal.commands import commands_to_try
+from veiltab.deploy.play.rehearsal.rehearsal import Rehearsal, RehearsalOptions, prepare
+from veiltab.deploy.play.rehearsal.rehearsal_cli import rehearse
 
 NODES = b"""
 [nodes]

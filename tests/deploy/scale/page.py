@@ -5,7 +5,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from veiltab.deploy.plan_cli import plan
+from veiltab.deploy.plan.plan_cli import plan
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/scale.md"
 

@@ -1,8 +1,8 @@
 """A small study, unit costs and a machine of round numbers."""
 
-from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way
-from veiltab.deploy.scale.model import Machine, Party, Scale, Work
-from veiltab.deploy.scale.studies import Rounds, Tables
+from veiltab.deploy.plan.scale.costs import ReportCosts, TableCosts, Way
+from veiltab.deploy.plan.scale.model import Machine, Party, Scale, Work
+from veiltab.deploy.plan.scale.works import Rounds, Tables
 
 STUDY = Tables(curators=3, rows=1_000_000, attributes=2, sample=400_000, pairs=False)
 ROUNDS = Rounds(nodes=10_000, reports=2, way=Way.HTTPS)

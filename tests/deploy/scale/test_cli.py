@@ -12,8 +12,8 @@ from tests.deploy.scale.page import PAGE, commands, renewed
 from veiltab.common.command.cli import run
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.cli import veiltab
-from veiltab.deploy.plan_cli import plan
-from veiltab.deploy.scale.costs import TABLE_COSTS
+from veiltab.deploy.plan.plan_cli import plan
+from veiltab.deploy.plan.scale.costs import TABLE_COSTS
 
 
 def said(words: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.deploy.scale.small import MACHINE
 from veiltab.common.errors import InvalidInputError
-from veiltab.deploy.scale.model import Need, Party, Resource, Room, Scale, Work, stage_seconds
+from veiltab.deploy.plan.scale.model import Need, Party, Resource, Room, Scale, Work, stage_seconds
 
 LIMIT = Need(what="rows", value=5, most=10, remedy="Take fewer.")
 

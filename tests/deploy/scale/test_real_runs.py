@@ -18,10 +18,10 @@ from benchmarks.costs.tables import measured_tables
 from benchmarks.made_tables import write_tables
 from benchmarks.parties import Parties
 from benchmarks.watching import disk_of
-from veiltab.deploy.local.processes import free_ports
-from veiltab.deploy.scale.costs import TABLE_COSTS, Way
-from veiltab.deploy.scale.model import Machine, Party, Scale
-from veiltab.deploy.scale.studies import Rounds, Tables, scale_of_rounds, scale_of_tables
+from veiltab.deploy.plan.scale.costs import TABLE_COSTS, Way
+from veiltab.deploy.plan.scale.model import Machine, Party, Scale
+from veiltab.deploy.plan.scale.works import Rounds, Tables, scale_of_rounds, scale_of_tables
+from veiltab.deploy.play.processes import free_ports
 
 FACTOR = 2.0
 CLOSE = 0.05

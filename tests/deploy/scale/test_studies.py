@@ -11,11 +11,11 @@ from veiltab.common.collection.round import MAX_POPULATION
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import MAX_SAMPLE
 from veiltab.common.study.file import MAX_RESPONDENTS, MAX_TABLES
-from veiltab.deploy.scale.costs import REPORT_COSTS as SHIPPED_REPORTS
-from veiltab.deploy.scale.costs import TABLE_COSTS as SHIPPED_TABLES
-from veiltab.deploy.scale.costs import Way
-from veiltab.deploy.scale.model import Party, Scale, Work
-from veiltab.deploy.scale.studies import Rounds, Tables, scale_of_rounds, scale_of_tables
+from veiltab.deploy.plan.scale.costs import REPORT_COSTS as SHIPPED_REPORTS
+from veiltab.deploy.plan.scale.costs import TABLE_COSTS as SHIPPED_TABLES
+from veiltab.deploy.plan.scale.costs import Way
+from veiltab.deploy.plan.scale.model import Party, Scale, Work
+from veiltab.deploy.plan.scale.works import Rounds, Tables, scale_of_rounds, scale_of_tables
 
 MILLION = 1_000_000
 

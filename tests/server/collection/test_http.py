@@ -26,7 +26,7 @@ from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import InvalidInputError, kinds
 from veiltab.common.rpc.status import HTTP_STATUS
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.server.https import application as http_application
 from veiltab.server.https import http
 from veiltab.server.https.application import application

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.common.collection.rounds import study as poll
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.pki.certificates import init_pki
 from veiltab.server.https.http import server_tls
 from veiltab.server.https.places import Connection, Places
 from veiltab.server.https.tls_connection import TlsConnection

@@ -1,1 +1,0 @@
-"""All parties as processes on one machine."""

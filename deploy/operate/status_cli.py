@@ -1,0 +1,184 @@
+"""`veiltab status`: what a party is doing and what it waits for."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.options import identity_option, study_argument
+from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
+from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.privacy.words import delta_text
+from veiltab.common.rpc.identity import Identity
+from veiltab.common.study.file import load_study
+from veiltab.deploy.operate.calling import endpoint_of, identity_in
+
+if TYPE_CHECKING:
+    from veiltab.common.observe.wire import PartyStatus
+
+_EVERY_SECONDS = 1.0
+
+
+@click.command(epilog="Example: veiltab status study.toml --identity pki/curator-alice --watch\n\n" + EXIT_CODES)
+@study_argument
+@identity_option
+@click.option("--name", help="The party's name, if it is to be checked: the identity says which party it is.")
+@click.option("--endpoint", metavar="HOST:PORT", help="HOST:PORT of the party, if not the study file's.")
+@click.option("--watch", is_flag=True, help="Refresh it on the screen until Ctrl-C.")
+@json_option
+def status(
+    study_path: Path, identity_folder: Path, name: str | None, endpoint: str | None, watch: bool, as_json: bool
+) -> None:
+    """Show what a running party is doing and what it waits for; ask with its own certificate."""
+    if watch and as_json:
+        raise click.UsageError("--watch is for a screen; give it without --json.")
+    study = load_study(study_path)
+    identity = identity_in(identity_folder, study.id)
+    if name not in {None, identity.party.name}:
+        raise InvalidInputError(
+            f"the identity is that of {identity.party}, not of {name!r}",
+            where="--name",
+            remedy="Give the folder of that party's identity.",
+        )
+    address = endpoint or endpoint_of(study, identity.party)
+    if watch:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(_watch(identity, address))
+    else:
+        status = asyncio.run(_ask(identity, address))
+        emit(as_json, _as_dict(status), "\n".join(lines(status, time.time())))
+
+
+async def _ask(identity: Identity, address: str) -> "PartyStatus":
+    answers = _answers(identity, address, every=0.0)
+    answer = await anext(answers)
+    await answers.aclose()
+    if isinstance(answer, VeiltabError):
+        raise answer
+    return answer
+
+
+async def _answers(identity: Identity, address: str, *, every: float) -> "AsyncGenerator[PartyStatus | VeiltabError]":
+    """Ask every second; yield the party's status, or why there is none."""
+    from veiltab.common.observe.wire import status_from_proto
+    from veiltab.common.rpc.channel import call, connect
+    from veiltab.v1.status_pb2 import GetStatusRequest
+    from veiltab.v1.status_pb2_grpc import StatusServiceStub
+
+    channel = connect(identity, identity.party, address)
+    try:
+        stub = StatusServiceStub(channel)
+        while True:
+            try:
+                answer = await call(stub.GetStatus, GetStatusRequest(), peer=identity.party, once=True)
+                yield status_from_proto(answer)
+            except VeiltabError as error:
+                yield error
+            await asyncio.sleep(every)
+    finally:
+        await channel.close()
+
+
+async def _watch(identity: Identity, address: str) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(auto_refresh=False, vertical_overflow="crop") as live:
+        async for answer in _answers(identity, address, every=_EVERY_SECONDS):
+            if isinstance(answer, DeniedError):
+                raise answer
+            shown = [str(answer)] if isinstance(answer, VeiltabError) else lines(answer, time.time())
+            clock = f"{datetime.now(UTC):%H:%M:%S} UTC, every second; Ctrl-C ends"
+            live.update(Text("\n".join([*shown, "", clock])), refresh=True)
+
+
+def lines(status: "PartyStatus", now: float) -> list[str]:
+    """Return a status for people, line by line.
+
+    Args:
+        status: what the party said.
+        now: Unix seconds.
+    """
+    seen = status.observation
+    head = (
+        f"{status.party} of study {status.party.study}: up {duration(now - status.started)}, veiltab {status.version},"
+        f" certificate {_remaining(status.certificate_ends - now)}"
+    )
+    return [
+        head,
+        *map(_budget_line, seen.budgets),
+        *_numbers(seen),
+        *(line for work in seen.work for line in _work_lines(work, now)),
+    ]
+
+
+def _budget_line(budget: Budget) -> str:
+    if budget.delta is None:
+        return f"  budget of {budget.protects}: epsilon {budget.left:.6f} of {budget.epsilon} left"
+    delta = "" if budget.left_delta is None else f" at delta {delta_text(budget.left_delta)}"
+    return (
+        f"  budget of {budget.protects}: epsilon {budget.epsilon} at delta {delta_text(budget.delta)}; one more release"
+        f" like the last may have {budget.left.normalize():f}{delta}"
+    )
+
+
+def _numbers(seen: Observation) -> list[str]:
+    queues = ", ".join(f"{name} {depth}" for name, depth in seen.queues.items())
+    kinds = dict.fromkeys(kind for kind, _ in seen.counts)
+    counts = {
+        kind: ", ".join(f"{n} {state}" for (of, state), n in seen.counts.items() if of == kind and n) for kind in kinds
+    }
+    counted = [f"  {kind}s: {text}" for kind, text in counts.items() if text]
+    return [*([f"  to be done: {queues}"] if queues else []), *counted]
+
+
+def _work_lines(work: Work, now: float) -> list[str]:
+    since = f" for {duration(now - work.since)}" if work.since else ""
+    first = f"  {' '.join(filter(None, (work.kind, work.id)))}  {work.state}{since}" + (
+        f"  {work.about}" if work.about else ""
+    )
+    ended = work.state in {"denied", "failed", "expired"}
+    return [first] + ([f"      {'because' if ended else 'waits for'}: {work.waiting_for}"] if work.waiting_for else [])
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in its two largest units."""
+    whole = max(0, int(seconds))
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    parts: list[str] = []
+    for name, length in units:
+        count, whole = divmod(whole, length)
+        if count or parts or name == "s":
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
+
+
+def _remaining(seconds: float) -> str:
+    return f"good for {duration(seconds)}" if seconds >= 0 else "EXPIRED: renew it with `veiltab pki issue`"
+
+
+def _as_dict(status: "PartyStatus") -> dict[str, object]:
+    seen = status.observation
+    return {
+        "party": status.party.uri,
+        "role": status.party.role.value,
+        "name": status.party.name,
+        "version": status.version,
+        "started": _instant(status.started),
+        "certificate_ends": _instant(status.certificate_ends),
+        "work": [asdict(work) | {"since": _instant(work.since) if work.since else None} for work in seen.work],
+        "counts": [{"kind": kind, "state": state, "number": number} for (kind, state), number in seen.counts.items()],
+        "queues": dict(seen.queues),
+        "budgets": [asdict(budget) for budget in seen.budgets],
+    }
+
+
+def _instant(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -1,0 +1,1 @@
+"""A study's certificates: the authority, and every party's key and certificate."""

@@ -1,0 +1,155 @@
+"""The commands that make, renew and show certificates."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from veiltab.common.command.cli import PATH, emit, json_option
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.rpc.identity import Party, Role, party_of_certificate, utc_now
+from veiltab.common.rpc.revocation import FILE
+from veiltab.common.study.file import load_study
+from veiltab.deploy.pki.certificates import LIFETIME, init_pki, issue_party, revoke_certificates
+from veiltab.deploy.pki.cluster import init_cluster
+
+_study = click.argument("study", type=PATH, metavar="STUDY.toml")
+_days = click.option(
+    "--days", type=click.IntRange(1, 3650), default=LIFETIME.days, show_default=True, help="Lifetime of certificates."
+)
+
+
+@click.group()
+def pki() -> None:
+    """Make and renew the certificates by which the parties of a study authenticate one another.
+
+    Example: veiltab pki init study.toml --out pki
+    """
+
+
+@pki.command()
+@_study
+@click.option("--out", type=PATH, required=True, help="Directory to make.")
+@_days
+@json_option
+def init(study: Path, out: Path, days: int, as_json: bool) -> None:
+    """Make the authority of a study and a certificate for each party.
+
+    Each party's directory goes to its machine as it is. Keep ca.key away from all of them: whoever holds it can pose as
+    any party.
+
+    Example: veiltab pki init study.toml --out pki --days 365
+    """
+    folders = init_pki(load_study(study), out, lifetime=timedelta(days=days))
+    lines = [f"{party}: {folder}" for party, folder in folders.items()]
+    emit(
+        as_json,
+        {"authority": out / "ca.pem", "parties": {party.uri: folder for party, folder in folders.items()}},
+        "\n".join(
+            [*lines, f"Authority: {out / 'ca.pem'}. Keep {out / 'ca.key'} where no party's machine can read it."]
+        ),
+    )
+
+
+@pki.command()
+@_study
+@click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
+@click.option("--party", "who", required=True, metavar="ROLE/NAME", help="A party of the study file.")
+@_days
+@json_option
+def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> None:
+    """Make or renew the certificate of one party, with a fresh key.
+
+    Example: veiltab pki issue study.toml --pki pki --party curator/alice
+    """
+    loaded = load_study(study)
+    party = _party(loaded.id, who)
+    folder = issue_party(loaded, directory, party, lifetime=timedelta(days=days))
+    emit(as_json, {"party": party.uri, "directory": folder}, f"{party}: {folder}. Restart it with the new certificate.")
+
+
+@pki.command()
+@click.argument("certificate", type=PATH, metavar="CERT.pem")
+@json_option
+def show(certificate: Path, as_json: bool) -> None:
+    """Show whose a certificate is, and its lifetime.
+
+    Example: veiltab pki show pki/curator-alice/alice.pem
+    """
+    try:
+        party, since, until, serial = party_of_certificate(certificate.read_bytes())
+    except OSError as error:
+        raise NotFoundError(f"the certificate cannot be read ({error.strerror})", where=str(certificate)) from None
+    valid = since <= utc_now() <= until
+    data = {
+        "party": party.uri,
+        "not_before": since.isoformat(),
+        "not_after": until.isoformat(),
+        "valid_now": valid,
+        "serial": f"{serial:x}",
+    }
+    state = "valid" if valid else "NOT valid now"
+    emit(as_json, data, f"{party.uri}: {state}, from {since:%Y-%m-%d %H:%M:%S} to {until:%Y-%m-%d %H:%M:%S} UTC")
+
+
+@pki.command()
+@_study
+@click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
+@click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate of this party.")
+@click.option("--serial", help="Revoke one certificate by its serial number, which `pki show` prints.")
+@json_option
+def revoke(study: Path, directory: Path, who: str | None, serial: str | None, as_json: bool) -> None:
+    """Revoke certificates whose keys may have leaked, and write the list that every party must get.
+
+    Copy crl.pem into every party's folder: running parties read it at the next call. Then issue a new certificate.
+
+    Example: veiltab pki revoke study.toml --pki pki --party curator/alice
+    """
+    loaded = load_study(study)
+    if (who is None) == (serial is None):
+        raise InvalidInputError("name either a party or a serial number", where="--party, --serial")
+    party = None if who is None else _party(loaded.id, who)
+    revoked = revoke_certificates(loaded, directory, party=party, serial=None if serial is None else _serial(serial))
+    emit(
+        as_json,
+        {"revoked": [f"{number:x}" for number in revoked], "list": directory / FILE},
+        f"{len(revoked)} certificates revoked: {directory / FILE}. Copy it into every party's folder as {FILE}.",
+    )
+
+
+@pki.command()
+@click.option("--out", type=PATH, required=True, help="Directory to make.")
+@_days
+@json_option
+def cluster(out: Path, days: int, as_json: bool) -> None:
+    """Make the authority, the certificates and the key of tasks of a Dask cluster that computes for one party.
+
+    Whoever has a certificate of this authority runs code on every machine of the cluster, and on the party's: make one
+    for each party, and never use a study's.
+
+    Example: veiltab pki cluster --out cluster-pki
+    """
+    folders = init_cluster(out, lifetime=timedelta(days=days))
+    lines = [f"{role}: {folder}" for role, folder in folders.items()]
+    emit(
+        as_json,
+        {"authority": out / "ca.pem", "folders": folders},
+        "\n".join([*lines, "Copy each folder to its machines; give the party the folder client with --dask-identity."]),
+    )
+
+
+def _serial(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise InvalidInputError("a serial number is written in hexadecimal digits", where="--serial") from None
+
+
+def _party(study: str, who: str) -> Party:
+    """Read role/name."""
+    role, _, name = who.partition("/")
+    if role not in {known.value for known in Role}:
+        raise InvalidInputError(
+            "a party is role/name", where="--party", remedy="Write it like curator/alice or server/cloud."
+        )
+    return Party(study=study, role=Role(role), name=name)

@@ -1,0 +1,1 @@
+"""Answers before anything runs: error, sample size, privacy and charge of what may be asked."""

@@ -1,0 +1,249 @@
+"""`veiltab plan`: which error an epsilon gives, which epsilon an error needs, how many people, and at what scale."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.default_group import DefaultGroup
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import N_IS_EXACT, EpsilonCard, card_of
+from veiltab.common.privacy.coalitions import PAIRS
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
+from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
+from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
+from veiltab.common.privacy.words import delta_text
+from veiltab.common.release.canary_plan import planned_canaries
+from veiltab.curator.budget.allowance import Allowance
+from veiltab.deploy.plan.charge import PlanCharges, allowance_of
+from veiltab.deploy.plan.scale.cli import scale
+from veiltab.deploy.plan.workload_plan_cli import TableOptions, show_workload, workload_options
+
+
+@click.command(
+    epilog="Example: veiltab plan release --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
+    "Several tables: veiltab plan release --study study.toml --attributes age,education,salary --workload linked"
+    " --population 45222 --delta 1e-6 --epsilon 1, or --pair-error .02\n" + EXIT_CODES
+)
+@click.option("--population", type=click.IntRange(min=1), help="Respondents that all curators share, n.")
+@click.option("--cells", type=click.IntRange(min=2), help="Cells of the joint table, K.")
+@click.option("--epsilon", help="Epsilon against the researcher, nats; pure unless there is a --delta.")
+@click.option("--delta", help="Plan for (epsilon, delta) by the secret order.")
+@click.option("--least-delta", is_flag=True, help="Ask for the least delta that reaches --error.")
+@click.option("--error", type=float, help="Root-mean-square error of the joint distribution to aim at.")
+@click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the best.")
+@click.option(
+    "--max-local-epsilon",
+    help="Largest epsilon of a row against who knows its person: ln gamma of the server's noise, nats.",
+)
+@click.option(
+    "--sum-of-squares",
+    help="Sum of the squared cell probabilities, if known from public sources; by default 1/K, the worst case.",
+)
+@click.option("--noise-split", default=str(DEFAULT_SPLIT), show_default=True, help="The curators' part of the noise.")
+@click.option(
+    "--max-pair-epsilon",
+    help="Largest epsilon of the desk with the server, and of an analyst with curators, nats.",
+)
+@click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's.")
+@click.option("--budget-delta", help="Delta of that budget.")
+@workload_options
+@click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
+@click.option("--card", type=PATH, help="Draw who faces which epsilon (.svg or .png).")
+@json_option
+def release(
+    population: int | None,
+    cells: int | None,
+    epsilon: str | None,
+    delta: str | None,
+    least_delta: bool,
+    error: float | None,
+    sample: int | None,
+    max_local_epsilon: str | None,
+    sum_of_squares: str | None,
+    noise_split: str,
+    max_pair_epsilon: str | None,
+    budget: str | None,
+    budget_delta: str | None,
+    tables: TableOptions,
+    plot: Path | None,
+    card: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how many rows to sample, how much to perturb, and what error to expect.
+
+    Leave --epsilon, --population or --cells away and give --error to ask for it, or give --least-delta. The cells of a
+    table may come from a study: give --study and --attributes.
+
+    With a budget, of the study or by --budget and --budget-delta: what part of it the release takes, at the delta that
+    is asked for and at a tenth of it.
+
+    Of several tables: what they cost together, the foreseen error of a typical pair, and the bytes over each link;
+    leave --epsilon, --delta or --population away and give --pair-error to ask for it.
+    """
+    if tables.are_of_one_table:
+        if cells is not None:
+            raise InvalidInputError("the study says how many they are", where="--cells", remedy="Leave it away.")
+        cells = tables.cells()
+    elif tables.are_given:
+        alone = {
+            "--cells": cells,
+            "--error": error,
+            "--least-delta": least_delta or None,
+            "--max-local-epsilon": max_local_epsilon,
+            "--max-pair-epsilon": max_pair_epsilon,
+            "--budget": budget,
+            "--budget-delta": budget_delta,
+            "--sum-of-squares": sum_of_squares,
+            "--plot": plot,
+            "--card": card,
+        }
+        for name, value in alone.items():
+            if value is not None:
+                raise InvalidInputError("it is about a release of one table", where=name, remedy="Leave it away.")
+        show_workload(
+            tables,
+            population=population,
+            epsilon=epsilon,
+            delta=delta,
+            sample=sample,
+            noise_split=noise_split,
+            as_json=as_json,
+        )
+        return
+    if cells is None and error is None:
+        raise click.UsageError(
+            "Missing option '--cells', or '--study' with the attributes of a table, or with several tables."
+        )
+    if least_delta and delta is not None:
+        raise click.UsageError("Give --delta, or ask for it with --least-delta.")
+    question = PlanQuestion(
+        cells=cells,
+        asks_delta=least_delta,
+        population=population,
+        epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        delta=None if delta is None else parse_delta(delta),
+        error=error,
+        sample=sample,
+        max_local_epsilon=None if max_local_epsilon is None else parse_epsilon(max_local_epsilon),
+        sum_of_squares=_sum_of_squares(sum_of_squares, cells),
+        noise_split=parse_split(noise_split),
+        max_pair_epsilon=None if max_pair_epsilon is None else parse_epsilon(max_pair_epsilon, what="max_pair_epsilon"),
+    )
+    allowance = _allowance(budget, budget_delta, tables)
+    reply = answer(question)
+    if plot is not None:
+        from veiltab.deploy.plan.plan_picture import draw
+
+        draw(question, reply.plan, plot)
+    if card is not None:
+        from veiltab.deploy.plan.card_picture import draw_card
+
+        draw_card(_card(reply.plan), card)
+    charges = PlanCharges.of(question, reply, allowance)
+    emit(as_json, _as_dict(question, reply) | charges.as_dict(), f"{_text(question, reply)}{charges}")
+
+
+@click.group(
+    cls=DefaultGroup,
+    default="release",
+    kind="plan",
+    commands=[release, scale],
+    epilog=f"Without a command: release, with its options.\n\nExample: veiltab plan scale --rows 1e8\n{EXIT_CODES}",
+)
+def plan() -> None:
+    """Plan a release: which error an epsilon gives, how many rows to sample, what machines and hours it takes."""
+
+
+def _allowance(epsilon: str | None, delta: str | None, tables: TableOptions) -> Allowance | None:
+    return allowance_of(epsilon, delta, None if tables.study is None else tables.load())
+
+
+def _sum_of_squares(text: str | None, cells: int | None) -> Fraction | None:
+    if text is None:
+        return None
+    if cells is None:
+        raise InvalidInputError("it is about a table of known cells", where="--sum-of-squares", remedy="Give --cells.")
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(-1)
+    if not Fraction(1, cells) <= value <= 1:
+        raise InvalidInputError(f"must lie between 1/K = {1 / cells:.6g} and 1", where="--sum-of-squares")
+    return value
+
+
+def _card(plan: Plan) -> EpsilonCard:
+    return card_of(plan.release, delta=plan.delta, pure=plan.pure_epsilon)
+
+
+def _paper(plan: Plan) -> Plan:
+    """Return the plan at the paper's sample size, which is for a pure epsilon."""
+    cells = plan.mechanism.cells
+    star = paper_sample(population=plan.population, cells=cells, epsilon=plan.epsilon)
+    return plan_release(population=plan.population, cells=cells, epsilon=plan.epsilon, sample=star)
+
+
+def _canaries(plan: Plan) -> int:
+    """Return how many canaries a release of this plan has if its attributes have two categories, one of them or all."""
+    cells = plan.mechanism.cells
+    sizes = (2, max(2, -(-cells // 2))), (2,) * max(1, cells.bit_length() - 1)
+    return max(planned_canaries(plan.mechanism.server, some, plan.sample) for some in sizes)
+
+
+def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
+    best, paper = reply.plan, _paper(reply.plan)
+    shown = _card(best)
+    return {
+        "population": best.population,
+        "m": best.sample,
+        "gamma": best.gamma,
+        "epsilon": best.epsilon if best.delta is not None else best.pure_epsilon,
+        "cells": best.mechanism.cells,
+        "delta": best.delta,
+        "mode": "pure" if best.delta is None else "order",
+        "pure_epsilon": best.pure_epsilon,
+        "local_epsilon": best.local_epsilon,
+        "root_mse": reply.root_mse,
+        "replacement_probability": float(1 - best.mechanism.retention),
+        "noise_split": question.noise_split,
+        "curator_replacement_probability": best.mechanism.curator_replacement / UNIT,
+        "server_replacement_probability": best.mechanism.server_replacement / UNIT,
+        "canaries_at_most": _canaries(best),
+        "pairs": {"+".join(pair.roles): shown.bound(pair).epsilon for pair in PAIRS},
+        "card": [bound.as_dict() for bound in shown.bounds],
+        "feasible": reply.feasible,
+        "advice": reply.advice,
+        "warnings": list(best.warnings),
+        "paper": {
+            "m": paper.sample,
+            "root_mse": question.root_mse(paper),
+            "bound": paper_bound(sample=paper.sample, cells=best.mechanism.cells, gamma=paper.gamma),
+        },
+    }
+
+
+def _error(value: float) -> str:
+    """Return an error with five decimals, or with two digits where these say too little."""
+    return f"{value:.5f}" if value >= 1e-4 else f"{value:.1e}"
+
+
+def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
+    best, paper = reply.plan, _paper(reply.plan)
+    rows = "\n".join(f"  {who}: {faces}" for who, faces in _card(best).rows())
+    wanted = f"epsilon {best.epsilon.normalize():f}" + (
+        f", delta {delta_text(best.delta)}" if best.delta is not None else ""
+    )
+    return (
+        f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
+        f" {float(1 - best.mechanism.retention):.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
+        f"The curators replace it with probability {best.mechanism.curator_replacement / UNIT:.6f} before they encrypt,"
+        f" the server with {best.mechanism.server_replacement / UNIT:.6f} after.\n"
+        f"Up to {_canaries(best):,} canaries travel with the rows and show whether the server added its noise.\n"
+        f"Expected root-mean-square error of the joint distribution, all cells together: {_error(reply.root_mse)}"
+        f" (the paper's m* = {paper.sample}, pure: {_error(question.root_mse(paper))}).\n"
+        + "\n".join((reply.advice, *best.warnings, rows, N_IS_EXACT))
+    )

@@ -1,0 +1,1 @@
+"""All parties as processes on one machine: demonstrations, rehearsals and ready studies."""

@@ -1,0 +1,1 @@
+"""The demonstrations: a table, linked data, a collection, a server that cheats."""

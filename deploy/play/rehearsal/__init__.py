@@ -1,0 +1,1 @@
+"""A study run here with dummy tables, before any data is touched."""

@@ -1,0 +1,1 @@
+"""Making a study file: drafts merged, parties named, mistakes shown."""

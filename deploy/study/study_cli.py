@@ -1,0 +1,279 @@
+"""`veiltab study`: make a study file without writing it by hand, and say what is wrong with one."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.common.storage.files import written_whole
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.source_options import table_options
+
+if TYPE_CHECKING:
+    from veiltab.common.study.draft import Draft
+    from veiltab.common.study.file import Study
+    from veiltab.common.study.problems import Problem
+    from veiltab.curator.check.drafted_table import TableProposal
+    from veiltab.deploy.study.parties import Parties
+
+
+@click.group(epilog=EXIT_CODES)
+def study() -> None:
+    """Make the study file, and check it before anybody uses it.
+
+    Example: veiltab study init --out study.toml
+    """
+
+
+@study.command(epilog="Example: veiltab study init --study wages --out study.toml")
+@click.option("--study", "study_id", default="wages", show_default=True, help="Id of the study.")
+@click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
+@json_option
+def init(study_id: str, out: Path, as_json: bool) -> None:
+    """Write a study file to edit, with every key and what it means.
+
+    Where the tables are there, each curator drafts its part from its own table instead, with `veiltab study draft`.
+    """
+    from veiltab.common.study.file import study_from_bytes
+    from veiltab.common.study.template import study_template
+
+    text = study_template(study_id)
+    study_from_bytes(text.encode(), "--study")
+    _write(out, text)
+    emit(as_json, {"file": out}, f"{out} is written. Edit it, then run `veiltab study check {out}`.")
+
+
+@study.command(epilog="Example: veiltab study draft --name alice --table alice.csv")
+@click.option("--name", required=True, help="The curator's name.")
+@table_options
+@click.option("--id", "id_columns", multiple=True, metavar="COLUMN", help="A column that names a respondent.")
+@click.option("--without", multiple=True, metavar="COLUMN", help="A column that stays out.")
+@click.option(
+    "--missing",
+    multiple=True,
+    metavar="COLUMN=TEXT",
+    help="A text that stands for a missing value in a column, such as age=99.",
+)
+@click.option(
+    "--quantiles", "use_quantiles", is_flag=True, help="Bins at quartiles of the table: every party reads the edges."
+)
+@click.option("--yes", is_flag=True, help="Take every proposal.")
+@click.option("--out", type=PATH, help="File to write; NAME.toml by default.")
+@json_option
+def draft(
+    name: str,
+    table: TableAddress,
+    id_columns: tuple[str, ...],
+    without: tuple[str, ...],
+    missing: tuple[str, ...],
+    use_quantiles: bool,
+    yes: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Propose a curator's part of the study from its own table, ask about each attribute, and write what is confirmed.
+
+    What is shown on the terminal quotes the table. The file holds only what was confirmed; every party will read it.
+    With --json and without --yes, the command asks nothing and writes nothing.
+    """
+    from veiltab.common.study.draft import draft_from_bytes
+    from veiltab.common.study.toml_text import toml_text
+    from veiltab.curator.check.drafted_table import propose_table
+    from veiltab.deploy.study.dialogue import check_person_is_there, confirm_table
+
+    path = out or Path(f"{name}.toml")
+    # A large table is read for minutes: what is wrong beside it is said before.
+    if yes or not as_json:
+        _refuse_present(path)
+    if not (yes or as_json):
+        check_person_is_there()
+    given = _missing_texts(missing)
+
+    def propose(more: Mapping[str, Collection[str]]) -> "TableProposal":
+        together = {column: {*given.get(column, ()), *more.get(column, ())} for column in {*given, *more}}
+        return propose_table(
+            table, name, id_columns=id_columns, without=without, use_quantiles=use_quantiles, missing=together
+        )
+
+    proposal = propose({})
+    if as_json and not yes:
+        emit(as_json, {"file": None, **proposal.as_dict()}, "")
+        return
+    if not as_json:
+        proposal = confirm_table(proposal, propose, takes_all=yes)
+    if not proposal.attributes:
+        raise InvalidInputError(
+            "no column is left to make an attribute", where=table.shown, remedy="Add a column with categories."
+        )
+    text = toml_text(proposal.draft())
+    draft_from_bytes(text.encode(), str(path))
+    _write(path, text)
+    many = len(proposal.attributes)
+    said = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
+    emit(as_json, {"file": path, **proposal.as_dict()}, said)
+
+
+def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
+    """Return column -> texts that stand for a missing value there."""
+    found = dict[str, set[str]]()
+    for option in options:
+        column, equals, text = option.rpartition("=")
+        if not equals or not column:
+            raise InvalidInputError(
+                f"{option[:60]!r} names no column", where="--missing", remedy="Write it like --missing age=99."
+            )
+        found.setdefault(column, set()).add(text.strip())
+    return found
+
+
+@study.command(
+    epilog="Example: veiltab study merge alice.toml bob.toml --study wages --server cloud.example.org:7400"
+    " --curator alice=alice.example.org:7401 --curator bob=bob.example.org:7402"
+    " --researcher rosa=rosa.example.org:7410 --out study.toml"
+)
+@click.argument("paths", metavar="DRAFT.toml...", nargs=-1, required=True, type=PATH)
+@click.option("--study", "study_id", help="Id of the study.")
+@click.option("--title", help="One line for people; by default the id.")
+@click.option("--epsilon", default="1", show_default=True, help="Budget of each curator, over all releases; nats.")
+@click.option("--delta", help="Delta of that budget; without it epsilon is pure.")
+@click.option("--server", metavar="[NAME=]HOST:PORT", help="Where the server listens; its name is cloud by default.")
+@click.option("--curator", "curators", multiple=True, metavar="NAME=HOST:PORT", help="Where a curator listens.")
+@click.option("--researcher", "researchers", multiple=True, metavar="NAME=HOST:PORT", help="A researcher.")
+@click.option("--yes", is_flag=True, help="Take a proposal for everything that is not given, and ask nothing.")
+@click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
+@json_option
+def merge(
+    paths: tuple[Path, ...],
+    study_id: str | None,
+    title: str | None,
+    epsilon: str,
+    delta: str | None,
+    server: str | None,
+    curators: tuple[str, ...],
+    researchers: tuple[str, ...],
+    yes: bool,
+    out: Path,
+    as_json: bool,
+) -> int:
+    """Make the study file of the drafts of its curators, or say where they contradict one another.
+
+    On a terminal, the command asks for what is not given.
+    """
+    from veiltab.common.core.rounding import parse_delta, parse_epsilon
+    from veiltab.common.study.file import study_from_bytes
+    from veiltab.common.study.merging import StudyFrame, merged_tables
+    from veiltab.common.study.toml_text import toml_text
+    from veiltab.deploy.study.parties import Parties
+
+    _refuse_present(out)
+    parties = Parties(takes_all=yes)
+    drafts, problems = _drafts(paths, parties)
+    if problems:
+        lines = [f"  {problem}" if path is None else f"  {path}: {problem}" for path, problem in problems]
+        plain = [{"file": path, **asdict(problem)} for path, problem in problems]
+        emit(as_json, {"ok": False, "file": None, "problems": plain}, "\n".join([f"{out} is not written", *lines]))
+        return InvalidInputError.exit_code
+    chosen_id = parties.study(study_id)
+    frame = StudyFrame(
+        id=chosen_id,
+        title=title or chosen_id,
+        epsilon=parse_epsilon(epsilon),
+        delta=None if delta is None else parse_delta(delta),
+        server=parties.server(server),
+        curators=parties.curators(curators, [draft.curator for draft in drafts]),
+        researchers=parties.researchers(researchers),
+    )
+    text = toml_text(merged_tables(drafts, frame))
+    facts = _facts(study_from_bytes(text.encode(), str(out)))
+    _write(out, text)
+    lines = [
+        f"{out} is written. Every party gets the same bytes.",
+        *(f"  {name}: {value}" for name, value in facts.items()),
+        f"  budget: epsilon {epsilon}{f' at delta {delta}' if delta else ''} at each curator",
+        f"Next: veiltab pki init {out} --out pki",
+    ]
+    emit(as_json, {"ok": True, "file": out, "problems": [], **facts}, "\n".join(lines))
+    return 0
+
+
+def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
+    """Read drafts; return all that is wrong with each file, and if nothing is, where they contradict one another."""
+    from veiltab.common.study.draft import draft_from_bytes, draft_problems
+    from veiltab.common.study.file import read_file
+    from veiltab.common.study.merging import conflicts, missing_steps, with_steps
+
+    files = {path: read_file(path, "draft") for path in paths}
+    problems = [(path, problem) for path, data in files.items() for problem in draft_problems(data)]
+    if problems:
+        return [], problems
+    drafts = [draft_from_bytes(files[path], str(path)) for path in paths]
+    if (steps := missing_steps(drafts)) and parties.takes_steps(steps):
+        drafts = [with_steps(draft, steps) for draft in drafts]
+    return drafts, [(None, conflict) for conflict in conflicts(drafts)]
+
+
+@study.command(epilog="Example: veiltab study check study.toml")
+@click.argument("path", metavar="FILE.toml", type=PATH)
+@json_option
+def check(path: Path, as_json: bool) -> int:
+    """Check a study file or a draft: say what is wrong, with its line if it has one and the key that may be meant."""
+    from veiltab.common.study.draft import draft_from_bytes, draft_problems, is_draft
+    from veiltab.common.study.file import read_file, study_from_bytes
+    from veiltab.common.study.problems import study_problems
+
+    data = read_file(path)
+    facts: dict[str, object] = {}
+    if is_draft(data):
+        problems = draft_problems(data)
+        if not problems:
+            draft = draft_from_bytes(data, str(path))
+            facts = {"curator": draft.curator, "attributes": ", ".join(draft.names)}
+    else:
+        problems = study_problems(data)
+        if not problems:
+            facts = _facts(study_from_bytes(data, str(path)))
+    verdict = "ready" if not problems else f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    lines = [f"{path}: {verdict}", *(f"  {problem}" for problem in problems)]
+    lines += [f"  {name}: {value}" for name, value in facts.items()]
+    plain = [asdict(problem) for problem in problems]
+    emit(as_json, {"ok": not problems, "file": path, "problems": plain, **facts}, "\n".join(lines))
+    return InvalidInputError.exit_code if problems else 0
+
+
+def _facts(loaded: "Study") -> dict[str, object]:
+    """Return what a study file comes to."""
+    curators = {c.name: len(loaded.attributes_of(c.name)) for c in loaded.curators}
+    facts: dict[str, object] = {"study": loaded.id, "digest": loaded.digest}
+    facts["attributes"] = ", ".join(f"{name} has {count}" for name, count in curators.items()) or "none"
+    if loaded.questions:
+        facts["questions"] = len(loaded.questions)
+    return facts
+
+
+def _refuse_present(path: Path) -> None:
+    """Refuse to write a file that is there already."""
+    if path.exists():
+        raise ConflictError(
+            "this file is there already", where=str(path), remedy="Name another one with --out, or move this one away."
+        )
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        ConflictError: it is there.
+        InvalidInputError: it cannot be written.
+    """
+    _refuse_present(path)
+    try:
+        with written_whole(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise InvalidInputError(
+            f"the file cannot be written ({error.strerror})", where=str(path), remedy="Name another one with --out."
+        ) from None
