@@ -34,14 +34,14 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.workload import workload_mechanisms, workload_prices
 from veiltab.common.schemes import WithoutReplacement
-from veiltab.researcher.estimation import ReleaseDesign
+from veiltab.researcher.estimates.estimation import ReleaseDesign
+from veiltab.researcher.estimates.table_result import TableResult, fitted
 from veiltab.researcher.microdata.comparison import fractions_of
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.redrawing import redrawn
 from veiltab.researcher.microdata.replays import played_errors
 from veiltab.researcher.microdata.replicates import replicate_counts, signs, student_quantile
 from veiltab.researcher.model.choosing import chosen_tables
-from veiltab.researcher.table_result import TableResult, fitted
 
 DELTA = Decimal("1e-6")
 REPLICATES = (5, 12, 20)

@@ -36,14 +36,14 @@ from veiltab.common.privacy.workload import workload_mechanisms, workload_prices
 from veiltab.common.schemes import WithoutReplacement
 from veiltab.common.study.file import load_study
 from veiltab.deploy.play.studies.linked_tables import STUDY_FILE, truth
-from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
-from veiltab.researcher.estimation import ReleaseDesign
+from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
+from veiltab.researcher.estimates.estimation import ReleaseDesign
+from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.measurement import Measurement
-from veiltab.researcher.table_result import TableResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

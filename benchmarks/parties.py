@@ -17,7 +17,7 @@ from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.deploy.play.processes import LocalStudy, free_ports
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 
 _SERVER, _RESEARCHER = "cloud", "rosa"
 _PATIENCE = 900.0

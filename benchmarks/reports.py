@@ -33,7 +33,7 @@ from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
 from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.node.decision import decide, symbol_of
 from veiltab.node.sending import server_of
-from veiltab.researcher.collection.client import Rounds
+from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 

@@ -45,7 +45,7 @@ from veiltab.curator.table.workplace import SMALL
 from veiltab.deploy.plan.scale.costs import TableCosts
 from veiltab.deploy.plan.scale.model import Machine, Party
 from veiltab.deploy.plan.scale.works import Tables, scale_of_tables
-from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
+from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from itertools import count
 from typing import Any
 
 from veiltab.papers.experiment import Curve, Panel
-from veiltab.researcher import drawing
-from veiltab.researcher.drawing import INK
+from veiltab.researcher.drawing import style as drawing
+from veiltab.researcher.drawing.style import INK
 
 GRID = drawing.SOFT
 

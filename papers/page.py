@@ -6,7 +6,7 @@ from html import escape
 from veiltab.common.web.document import CONTENT_POLICY
 from veiltab.papers.experiment import Comparison, Figure, Findings
 from veiltab.papers.style import element
-from veiltab.researcher.drawing import number
+from veiltab.researcher.drawing.style import number
 
 _CSS = """
 :root { color-scheme: light; }

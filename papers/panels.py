@@ -8,7 +8,7 @@ import numpy as np
 
 from veiltab.papers.experiment import Curve, Panel
 from veiltab.papers.looks import DASHES, GRID, MARK, Looks, needs_markers
-from veiltab.researcher.drawing import logarithmic
+from veiltab.researcher.drawing.style import logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

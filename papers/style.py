@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from veiltab.papers.experiment import Figure, Panel
 from veiltab.papers.looks import MARK, STYLE, Looks
 from veiltab.papers.panels import draw_panel
-from veiltab.researcher.drawing import INK, house_style, own_ids
+from veiltab.researcher.drawing.style import INK, house_style, own_ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

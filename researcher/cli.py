@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from veiltab.common.study.file import Study
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
-    from veiltab.researcher.client import Client, Release
-    from veiltab.researcher.estimation import TableEstimate
-    from veiltab.researcher.release_status import Status
+    from veiltab.researcher.client.client import Client, Release
+    from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.status.release_status import Status
 
 _RELEASE = "Label of the release, or its id or the beginning of it"
 release_option = click.option("--release", "release_name", required=True, help=f"{_RELEASE}.")
@@ -55,7 +55,7 @@ def _member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Comma
 
 
 def _client(study_path: Path, identity: Path, name: str) -> "Client":
-    from veiltab.researcher.client import Client
+    from veiltab.researcher.client.client import Client
 
     return Client(study_path, identity=identity, name=name)
 
@@ -80,7 +80,7 @@ def researcher() -> None:
 @serve_options
 def serve(options: ServeOptions) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results."""
-    from veiltab.researcher.serving import serve_researcher
+    from veiltab.researcher.desk.serving import serve_researcher
 
     serve_researcher(options)
 
@@ -189,8 +189,8 @@ def estimate(
     """
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.analysis.question import Question, answer
-    from veiltab.researcher.estimation import TableEstimate
-    from veiltab.researcher.table import check_table_path
+    from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.estimates.table import check_table_path
 
     if out is not None:
         check_table_path(out)
@@ -213,8 +213,8 @@ def estimate(
 
 def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
     from veiltab.common.privacy.planning import FEW_ROWS
-    from veiltab.researcher.presentation import source_sentence
-    from veiltab.researcher.table import to_frame, to_records, write
+    from veiltab.researcher.estimates.table import to_frame, to_records, write
+    from veiltab.researcher.report.presentation import source_sentence
 
     known = release.status()
     frame = to_frame(found)
@@ -252,8 +252,8 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
 def _emit_analysis(
     study: "Study", release: "Release", found: "Table", analysis: "Analysis", out: Path | None, as_json: bool
 ) -> None:
-    from veiltab.researcher.presentation import source_sentence
-    from veiltab.researcher.table import write
+    from veiltab.researcher.estimates.table import write
+    from veiltab.researcher.report.presentation import source_sentence
 
     if out is not None:
         write(analysis.frame(), out)
@@ -294,8 +294,8 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
     """
     from veiltab.common.web.document import check_page, write_page
-    from veiltab.researcher.microdata.report import render
-    from veiltab.researcher.presentation import card_of, microdata_report, report_page
+    from veiltab.researcher.report.microdata_page import render
+    from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
 
     check_page(out)
     release = client.release(release_name)
@@ -373,8 +373,8 @@ def synthesise(
     )
     files = microdata.write(out)
     if page is not None:
-        from veiltab.researcher.microdata.report import render
-        from veiltab.researcher.presentation import card_of, microdata_report
+        from veiltab.researcher.report.microdata_page import render
+        from veiltab.researcher.report.presentation import card_of, microdata_report
 
         write_page(render(microdata_report(client.study, microdata, card_of(release.status()))), page)
     known = microdata.provenance

@@ -29,7 +29,7 @@ from veiltab.common.schemes.registry import scheme_of
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import curators_noise
 from veiltab.curator.records.store import CuratorStore
-from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import perturb_release
 

@@ -26,7 +26,7 @@ from veiltab.deploy.plan.scale.costs import ReportCosts, Way
 from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
 from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.node.sending import server_of
-from veiltab.researcher.collection.client import Rounds
+from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub

@@ -52,7 +52,7 @@ from veiltab.curator.table.table import Table, load_table
 from veiltab.curator.table.workplace import Workplace
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.deploy.plan.scale.costs import TABLE_COSTS, TableCosts
-from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
+from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
 from veiltab.v1.curator_peer_pb2_grpc import (
     CuratorPeerServiceServicer,

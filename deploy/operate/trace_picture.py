@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veiltab.common.observe.spans import Span
-from veiltab.researcher.drawing import INK, write_picture
+from veiltab.researcher.drawing.style import INK, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veiltab.common.privacy.card import Bound, EpsilonCard
-from veiltab.researcher.drawing import ACCENT, INK, SOFT, logarithmic, write_picture
+from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, logarithmic, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.privacy.questions import PlanQuestion
 from veiltab.common.privacy.words import delta_text
-from veiltab.researcher.drawing import INK, logarithmic, write_picture
+from veiltab.researcher.drawing.style import INK, logarithmic, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

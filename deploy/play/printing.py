@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from veiltab.common.privacy.card import EpsilonCard
-    from veiltab.researcher.estimation import TableEstimate
+    from veiltab.researcher.estimates.estimation import TableEstimate
 
 ROWS_SHOWN = 8
 """Rows of a result, so that it fits on a screen with the guarantee and what to do next."""

@@ -16,10 +16,10 @@ from veiltab.papers.biswas.populations import (
     truth,
 )
 from veiltab.papers.experiment import Plain, Settings, Task
-from veiltab.researcher.collection.simulation import draw_rounds
-from veiltab.researcher.frequency.estimation import total_variation
+from veiltab.researcher.collection.simulation.simulation import draw_rounds
+from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.frequency.estimators import Estimator, point_estimates
-from veiltab.researcher.projection import project_to_simplex
+from veiltab.researcher.frequency.frequencies import total_variation
 
 COMPARED = (Estimator.C, Estimator.G, Estimator.C_HAT, Estimator.HAJEK)
 SHOWN_RATES = ("0.1", "0.9")

@@ -10,7 +10,7 @@ from veiltab.common.collection.population import parse_population
 from veiltab.papers.biswas.populations import EPSILONS, VALUES, randomiser
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.researcher.collection.allocation import LEAST_RATE, allocate, minimax_rates, node_costs
-from veiltab.researcher.collection.simulation import draw_rounds, simulate
+from veiltab.researcher.collection.simulation.simulation import draw_rounds, simulate
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.tally import Tally

@@ -6,7 +6,7 @@ import numpy as np
 
 from veiltab.papers.biswas.populations import NODES, VALUES, design, randomiser, with_share
 from veiltab.papers.experiment import Plain, Settings, Task
-from veiltab.researcher.collection.simulation import simulate
+from veiltab.researcher.collection.simulation.simulation import simulate
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 

@@ -14,9 +14,9 @@ from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, c
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, Shares
-from veiltab.researcher.estimation import TableEstimate
-from veiltab.researcher.projection import project_to_simplex
-from veiltab.researcher.shown import Unit
+from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.projection import project_to_simplex
 
 Table = TableEstimate | ModelledTable
 """What is analysed: a measured table, pooled or not, or one from a model."""

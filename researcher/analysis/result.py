@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.web.document import table
-from veiltab.researcher.shown import Unit
-from veiltab.researcher.table import free_name
+from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.estimates.table import free_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from veiltab.researcher.drawing import Picture
+    from veiltab.researcher.drawing.style import Picture
 
 CANNOT_BE_SAID = "cannot be said"
 NO_INTERVAL = "from a model, no interval"
@@ -132,7 +132,7 @@ class Analysis:
 
     def plot(self) -> Picture:
         """Draw the estimates with their intervals; a notebook shows the picture, and `save` writes it."""
-        from veiltab.researcher.pictures import analysis_picture  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.researcher.drawing.pictures import analysis_picture  # noqa: PLC0415 - matplotlib is slow to load
 
         return analysis_picture(self)
 

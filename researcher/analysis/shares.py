@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.uncertainty import CovarianceTerms
+from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 
 Floats = NDArray[np.float64]
 

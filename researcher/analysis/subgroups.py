@@ -14,9 +14,9 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, Shares
-from veiltab.researcher.estimation import TableEstimate
-from veiltab.researcher.shown import Unit
-from veiltab.researcher.uncertainty import CovarianceTerms
+from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 
 Subgroup = Mapping[str, Sequence[str]]
 """Attribute -> its categories in the subgroup; of an attribute that is not named, all."""

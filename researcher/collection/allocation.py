@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
+from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.tally import Tally
-from veiltab.researcher.projection import project_to_simplex
 
 LEAST_RATE = Fraction(1, 1000)
 """Default floor of a rate: a stratum that never reports cannot be estimated."""

@@ -11,15 +11,15 @@ import click
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
-from veiltab.researcher.collection.options import CONNECTION, optional_round_option, round_option, with_rounds
 from veiltab.researcher.collection.plan_cli import plan
-from veiltab.researcher.collection.results_cli import adapt, estimate, report
-from veiltab.researcher.collection.simulate_cli import simulate
+from veiltab.researcher.collection.results.results_cli import adapt, estimate, report
+from veiltab.researcher.collection.round_options import CONNECTION, optional_round_option, round_option, with_rounds
+from veiltab.researcher.collection.simulation.simulate_cli import simulate
 from veiltab.researcher.collection.text import by_stratum_name, spec_dict, spec_text, status_dict, status_text
 
 if TYPE_CHECKING:
     from veiltab.common.collection.round import RoundStatus
-    from veiltab.researcher.collection.client import Rounds
+    from veiltab.researcher.collection.rounds_client import Rounds
 
 
 @click.group(epilog=EXIT_CODES)

@@ -17,7 +17,7 @@ from veiltab.researcher.collection.shuffling import (
     central_guarantee,
     compare_with_gaussian,
 )
-from veiltab.researcher.frequency.estimation import Frequencies
+from veiltab.researcher.frequency.frequencies import Frequencies
 
 DELTA_OF_COINS = Decimal("0.1")
 """Share of delta that covers unlikely outcomes of the coins."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from veiltab.researcher.drawing import NARROW, Sheet
+from veiltab.researcher.drawing.style import NARROW, Sheet
 
 BESIDE = Sheet(width=7.4, letters=46, mark="")
 """What is left of a screen beside the form of a page."""
@@ -32,7 +32,7 @@ def chart(picture: Callable[[Sheet], str], title: str) -> Markup:
     """Return a picture that may stand in a page of the console, for a wide and for a narrow screen.
 
     Args:
-        picture: draws it as an <svg> element, whose texts are escaped; as `veiltab.researcher.drawing.figure` takes it.
+        picture: draws it as an <svg> element, whose texts are escaped; as `drawing.style.figure` takes it.
         title: what it shows, in words, for who does not see it.
     """
     sheets = (("wide", BESIDE), ("narrow", NARROW))

@@ -9,12 +9,12 @@ from veiltab.common.process.protection import keep_files_private
 from veiltab.common.rpc.identity import Role
 from veiltab.common.web.pages import Console, Page
 from veiltab.common.web.serving import serve_console
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 from veiltab.researcher.console.desk import Desk
-from veiltab.researcher.console.microdata_pages import MicrodataPages
-from veiltab.researcher.console.planning_pages import PlanningPages
-from veiltab.researcher.console.release_pages import ReleasePages
-from veiltab.researcher.console.table_pages import TablePages
+from veiltab.researcher.console.pages.microdata_pages import MicrodataPages
+from veiltab.researcher.console.pages.planning_pages import PlanningPages
+from veiltab.researcher.console.pages.release_pages import ReleasePages
+from veiltab.researcher.console.pages.table_pages import TablePages
 from veiltab.researcher.console.writing import Writer
 
 _log = logging.getLogger(__name__)

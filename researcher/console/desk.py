@@ -7,10 +7,10 @@ from veiltab.common.privacy.card import EpsilonCard
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.file import Study
 from veiltab.researcher.analysis.comparisons import Table
-from veiltab.researcher.client import Client, Release
+from veiltab.researcher.client.client import Client, Release
 from veiltab.researcher.console.calculations import Background, Calculations
-from veiltab.researcher.presentation import card_of
-from veiltab.researcher.release_status import Status
+from veiltab.researcher.report.presentation import card_of
+from veiltab.researcher.status.release_status import Status
 
 MOST_CELLS = 100_000
 """Cells of a table that a page shows; beyond, `veiltab researcher estimate`."""

@@ -11,9 +11,9 @@ from veiltab.researcher.analysis.question import answer
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.console.charts import chart
 from veiltab.researcher.console.view import View
-from veiltab.researcher.estimation import Estimate, TableEstimate
-from veiltab.researcher.pictures import CELLS_SHOWN, analysis_picture, estimates_picture, heat_map, largest
-from veiltab.researcher.report import CELLS_LISTED, cell_texts, pair_tests, texts_of_test
+from veiltab.researcher.drawing.pictures import CELLS_SHOWN, analysis_picture, estimates_picture, heat_map, largest
+from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.report.report import CELLS_LISTED, cell_texts, pair_tests, texts_of_test
 
 _MOST_TESTED = 6
 """Attributes whose pairs are all tested for dependence on one page."""

@@ -10,13 +10,13 @@ from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundErro
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.study.file import Study
 from veiltab.common.web.document import write_page
-from veiltab.researcher.client import Release
-from veiltab.researcher.console.files import file_name
+from veiltab.researcher.client.client import Release
+from veiltab.researcher.console.downloads import file_name
 from veiltab.researcher.microdata.files import Rows, provenance_path, write_rows
-from veiltab.researcher.microdata.report import render
 from veiltab.researcher.microdata.synthesis import REPLICATES, Microdata
-from veiltab.researcher.presentation import card_of, microdata_report
-from veiltab.researcher.release_status import Status
+from veiltab.researcher.report.microdata_page import render
+from veiltab.researcher.report.presentation import card_of, microdata_report
+from veiltab.researcher.status.release_status import Status
 
 MOST_ROWS = 10_000_000
 """More are for `veiltab researcher synthesise`."""

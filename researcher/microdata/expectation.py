@@ -28,12 +28,12 @@ import numpy as np
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Domain
+from veiltab.researcher.estimates.table_result import TableResult, fitted
 from veiltab.researcher.microdata.comparison import distance, fractions_of
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.redrawing import drawn_anew
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table, pooled, tables_of
-from veiltab.researcher.table_result import TableResult, fitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
+from veiltab.researcher.estimates.table import plain_cell
 from veiltab.researcher.microdata.provenance import weight_columns
-from veiltab.researcher.table import plain_cell
 
 SUFFIXES = (".parquet", ".csv")
 """Kinds of file."""

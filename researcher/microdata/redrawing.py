@@ -16,9 +16,9 @@ from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import sample_indices
 from veiltab.common.core.tabulation import tabulate
-from veiltab.researcher.estimation import ReleaseDesign
+from veiltab.researcher.estimates.estimation import ReleaseDesign
+from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.model.fitting import Model
-from veiltab.researcher.table_result import TableResult
 
 
 def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key: bytes) -> tuple[TableResult, ...]:

@@ -31,11 +31,11 @@ from itertools import combinations
 import numpy as np
 
 from veiltab.common.core.derivation import derive
+from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.redrawing import drawn_anew
-from veiltab.researcher.model.drawing import Uniforms
 from veiltab.researcher.model.fitting import Looks, Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table, tables_of
-from veiltab.researcher.table_result import TableResult
+from veiltab.researcher.model.row_drawing import Uniforms
 
 FACTOR = 1.15
 """Of every played error."""

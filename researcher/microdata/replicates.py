@@ -25,8 +25,8 @@ import numpy as np
 from veiltab.researcher.microdata.comparison import cells_of
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.raking import rake
-from veiltab.researcher.model.drawing import Uniforms
 from veiltab.researcher.model.measurement import Axes, Floats
+from veiltab.researcher.model.row_drawing import Uniforms
 
 LEAST_PART = 1 / 50
 """Of a cell's fraction, which an error leaves at least."""

@@ -22,15 +22,15 @@ from veiltab.common.extras import importing
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import InProcess, in_order
 from veiltab.common.tasks.pool import Pool
+from veiltab.researcher.estimates.table import labelled
+from veiltab.researcher.estimates.table_result import TableResult, fitted
 from veiltab.researcher.microdata.files import Rows, Weights, copy_paths, write_rows
 from veiltab.researcher.microdata.provenance import Provenance, weight_columns
 from veiltab.researcher.microdata.replays import played_errors
 from veiltab.researcher.microdata.replicates import Kinds, drawn_evenly, replicate_counts, signs
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats
-from veiltab.researcher.release_status import Status
-from veiltab.researcher.table import labelled
-from veiltab.researcher.table_result import TableResult, fitted
+from veiltab.researcher.status.release_status import Status
 
 if TYPE_CHECKING:
     import pandas as pd

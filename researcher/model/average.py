@@ -4,8 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
-from veiltab.researcher.model.drawing import Symbols, Uniforms, draw
 from veiltab.researcher.model.measurement import Axes, Floats
+from veiltab.researcher.model.row_drawing import Symbols, Uniforms, draw
 
 
 class Distribution(Protocol):

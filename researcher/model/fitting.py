@@ -35,10 +35,10 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.average import Average, Distribution
 from veiltab.researcher.model.choosing import MOST_CELLS, graph_of, scores_of
 from veiltab.researcher.model.descent import tree_path
-from veiltab.researcher.model.drawing import Uniforms
 from veiltab.researcher.model.junction import Edge, JunctionTree, Shape, junction_tree
 from veiltab.researcher.model.measurement import Axes, Floats, Measurement, Table, one_way, pooled, tables_of
 from veiltab.researcher.model.mixture import mixture_path
+from veiltab.researcher.model.row_drawing import Uniforms
 
 MOST_ROWS = 10_000_000
 """Most rows drawn at once."""

@@ -22,9 +22,9 @@ from math import prod
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.model.drawing import Symbols, Uniforms, draw
 from veiltab.researcher.model.junction import Shape
 from veiltab.researcher.model.measurement import MOST_MARGINAL_CELLS, Axes, Floats, Table, pooled
+from veiltab.researcher.model.row_drawing import Symbols, Uniforms, draw
 
 COMPONENTS = 100
 """R."""

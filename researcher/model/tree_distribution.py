@@ -9,9 +9,9 @@ import numpy as np
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.calibration import Calibration
-from veiltab.researcher.model.drawing import Symbols, Uniforms, draw
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.measurement import MOST_MARGINAL_CELLS, Axes, Floats
+from veiltab.researcher.model.row_drawing import Symbols, Uniforms, draw
 
 _Factor = tuple[Axes, Floats]
 """Attributes, and a table with one axis for each."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from veiltab.node.device import Node
-    from veiltab.researcher.client import Client
-    from veiltab.researcher.microdata.intervals import with_replicates
+    from veiltab.researcher.client.client import Client
+    from veiltab.researcher.microdata.replicate_intervals import with_replicates
 
     __version__: str
 
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> object:
 
             return version("veiltab")
         case "Client":
-            from veiltab.researcher.client import Client  # noqa: PLC0415
+            from veiltab.researcher.client.client import Client  # noqa: PLC0415
 
             return Client
         case "Node":
@@ -34,7 +34,7 @@ def __getattr__(name: str) -> object:
 
             return Node
         case "with_replicates":
-            from veiltab.researcher.microdata.intervals import with_replicates  # noqa: PLC0415
+            from veiltab.researcher.microdata.replicate_intervals import with_replicates  # noqa: PLC0415
 
             return with_replicates
         case _:

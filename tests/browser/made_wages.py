@@ -21,11 +21,11 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import TablePlan, WorkloadSpec
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.microdata.comparison import fractions_of
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.redrawing import redrawn
-from veiltab.researcher.release_status import Status, TableStatus
-from veiltab.researcher.table_result import design_of
+from veiltab.researcher.status.release_status import Status, TableStatus
 
 N = 24_000
 LEVELS = {

@@ -19,7 +19,7 @@ from tests.researcher.console.made_client import MadeClient
 from veiltab.common.rpc.identity import Role
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.common.web.serving import LOOPBACK
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 from veiltab.researcher.console.console import console_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]

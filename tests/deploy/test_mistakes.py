@@ -13,7 +13,7 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.officer.policy import policy_of
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 
 STUDY = """\
 [study]

@@ -26,8 +26,8 @@ from veiltab.common.release.wire import (
     workload_to_proto,
 )
 from veiltab.curator.peers.calls import _progress_from_proto
-from veiltab.researcher.collection.client import round_status_from_proto
-from veiltab.researcher.release_status import release_status_from_proto
+from veiltab.researcher.collection.rounds_client import round_status_from_proto
+from veiltab.researcher.status.release_status import release_status_from_proto
 from veiltab.v1 import collection_pb2, curator_peer_pb2, release_pb2, researcher_pb2, status_pb2
 
 HOSTILE = (

@@ -14,7 +14,7 @@ import pytest
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel, Style
 from veiltab.papers.looks import Looks
 from veiltab.papers.style import draw, element
-from veiltab.researcher.drawing import number
+from veiltab.researcher.drawing.style import number
 
 ROOT = Path(__file__).parents[2]
 STYLES: tuple[Style, ...] = ("line", "points", "dashed", "dotted", "bars")

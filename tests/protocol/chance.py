@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, chi2_contingency, chisquare
 
 from veiltab.common.core.domain import Symbols
-from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.estimates.estimation import Estimate
 
 ALPHA = 1e-3
 """Level of one rejection. It is confirmed on fresh data, so that an honest run is rejected once in a million."""

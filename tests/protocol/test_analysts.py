@@ -18,8 +18,8 @@ from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.deploy.pki.certificates import issue_party, revoke_certificates
-from veiltab.researcher.access_log import Subject
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.status.access_log import Subject
 
 
 def command(world: World, verb: str, who: Who, *options: str, as_json: bool = True) -> Answer:

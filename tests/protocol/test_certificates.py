@@ -10,7 +10,7 @@ from tests.protocol.world import ALICE, ANA, RITA, ROSA, Who, World
 from veiltab.common.errors import DeniedError
 from veiltab.common.rpc.certificate_check import statement_of, verified
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.protocol.world import CLOUD, ROSA
 from tests.server.cluster import Cluster
 from veiltab.common.collection.round import EVERYONE
 from veiltab.deploy.play.processes import free_ports
-from veiltab.researcher.collection.client import Rounds
+from veiltab.researcher.collection.rounds_client import Rounds
 
 pytestmark = pytest.mark.long
 REPORTS = 300

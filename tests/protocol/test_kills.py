@@ -121,16 +121,16 @@ LONG = [
         Kill(who=ROSA, point=f"{point}{when}")
         for when in ("", ":after")
         for point in (
-            "veiltab.researcher.store:ResearcherStore.start:1",
-            "veiltab.researcher.store:ResearcherStore.set_spec:1",
+            "veiltab.researcher.records.store:ResearcherStore.start:1",
+            "veiltab.researcher.records.store:ResearcherStore.set_spec:1",
             "veiltab.common.rpc.chunks:verify:1",
             "veiltab.common.rpc.chunks:verify:9",
-            "veiltab.researcher.receiving:EncryptedColumn:1",
-            "veiltab.researcher.receiving:EncryptedColumn:4",
-            "veiltab.researcher.decryption:tabulate:1",
-            "veiltab.researcher.receiving:count_rows:1",
-            "veiltab.researcher.store:ResearcherStore.set_granted:1",
-            "veiltab.researcher.store:ResearcherStore.record_counts:1",
+            "veiltab.researcher.receiving.receiving:EncryptedColumn:1",
+            "veiltab.researcher.receiving.receiving:EncryptedColumn:4",
+            "veiltab.researcher.receiving.decryption:tabulate:1",
+            "veiltab.researcher.receiving.receiving:count_rows:1",
+            "veiltab.researcher.records.store:ResearcherStore.set_granted:1",
+            "veiltab.researcher.records.store:ResearcherStore.record_counts:1",
         )
     ),
 ]  # fmt: skip

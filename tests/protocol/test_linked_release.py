@@ -11,8 +11,8 @@ from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, lau
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
-from veiltab.researcher.client import Release
-from veiltab.researcher.release_status import Status, TableStatus
+from veiltab.researcher.client.client import Release
+from veiltab.researcher.status.release_status import Status, TableStatus
 
 THREE = ("region", "income", "smoker")
 PAIRS = (("region", "income"), ("region", "smoker"), ("income", "smoker"))
@@ -174,14 +174,14 @@ def test_tables_are_listed_on_the_command_line(village: World) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        "veiltab.researcher.store:ResearcherStore.record_workload:1",
-        "veiltab.researcher.store:ResearcherStore.record_workload:1:after",
-        "veiltab.researcher.receiving:Receiver.receive:2:after",
-        "veiltab.researcher.store:ResearcherStore.record_choice:1",
-        "veiltab.researcher.store:ResearcherStore.record_choice:1:after",
-        "veiltab.researcher.parties:PartyLinks.choose_tables:2",
-        "veiltab.researcher.parties:PartyLinks.choose_tables:2:after",
-        "veiltab.researcher.receiving:Receiver.receive:5",
+        "veiltab.researcher.records.store:ResearcherStore.record_workload:1",
+        "veiltab.researcher.records.store:ResearcherStore.record_workload:1:after",
+        "veiltab.researcher.receiving.receiving:Receiver.receive:2:after",
+        "veiltab.researcher.records.store:ResearcherStore.record_choice:1",
+        "veiltab.researcher.records.store:ResearcherStore.record_choice:1:after",
+        "veiltab.researcher.parties.parties:PartyLinks.choose_tables:2",
+        "veiltab.researcher.parties.parties:PartyLinks.choose_tables:2:after",
+        "veiltab.researcher.receiving.receiving:Receiver.receive:5",
     ],
 )
 def test_a_desk_that_is_killed_goes_on_where_it_was(mortal: World, point: str) -> None:
@@ -202,7 +202,7 @@ def test_a_desk_that_is_killed_goes_on_where_it_was(mortal: World, point: str) -
 @pytest.mark.long
 @pytest.mark.parametrize("after", [True, False], ids=["chosen", "not chosen"])
 def test_what_was_paid_for_stands_when_the_desk_is_gone_between_the_phases(mortal: World, *, after: bool) -> None:
-    point = "veiltab.researcher.store:ResearcherStore.record_choice:1" + (":after" if after else "")
+    point = "veiltab.researcher.records.store:ResearcherStore.record_choice:1" + (":after" if after else "")
     mortal.restart(ROSA, how=launcher(PACE, point))
     label = mortal.label()
     asked = linked(mortal, *THREE, label=label, lifetime_seconds=15)

@@ -24,9 +24,9 @@ from veiltab.common.release.receipt import joint_receipt, own_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
-from veiltab.researcher.curators_test import CuratorsTest
-from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
-from veiltab.researcher.parties import ColumnDigests
+from veiltab.researcher.parties.curators_test import CuratorsTest
+from veiltab.researcher.parties.parties import ColumnDigests
+from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 
 SALT = bytes(range(32))
 

@@ -6,7 +6,7 @@ from tests.conftest import STUDY
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import study_from_bytes
-from veiltab.researcher.release_status import Status, TestResult
+from veiltab.researcher.status.release_status import Status, TestResult
 
 
 def made_status(**changes: Any) -> Status:  # noqa: ANN401 - any field

@@ -18,12 +18,12 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import study_from_bytes
-from veiltab.researcher.access_log import Access, AccessLog, Subject, access_from_proto, access_to_proto
 from veiltab.researcher.cli import researcher
-from veiltab.researcher.client import Client
-from veiltab.researcher.driver import ResearcherDriver
-from veiltab.researcher.service import ResearcherServicer
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.desk.service import ResearcherServicer
+from veiltab.researcher.records.store import ResearcherStore
+from veiltab.researcher.status.access_log import Access, AccessLog, Subject, access_from_proto, access_to_proto
 from veiltab.v1 import researcher_pb2
 
 ID = "0" * 31 + "1"
@@ -60,7 +60,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """Rosa's desk with a release that is ready, asked by ana."""
-    monkeypatch.setattr("veiltab.researcher.service.caller", lambda _: ANA)
+    monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: ANA)
     with closing(ResearcherStore(tmp_path, STUDY_OF_ANA)) as store:
         store.start(request_with(release_id=ID), "wages", 1)
         store.set_spec(ID, spec_with(release_id=ID, study_digest=STUDY_OF_ANA.digest))
@@ -103,7 +103,7 @@ def test_every_rpc_that_analysts_may_call_is_recorded(desk: Desk) -> None:
 
 
 def test_what_the_researcher_reads_of_its_own_is_not_recorded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.researcher.service.caller", lambda _: ROSA)
+    monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: ROSA)
     desk.ask("GetResult", release="wages")
     desk.ask("FetchHistogram", release_id=ID)
     assert desk.recorded() == []
@@ -177,13 +177,13 @@ def client_of(desk: Desk, asker: Party, monkeypatch: pytest.MonkeyPatch) -> Clie
     stub = SimpleNamespace(**{name: name for name in names})
     client._service = cast("Any", SimpleNamespace(stub=stub, ask=ask))
     client._link = cast("Any", SimpleNamespace(wait=asyncio.run, close=lambda: None))
-    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: client)
-    monkeypatch.setattr("veiltab.researcher.service.caller", lambda _: asker)
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: client)
+    monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: asker)
     return client
 
 
 def test_a_long_record_is_read_in_parts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.researcher.service._PAGE", 2)
+    monkeypatch.setattr("veiltab.researcher.desk.service._PAGE", 2)
     client = client_of(desk, ROSA, monkeypatch)
     assert client.accesses() == ()
     for number in range(5):

@@ -13,7 +13,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
-from veiltab.researcher.agreement import agreed_spec, agreed_table, agreed_workload
+from veiltab.researcher.parties.agreement import agreed_spec, agreed_table, agreed_workload
 
 Make = Callable[..., Any]
 OTHER = "0" * 31 + "2"

@@ -22,7 +22,7 @@ from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.deploy.plan import plan_cli
 from veiltab.researcher.cli import researcher
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 
 NOT_CHOSEN = {"release_id", "researcher", "deadline"}
 CHOICES: dict[str, Any] = {name: value for name, value in OTHER_REQUEST.items() if name not in NOT_CHOSEN}
@@ -97,7 +97,7 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
         return SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
 
     service = nullcontext(SimpleNamespace(request=request))
-    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: service)
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
     monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {})
     monkeypatch.setattr("veiltab.researcher.cli._status_text", lambda _: "")
     words = ["request", "study.toml", "--name", "rosa", "--identity", "pki"]
@@ -133,7 +133,7 @@ def test_who_asks_for_several_tables_reads_how_to_plan_them(
 ) -> None:
     release = SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
     service = nullcontext(SimpleNamespace(request=lambda *_, **__: release))
-    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: service)
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
     monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {})
     monkeypatch.setattr("veiltab.researcher.cli._status_text", lambda _: "")
     start = ["request", "study.toml", "--name", "rosa", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6"]

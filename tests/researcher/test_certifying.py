@@ -19,12 +19,12 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.signing import SignedText, signed_to_proto
 from veiltab.common.study.file import Study
-from veiltab.researcher import driver as driver_module
-from veiltab.researcher.certifying import certify
-from veiltab.researcher.driver import ResearcherDriver
-from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Publication
-from veiltab.researcher.store import ResearcherRelease, ResearcherStore
+from veiltab.researcher.desk import driver as driver_module
+from veiltab.researcher.desk.certifying import certify
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.parties.polling import Publication
+from veiltab.researcher.records.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2
 from veiltab.v1.release_pb2 import SignedStatement
 

@@ -17,8 +17,8 @@ from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.cli import _Watcher, researcher
-from veiltab.researcher.estimation import Estimate
-from veiltab.researcher.uncertainty import ReleaseDesign
+from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]
 
@@ -38,7 +38,7 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
     )
     release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status, respondents=lambda: "n counts all")
     client = SimpleNamespace(release=lambda _name: release, study=study)
-    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     words = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
     shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
     assert (FEW_ROWS in shown.stdout) == warned
@@ -58,7 +58,7 @@ def test_the_status_of_a_release_that_failed_says_that_it_keeps_its_label(
 ) -> None:
     failed = made_status(state=ReleaseState.FAILED, failure="why", label=label)
     client = SimpleNamespace(status=lambda _name: failed)
-    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     words = ["status", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "00"]
     shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
     assert shown.stdout.splitlines()[1] == f"  {said}"

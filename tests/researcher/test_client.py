@@ -16,9 +16,9 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import receipt_to_proto, spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
-from veiltab.researcher.client import Client, Release
-from veiltab.researcher.release_status import ReleaseList, Status, release_status_from_proto
-from veiltab.researcher.uncertainty import ReleaseDesign
+from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.estimates.uncertainty import ReleaseDesign
+from veiltab.researcher.status.release_status import ReleaseList, Status, release_status_from_proto
 from veiltab.v1 import release_pb2, researcher_pb2
 
 Make = Callable[..., Any]
@@ -57,7 +57,7 @@ def release(service: Service) -> Release:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.researcher.client.time.sleep", lambda _: None)
+    monkeypatch.setattr("veiltab.researcher.client.client.time.sleep", lambda _: None)
 
 
 @pytest.mark.parametrize("with_counts", [True, False])
@@ -285,7 +285,7 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
         return SimpleNamespace(release_id=ID, continued=True)
 
     monkeypatch.setattr(client, "_ask", ask)
-    monkeypatch.setattr("veiltab.researcher.client.time.time", lambda: NOW)
+    monkeypatch.setattr("veiltab.researcher.client.client.time.time", lambda: NOW)
     client._service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
     made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)
     assert (made.id, made.continued) == (ID, True)

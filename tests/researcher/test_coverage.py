@@ -19,10 +19,10 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.privacy.noise_split import curators_part, servers_part
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
-from veiltab.researcher.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.table_result import design_of
-from veiltab.researcher.uncertainty import covariance, total_variance
+from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.estimates.table_result import design_of
+from veiltab.researcher.estimates.uncertainty import covariance, total_variance
+from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 
 ADULT = np.array(
     [

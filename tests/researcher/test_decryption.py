@@ -19,8 +19,8 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.canary_changes import ChangesCollector
 from veiltab.common.release.spec import Column
 from veiltab.common.storage.mapped import mapped_rows
-from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
-from veiltab.researcher.server_check import DecryptedCanaries
+from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.receiving.server_check import DecryptedCanaries
 
 KEY = bytes(range(32))
 

@@ -9,9 +9,9 @@ from scipy.stats import binomtest, chi2_contingency, kstest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.independence import _chi_square_tail, _null_variances, independence, null_covariance
-from veiltab.researcher.uncertainty import covariance
+from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.estimates.independence import _chi_square_tail, _null_variances, independence, null_covariance
+from veiltab.researcher.estimates.uncertainty import covariance
 
 INDEPENDENT = np.outer([5, 3, 2], [4, 3, 2, 1]) * 200
 

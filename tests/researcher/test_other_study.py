@@ -21,11 +21,11 @@ from veiltab.common.release.wire import request_to_proto
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.researcher.client import Client, Release
-from veiltab.researcher.driver import ResearcherDriver
-from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.service import ResearcherServicer
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.desk.service import ResearcherServicer
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import researcher_pb2
 
 Make = Callable[..., Any]
@@ -74,7 +74,7 @@ class Service:
 @pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Study], Service]]:
     """Return what starts the service with a study file on the same old state."""
-    monkeypatch.setattr("veiltab.researcher.service.caller", lambda _: ROSA)
+    monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: ROSA)
     stores: list[ResearcherStore] = []
 
     def start(study: Study) -> Service:

@@ -11,9 +11,9 @@ import pytest
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.rpc.peer import ASK_SECONDS
 from veiltab.common.study.file import Study
-from veiltab.researcher import parties
-from veiltab.researcher.parties import ColumnDigests, PartyLinks
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.parties import parties
+from veiltab.researcher.parties.parties import ColumnDigests, PartyLinks
+from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2
 
 Make = Callable[..., Any]

@@ -25,9 +25,9 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto, state_to_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
-from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Polling, statement_of
-from veiltab.researcher.store import ResearcherRelease, ResearcherStore
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.parties.polling import Polling, statement_of
+from veiltab.researcher.records.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2, release_pb2, server_release_pb2
 
 Make = Callable[..., Any]
@@ -91,7 +91,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         paused.append(attempt)
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("veiltab.researcher.polling.pause_after", pause_after)
+    monkeypatch.setattr("veiltab.researcher.parties.polling.pause_after", pause_after)
     return paused
 
 

@@ -17,10 +17,10 @@ from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study
-from veiltab.researcher.estimation import Estimate
-from veiltab.researcher.presentation import report_page
-from veiltab.researcher.release_status import Status
-from veiltab.researcher.uncertainty import ReleaseDesign
+from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.estimates.uncertainty import ReleaseDesign
+from veiltab.researcher.report.presentation import report_page
+from veiltab.researcher.status.release_status import Status
 
 Make = Callable[..., Any]
 
@@ -28,7 +28,7 @@ Make = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw no pictures: they are what test_report looks at."""
-    monkeypatch.setattr("veiltab.researcher.report.figure", lambda _picture, caption: caption)
+    monkeypatch.setattr("veiltab.researcher.report.report.figure", lambda _picture, caption: caption)
 
 
 @pytest.fixture

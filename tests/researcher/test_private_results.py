@@ -9,8 +9,8 @@ import pytest
 from tests.researcher.test_table import make_estimate
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.document import write_page
-from veiltab.researcher.drawing import write_picture
-from veiltab.researcher.table import SUFFIXES, to_frame, write
+from veiltab.researcher.drawing.style import write_picture
+from veiltab.researcher.estimates.table import SUFFIXES, to_frame, write
 
 
 @pytest.fixture(autouse=True)

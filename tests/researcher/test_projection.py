@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.projection import project_to_simplex
+from veiltab.researcher.estimates.projection import project_to_simplex
 
 VECTORS = arrays(np.float64, st.integers(1, 40), elements=st.floats(-3, 3, width=32))
 

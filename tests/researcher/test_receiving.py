@@ -29,11 +29,11 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.researcher.curators_test import CuratorsTest
-from veiltab.researcher.decryption import CanaryTest, EncryptedColumn, PublishedRows, count_rows
-from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.receiving import Receiver
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.parties.curators_test import CuratorsTest
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.receiving.decryption import CanaryTest, EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.receiving.receiving import Receiver
+from veiltab.researcher.records.store import ResearcherStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -249,7 +249,7 @@ def test_what_is_received_says_how_far_it_is(
         said.append(str(stage))
         await fetch_pad(*args)
 
-    monkeypatch.setattr("veiltab.researcher.receiving.count_rows", counted)
+    monkeypatch.setattr("veiltab.researcher.receiving.receiving.count_rows", counted)
     monkeypatch.setattr(release, "fetch_column", fetched)
     monkeypatch.setattr(release, "fetch_pad", pad)
     receiver = Receiver("rosa", "cloud", store)

@@ -14,9 +14,9 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.privacy.planning import FEW_ROWS
-from veiltab.researcher.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.pictures import cell_label, largest
-from veiltab.researcher.report import ReportInput, render
+from veiltab.researcher.drawing.pictures import cell_label, largest
+from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.report.report import ReportInput, render
 
 HOSTILE = ("<script>alert(1)</script>", "</style><b>", 'x" onload="y', "--><!--", "$\\frac{$", "日本 & co", 'id="c-x"')
 DIGEST = "ab" * 32

@@ -16,10 +16,10 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
-from veiltab.researcher.driver import ResearcherDriver
-from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Publication
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.parties.polling import Publication
+from veiltab.researcher.records.store import ResearcherStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

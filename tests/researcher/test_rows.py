@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.tabulation import tabulate
-from veiltab.researcher.rows import rows_of_counts
+from veiltab.researcher.model.rows import rows_of_counts
 
 KEY = bytes(range(32))
 

@@ -13,8 +13,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.wire import receipt_from_proto, receipt_to_proto
-from veiltab.researcher.curators_test import curators_test_from_proto
-from veiltab.researcher.release_status import _result_from_proto
+from veiltab.researcher.parties.curators_test import curators_test_from_proto
+from veiltab.researcher.status.release_status import _result_from_proto
 from veiltab.v1 import curator_pb2, release_pb2
 
 DIGESTS = {"sex": b"a" * 32, "salary": b"b" * 32}

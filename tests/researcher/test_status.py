@@ -12,10 +12,10 @@ from veiltab.common.observe.status import SHOWN
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
-from veiltab.researcher.driver import ResearcherDriver
-from veiltab.researcher.release_status import waiting_lines
-from veiltab.researcher.status import observe
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.desk.own_status import observe
+from veiltab.researcher.records.store import ResearcherStore
+from veiltab.researcher.status.release_status import waiting_lines
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
@@ -31,7 +31,7 @@ def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    return lambda now: monkeypatch.setattr("veiltab.researcher.store.time.time", lambda: float(now))
+    return lambda now: monkeypatch.setattr("veiltab.researcher.records.store.time.time", lambda: float(now))
 
 
 def test_a_release_says_whom_it_waits_for(

@@ -12,8 +12,8 @@ import pytest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.table import SUFFIXES, plain_cell, statistics, to_frame, to_records, write
+from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.estimates.table import SUFFIXES, plain_cell, statistics, to_frame, to_records, write
 
 DIGEST = "ab" * 32
 COUNTS = np.array([40, 10, 5, 25, 15, 5])

@@ -9,7 +9,7 @@ import pytest
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.statement import LedgerHead
 from veiltab.common.study.file import Study
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.records.store import ResearcherStore
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import workload_to_proto
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
-from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.store import ResearcherStore
-from veiltab.researcher.workload import Workloads
+from veiltab.researcher.desk.workload import Workloads
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2
 
 WORKLOAD = workload_with()
@@ -110,7 +110,7 @@ def test_what_was_not_asked_for_never_runs(desk: Desk) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])
 def test_tables_run_in_order_some_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr("veiltab.researcher.workload._AT_ONCE", at_once)
+    monkeypatch.setattr("veiltab.researcher.desk.workload._AT_ONCE", at_once)
     desk.advance()
     assert desk.begun[:3] == [0, 1, 2]
     assert desk.most == min(at_once, 3)
@@ -153,7 +153,7 @@ def test_a_choice_is_made_once_whoever_does_not_answer(desk: Desk, monkeypatch: 
     def other(*_: object, **__: object) -> tuple[tuple[str, ...], ...]:
         raise AssertionError("it is chosen again")
 
-    monkeypatch.setattr("veiltab.researcher.workload.chosen_tables", other)
+    monkeypatch.setattr("veiltab.researcher.desk.workload.chosen_tables", other)
     desk.silent = False
     desk.advance()
     assert {numbers for _, numbers in desk.choices} == {chosen}
@@ -180,7 +180,7 @@ def test_of_what_runs_again_only_time_may_run_out(desk: Desk, end: ReleaseState,
 
 
 def test_after_the_deadline_the_first_phase_stands(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.researcher.workload.time.time", lambda: float(WORKLOAD.deadline + 1))
+    monkeypatch.setattr("veiltab.researcher.desk.workload.time.time", lambda: float(WORKLOAD.deadline + 1))
     desk.advance()
     assert desk.store.release(ID).state is READY
     assert (desk.choices, list(desk.states())) == ([], [0, 1, 2])

@@ -32,7 +32,7 @@ from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release import upload
-from veiltab.researcher.receiving import Receiver
+from veiltab.researcher.receiving.receiving import Receiver
 
 TROUBLE_SECONDS = 30.0
 SETTLING_SECONDS = 900.0

@@ -30,9 +30,9 @@ from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.curator.table.table import load_table
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.researcher.driver import ResearcherDriver
-from veiltab.researcher.service import ResearcherServicer
-from veiltab.researcher.store import ResearcherStore
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.desk.service import ResearcherServicer
+from veiltab.researcher.records.store import ResearcherStore
 from veiltab.server.party.service import IngestServicer, ReleaseServicer
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.releases import Releases

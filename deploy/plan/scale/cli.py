@@ -12,7 +12,7 @@ from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.plan.scale.costs import REPORT_COSTS, TABLE_COSTS, Costs, Way
 from veiltab.deploy.plan.scale.model import Machine, Need, Scale
-from veiltab.researcher.drawing import check_picture
+from veiltab.researcher.drawing.style import check_picture
 
 if TYPE_CHECKING:
     from veiltab.deploy.plan.scale.works import Rounds, Tables

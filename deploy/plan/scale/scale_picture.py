@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veiltab.deploy.plan.scale.model import Resource, Scale
-from veiltab.researcher.drawing import ACCENT, INK, SOFT, write_picture
+from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

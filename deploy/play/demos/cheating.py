@@ -13,7 +13,7 @@ from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.play.demos.cheating_server import Cheat
 from veiltab.deploy.play.demos.table import RESEARCHER, DemoOptions, ask, prepare, progress
 from veiltab.deploy.play.processes import LocalStudy
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 
 CANARIES = 20_000
 """Canaries of these releases unless the options say how many: every cheat is seen, where r is small too."""

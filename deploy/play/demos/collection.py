@@ -20,8 +20,8 @@ from veiltab.common.web.document import write_page
 from veiltab.deploy.play.folder import new_folder
 from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.deploy.play.rounds import AskedRound, answered_round
-from veiltab.researcher.collection.report import report_page
-from veiltab.researcher.frequency.estimation import Frequencies, estimate, total_variation
+from veiltab.researcher.collection.results.round_report import report_page
+from veiltab.researcher.frequency.frequencies import Frequencies, estimate, total_variation
 from veiltab.researcher.frequency.tally import Tally
 
 ESTIMATORS = ("c", "g", "c_hat", "hajek", "horvitz_thompson")

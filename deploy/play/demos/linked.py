@@ -26,11 +26,11 @@ from veiltab.deploy.play.studies import linked_tables
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.client import Client, Release
+from veiltab.researcher.client.client import Client, Release
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import ExpectedError
 from veiltab.researcher.microdata.files import Rows
-from veiltab.researcher.release_status import Status
+from veiltab.researcher.status.release_status import Status
 
 RESEARCHER = "rosa"
 _SECONDS = 900.0
@@ -230,8 +230,8 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
     options: LinkedOptions,
 ) -> LinkedResult:
     """Draw microdata, write them and their report, and compare them with the truth."""
-    from veiltab.researcher.microdata.report import render  # noqa: PLC0415 - matplotlib is slow to load
-    from veiltab.researcher.presentation import card_of, microdata_report  # noqa: PLC0415
+    from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.report.presentation import card_of, microdata_report  # noqa: PLC0415
 
     status, microdata_path, page = release.status(), options.out / "linked.parquet", options.out / "report.html"
     certificate = options.out / "release.certificate"

@@ -22,9 +22,9 @@ from veiltab.deploy.play.demos.own_tables import own_tables, study_text
 from veiltab.deploy.play.folder import new_folder
 from veiltab.deploy.play.processes import APPROVAL, LocalStudy, free_ports
 from veiltab.deploy.play.studies import adult_tables
-from veiltab.researcher.client import Client, Release
-from veiltab.researcher.estimation import Estimate
-from veiltab.researcher.release_status import Status
+from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.status.release_status import Status
 
 RESEARCHER = "rosa"
 PARTIAL_RESEARCHER = "rita"
@@ -286,7 +286,7 @@ def _write_certificate(local: LocalStudy, outcome: Outcome, out: Path) -> Path:
 
 
 def _write_report(local: LocalStudy, outcome: Outcome, out: Path) -> Path:
-    from veiltab.researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.report.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
 
     path = out / "report.html"
     path.write_text(report_page(local.study, outcome.status, outcome.estimate, outcome.fractions), "utf-8")

@@ -158,7 +158,7 @@ def _as_dict(result: "DemoResult") -> dict[str, object]:
 
 
 def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
-    from veiltab.researcher.table import to_records
+    from veiltab.researcher.estimates.table import to_records
 
     spec = outcome.spec
     return {
@@ -195,7 +195,7 @@ def _print(result: "DemoResult", out: Path, *, verbose: bool) -> None:
 
 
 def _print_outcome(console: "Console", outcome: "Outcome", *, verbose: bool) -> None:
-    from veiltab.researcher.pictures import largest
+    from veiltab.researcher.drawing.pictures import largest
 
     spec, estimate = outcome.spec, outcome.estimate
     rows = cell_rows(estimate, outcome.fractions)

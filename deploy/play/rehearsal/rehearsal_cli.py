@@ -117,7 +117,7 @@ def _as_dict(rehearsal: "Rehearsal") -> dict[str, object]:
 
 
 def _release_dict(release: "RehearsedRelease") -> dict[str, object]:
-    from veiltab.researcher.table import to_records
+    from veiltab.researcher.estimates.table import to_records
 
     return {
         "id": release.status.release_id,

@@ -10,10 +10,10 @@ from veiltab.common.collection.population import parse_population
 from veiltab.common.rpc.identity import Role
 from veiltab.deploy.play.rehearsal.rehearsal import Rehearsal
 from veiltab.deploy.play.rounds import AnsweredRound, AskedRound, answered_round
-from veiltab.researcher.client import Client, Release
-from veiltab.researcher.estimation import TableEstimate
-from veiltab.researcher.frequency.estimation import Frequencies, estimate, total_variation
-from veiltab.researcher.release_status import Status
+from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.frequency.frequencies import Frequencies, estimate, total_variation
+from veiltab.researcher.status.release_status import Status
 
 _SECONDS = 900.0
 _APPROVE = "`veiltab curator approve`"

@@ -89,8 +89,7 @@ def _binned(rule: AttributeRule, raw: str) -> str:
 
 @click.command(
     name="adult_extract",
-    epilog="Example: python -m veiltab.deploy.play.studies.adult_extract adult people.parquet"
-    f"\n{EXIT_CODES}",
+    epilog=f"Example: python -m veiltab.deploy.play.studies.adult_extract adult people.parquet\n{EXIT_CODES}",
 )
 @click.argument("raw", type=PATH)
 @click.argument("out", type=PATH)

@@ -28,7 +28,7 @@ from veiltab.common.release.wire import request_from_proto, request_to_proto, sp
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
 from veiltab.curator.planning.checks import foreseen_plan
 from veiltab.deploy.plan import privacy_cli
-from veiltab.researcher.uncertainty import ReleaseDesign
+from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]
 

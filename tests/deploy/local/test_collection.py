@@ -14,7 +14,7 @@ from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
 from veiltab.common.collection.population import parse_population
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.play.demos.collection import CollectionOptions, foresight
-from veiltab.researcher.collection.simulation import simulate
+from veiltab.researcher.collection.simulation.simulation import simulate
 from veiltab.researcher.frequency.estimators import Estimator
 
 

@@ -17,7 +17,7 @@ from veiltab.papers.biswas.populations import NODES, design, randomiser, truth
 from veiltab.papers.biswas.rounds import COMPARED, MODE, distances, one_round, tasks
 from veiltab.papers.biswas.stopping import _oracle
 from veiltab.papers.experiment import Settings
-from veiltab.researcher.collection.simulation import draw_rounds
+from veiltab.researcher.collection.simulation.simulation import draw_rounds
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
-from veiltab.researcher.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 
 ADULT = np.array(
     [

@@ -25,7 +25,7 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_INTERVAL, NO_UPPER_LIMIT
 from veiltab.researcher.analysis.shares import Floats
-from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.estimates.estimation import Estimate
 
 SHARES = EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum()
 MUCH_NOISE = "everyone with much noise"

@@ -17,8 +17,8 @@ from tests.researcher.analysis.simulated import (
 )
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import conditional_shares
-from veiltab.researcher.pooling import PooledDesign, PooledEstimate, pooled
-from veiltab.researcher.uncertainty import covariance
+from veiltab.researcher.estimates.pooling import PooledDesign, PooledEstimate, pooled
+from veiltab.researcher.estimates.uncertainty import covariance
 
 SAMPLE, NOISE = "a sample of 3,300 at epsilon 1", "everyone with much noise"
 TRUTH = (EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum()).reshape(-1)

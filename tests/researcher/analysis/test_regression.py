@@ -13,7 +13,7 @@ from veiltab.researcher.analysis.formula import Formula, design_matrix, parse_fo
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_INTERVAL
-from veiltab.researcher.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 
 LOGISTIC, LOG_LINEAR = "salary ~ education + marital + sex", "~ education * salary + sex"
 CODES = np.array(np.unravel_index(np.arange(24), ADULT_DOMAIN.shape)).T

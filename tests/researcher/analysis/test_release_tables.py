@@ -23,10 +23,10 @@ from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import NO_INTERVAL
 from veiltab.researcher.cli import researcher
-from veiltab.researcher.client import Client, Release
-from veiltab.researcher.pooling import PooledEstimate
-from veiltab.researcher.release_status import Status, TableStatus
-from veiltab.researcher.table_result import design_of
+from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.estimates.pooling import PooledEstimate
+from veiltab.researcher.estimates.table_result import design_of
+from veiltab.researcher.status.release_status import Status, TableStatus
 
 NAMES, SIZES = ("sex", "age", "salary"), (2, 3, 2)
 # Sex and age are independent given the salary, so that the two pairs say everything.
@@ -101,7 +101,7 @@ def linked(study: Study) -> Release:
 def estimated(release: Release, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Result:
     """Return what `veiltab researcher estimate` prints of a release."""
     client = SimpleNamespace(release=lambda _: release, study=release._client.study)
-    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     start = ["estimate", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]
     return CliRunner().invoke(researcher, [*start, *words], catch_exceptions=False)
 
@@ -167,7 +167,7 @@ def test_a_status_shows_its_tables_and_waits_only_until_the_end(
     waits = {"curator alice": (ReleaseState.UPLOADING, "0 of 2 tables are ready")}
     shown = replace(linked_status(study), state=state, parties=waits)
     client = SimpleNamespace(status=lambda _: shown)
-    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
     words = ["status", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]
     text = CliRunner().invoke(researcher, words, catch_exceptions=False).stdout
     assert "n = 200000, m = 200000, 2 tables, up to 1 of them a second time" in text
@@ -187,7 +187,7 @@ def test_without_attributes_shares_have_no_table(
 
 def test_the_model_is_fitted_once(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     first = linked.table(["age", "sex"])
-    monkeypatch.setattr("veiltab.researcher.client.fitted", None)
+    monkeypatch.setattr("veiltab.researcher.client.client.fitted", None)
     np.testing.assert_array_equal(linked.table(["sex", "age"]).marginal(["age", "sex"]).raw, first.raw)
 
 

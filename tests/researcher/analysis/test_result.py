@@ -13,9 +13,9 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_LOWER_LIMIT, NO_UPPER_LIMIT, Analysis
-from veiltab.researcher.pooling import pooled
-from veiltab.researcher.shown import Unit
-from veiltab.researcher.table import write
+from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.estimates.pooling import pooled
+from veiltab.researcher.estimates.table import write
 
 NASTY = "<script>alert('$x$')</script>"
 HOSTILE = Domain(

@@ -12,8 +12,8 @@ from veiltab.common.core.mechanism import GammaDiagonal, invert
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
 from veiltab.researcher.analysis.shares import Shares
-from veiltab.researcher.estimation import Estimate
-from veiltab.researcher.uncertainty import ReleaseDesign, covariance
+from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.estimates.uncertainty import ReleaseDesign, covariance
 
 Z = 1.959963984540054
 GROUPS, EACH = EDUCATION_BY_SALARY.shape

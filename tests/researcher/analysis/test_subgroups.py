@@ -9,7 +9,7 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_INTERVAL
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
-from veiltab.researcher.uncertainty import covariance
+from veiltab.researcher.estimates.uncertainty import covariance
 
 TABLE = ADULT.reshape(3, 2, 2, 2)
 GROUPS = (

@@ -14,7 +14,6 @@ from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.privacy.card import advised_delta
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.researcher.collection.client import tally_of
 from veiltab.researcher.collection.guarantee import (
     DELTA_OF_COINS,
     bounds,
@@ -23,11 +22,12 @@ from veiltab.researcher.collection.guarantee import (
     guarantee,
     least_active,
 )
-from veiltab.researcher.collection.picture import frequencies_picture
-from veiltab.researcher.collection.report import report_page
-from veiltab.researcher.collection.results import values_frame, values_records
+from veiltab.researcher.collection.results.results import values_frame, values_records
+from veiltab.researcher.collection.results.round_picture import frequencies_picture
+from veiltab.researcher.collection.results.round_report import report_page
+from veiltab.researcher.collection.rounds_client import tally_of
 from veiltab.researcher.collection.strata import by_stratum
-from veiltab.researcher.frequency.estimation import estimate
+from veiltab.researcher.frequency.frequencies import estimate
 
 TEXT = b"""
 [study]

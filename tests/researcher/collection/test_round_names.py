@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.researcher.collection.cli import collect
-from veiltab.researcher.collection.client import Rounds
+from veiltab.researcher.collection.rounds_client import Rounds
 
 FIRST, SECOND = "ab12" + "0" * 28, "ab34" + "0" * 28
 
@@ -46,7 +46,7 @@ def test_a_whole_id_is_taken_as_it_is_and_the_server_says_whose_it_is() -> None:
 
 def test_a_command_acts_on_the_round_that_a_prefix_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rounds = KnownRounds()
-    monkeypatch.setattr("veiltab.researcher.collection.client.Rounds", lambda *_, **__: nullcontext(rounds))
+    monkeypatch.setattr("veiltab.researcher.collection.rounds_client.Rounds", lambda *_, **__: nullcontext(rounds))
     words = ["close", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--round", "ab3"]
     CliRunner().invoke(collect, words)
     assert rounds.named == [SECOND]

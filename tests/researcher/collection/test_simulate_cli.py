@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from veiltab.common.errors import VeiltabError
-from veiltab.researcher.collection.simulate_cli import simulate
+from veiltab.researcher.collection.simulation.simulate_cli import simulate
 
 NAMES = {"c", "g", "c_hat", "hajek", "horvitz_thompson"}
 SMALL = ("--nodes", "2000", "--distribution", "binomial:9:0.5", "--epsilon", "2", "--rate", "0.25", "--trials", "50")
@@ -109,7 +109,9 @@ def test_the_picture(tmp_path: Path, name: str) -> None:
 
 
 def test_a_picture_that_cannot_be_is_refused_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.researcher.collection.simulation.simulate", lambda *_, **__: pytest.fail("computed"))
+    monkeypatch.setattr(
+        "veiltab.researcher.collection.simulation.simulation.simulate", lambda *_, **__: pytest.fail("computed")
+    )
     assert "does not exist" in refused(*SMALL, "--plot", "nowhere/x.svg")
 
 

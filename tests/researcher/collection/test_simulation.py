@@ -11,8 +11,8 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.collection import simulation as collection
-from veiltab.researcher.collection.simulation import SIMULATED, draw_rounds, simulate
+from veiltab.researcher.collection.simulation import simulation as collection
+from veiltab.researcher.collection.simulation.simulation import SIMULATED, draw_rounds, simulate
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, point_estimates
 from veiltab.researcher.frequency.variances import moments

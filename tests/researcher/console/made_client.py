@@ -18,8 +18,8 @@ from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.researcher.client import Client, Release
-from veiltab.researcher.release_status import Status, TableStatus
+from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.status.release_status import Status, TableStatus
 
 SCRIPT = "<script>alert(1)</script>"
 WAGES, LINKED, WAITING, FAILED, STRANGE = (f"{number:032x}" for number in range(1, 6))

@@ -34,7 +34,7 @@ from veiltab.common.privacy.price import price_budget
 from veiltab.common.privacy.questions import Check
 from veiltab.common.rpc.identity import Role
 from veiltab.common.web.application import ConsoleApplication
-from veiltab.researcher.client import Client
+from veiltab.researcher.client.client import Client
 from veiltab.researcher.console.calculations import Background, Calculations
 from veiltab.researcher.console.console import console_of
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.researcher.frequency.estimation import bias_of, estimate, total_variation
 from veiltab.researcher.frequency.estimators import Estimator, default_estimator
+from veiltab.researcher.frequency.frequencies import bias_of, estimate, total_variation
 from veiltab.researcher.frequency.intervals import score_interval
 from veiltab.researcher.frequency.tally import Tally
 from veiltab.researcher.frequency.variances import variance_estimate

@@ -12,14 +12,14 @@ from scipy.stats import binom, norm
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.collection.simulation import draw_rounds
+from veiltab.researcher.collection.simulation.simulation import draw_rounds
+from veiltab.researcher.estimates.uncertainty import ReleaseDesign
+from veiltab.researcher.estimates.uncertainty import score_interval as release_interval
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, point_estimates
 from veiltab.researcher.frequency.intervals import score_interval
 from veiltab.researcher.frequency.tally import Tally
 from veiltab.researcher.frequency.variances import moments
-from veiltab.researcher.uncertainty import ReleaseDesign
-from veiltab.researcher.uncertainty import score_interval as release_interval
 
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
 MECHANISM = GammaDiagonal(cells=4, replacement=3 * 2**61)

@@ -12,12 +12,12 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column
 from veiltab.common.release.workload import TablePlan, WorkloadSpec
-from veiltab.researcher.estimation import ReleaseDesign
+from veiltab.researcher.estimates.estimation import ReleaseDesign
+from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.redrawing import redrawn
-from veiltab.researcher.release_status import Status
-from veiltab.researcher.table_result import TableResult
+from veiltab.researcher.status.release_status import Status
 
 PEOPLE = 4000
 RELEASE_ID = "ab" * 16

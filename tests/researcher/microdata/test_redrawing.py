@@ -8,9 +8,9 @@ import pytest
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal, invert
-from veiltab.researcher.estimation import ReleaseDesign
+from veiltab.researcher.estimates.estimation import ReleaseDesign
+from veiltab.researcher.estimates.uncertainty import covariance
 from veiltab.researcher.microdata.redrawing import redrawn, whole
-from veiltab.researcher.uncertainty import covariance
 
 DOMAIN = Domain(
     attributes=(

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, measured, people
+from veiltab.researcher.estimates.table_result import fitted
 from veiltab.researcher.microdata.replays import FACTOR, FRESH_NOISE, played_errors, played_release, played_truth
 from veiltab.researcher.model.fitting import Looks, Model
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.measurement import Axes, Floats, Table
-from veiltab.researcher.table_result import fitted
 
 TABLES = measured(people(), seed=1)
 MODEL = fitted(DOMAIN, TABLES)

@@ -10,8 +10,8 @@ from tests.researcher.test_report import Page
 from veiltab.common.privacy.card import Bound
 from veiltab.researcher.microdata.expectation import ExpectedError
 from veiltab.researcher.microdata.provenance import WARNING
-from veiltab.researcher.microdata.report import MicrodataReport, render
 from veiltab.researcher.microdata.synthesis import synthesise
+from veiltab.researcher.report.microdata_page import MicrodataReport, render
 
 
 @pytest.fixture(scope="module")

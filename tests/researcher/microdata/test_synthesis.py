@@ -15,14 +15,14 @@ import pytest
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, RELEASE_ID, measured, people, status, workload
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.privacy.card import Bound, EpsilonCard
+from veiltab.researcher.estimates.table_result import fitted
 from veiltab.researcher.microdata import synthesis
 from veiltab.researcher.microdata.comparison import cells_of, distance, fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.files import provenance_path
-from veiltab.researcher.microdata.intervals import with_replicates
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.microdata.redrawing import drawn_anew
-from veiltab.researcher.microdata.report import render
+from veiltab.researcher.microdata.replicate_intervals import with_replicates
 from veiltab.researcher.microdata.synthesis import (
     CHUNK,
     MOST_ROWS,
@@ -32,8 +32,8 @@ from veiltab.researcher.microdata.synthesis import (
     synthesise,
 )
 from veiltab.researcher.model import fitting
-from veiltab.researcher.presentation import microdata_report
-from veiltab.researcher.table_result import fitted
+from veiltab.researcher.report.microdata_page import render
+from veiltab.researcher.report.presentation import microdata_report
 
 TRUTH = people()
 TABLES = measured(TRUTH, seed=1)

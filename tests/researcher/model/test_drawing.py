@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
 from veiltab.researcher.model.average import Average
-from veiltab.researcher.model.drawing import Uniforms, draw, spread
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.mixture import Mixture
+from veiltab.researcher.model.row_drawing import Uniforms, draw, spread
 
 Symbols = NDArray[np.int32]
 

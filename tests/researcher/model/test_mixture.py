@@ -5,9 +5,9 @@ import pytest
 
 from tests.researcher.model.made_tables import Floats, domain_of, margin, measured, total_variation
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.model.drawing import Uniforms
 from veiltab.researcher.model.measurement import tables_of
 from veiltab.researcher.model.mixture import EVERY, Mixture, _PairLoss, mixture_path
+from veiltab.researcher.model.row_drawing import Uniforms
 
 SHAPE = (2, 3, 4)
 DOMAIN = domain_of(*SHAPE)

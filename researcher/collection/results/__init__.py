@@ -1,0 +1,1 @@
+"""A round's result: estimates, report and picture."""

@@ -1,0 +1,43 @@
+"""A round's estimates as a table: DataFrame and plain records."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.extras import importing
+from veiltab.researcher.frequency.frequencies import Frequencies
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def columns(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
+    """Return value, estimate, se, low, high, projected (fractions), count, count_se (nodes), and the truth if known."""
+    table: dict[str, NDArray[Any]] = {
+        "value": np.array(frequencies.labels, dtype=object),
+        "estimate": frequencies.fractions,
+        "se": frequencies.shares(frequencies.standard_errors),
+        "low": frequencies.shares(frequencies.low),
+        "high": frequencies.shares(frequencies.high),
+        "projected": frequencies.shares(frequencies.projected),
+        "count": frequencies.counts,
+        "count_se": frequencies.standard_errors,
+    }
+    return table if truth is None else table | {"truth": frequencies.shares(truth)}
+
+
+def values_frame(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> "pd.DataFrame":
+    """Return the estimates, one row a value."""
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - an optional package
+
+    return pd.DataFrame(columns(frequencies, truth))
+
+
+def values_records(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> list[dict[str, object]]:
+    """Return the estimates, one mapping of plain numbers a value."""
+    table = columns(frequencies, truth)
+    names = list(table)
+    rows = zip(*(part.tolist() for part in table.values()), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -1,0 +1,158 @@
+"""`veiltab collect estimate`, `report`, `adapt`: the results of a closed round."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from veiltab.common.command.cli import PATH, emit, json_option
+from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.researcher.collection.round_options import CONNECTION, round_option, with_rounds
+from veiltab.researcher.collection.text import status_dict
+from veiltab.researcher.frequency.estimators import Estimator
+
+if TYPE_CHECKING:
+    from veiltab.researcher.collection.rounds_client import Rounds
+
+confidence_option = click.option(
+    "--confidence",
+    default=0.95,
+    show_default=True,
+    type=click.FloatRange(0.01, 0.999999),
+    help="Confidence of each interval.",
+)
+estimator_option = click.option(
+    "--estimator",
+    type=click.Choice([estimator.value for estimator in Estimator]),
+    help="By default hajek if all nodes report at one rate, else horvitz_thompson.",
+)
+
+
+@click.command(epilog=f"Example: veiltab collect estimate {CONNECTION} --round ID --out age.csv")
+@with_rounds
+@round_option
+@estimator_option
+@confidence_option
+@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
+@json_option
+def estimate(
+    rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path | None, as_json: bool
+) -> None:
+    """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
+    from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
+    from veiltab.researcher.collection.results.results import values_frame, values_records
+    from veiltab.researcher.estimates.table import check_table_path, write
+    from veiltab.researcher.frequency.frequencies import estimate as estimated
+
+    if out is not None:
+        check_table_path(out)
+    known, counted = rounds.result(round_id)
+    frequencies = estimated(counted, estimator, confidence)
+    frame = values_frame(frequencies)
+    codebook = {known.round.question: list(frequencies.labels)}
+    frame.attrs |= {"study_digest": known.round.study_digest, "codebook": codebook}
+    if out is not None:
+        _check_no_tokens(out)
+        write(frame, out)
+    card = bounds(known)
+    warnings = [sentence for sentence in (frequencies.biased, frequencies.warning) if sentence]
+    data = {
+        **status_dict(known),
+        "study": rounds.study.title,
+        "codebook": codebook,
+        "estimator": frequencies.estimator.value,
+        "confidence": confidence,
+        "biased": frequencies.biased,
+        "warning": frequencies.warning,
+        "values": values_records(frequencies),
+        "card": [bound.as_dict() for bound in card],
+        "out": out,
+    }
+    lines = [
+        frame.to_string(index=False, float_format=lambda number: f"{number:.5g}"),
+        "",
+        (
+            f"{frequencies.estimator} over {sum(known.reports)} reports of {frequencies.population} nodes. Intervals at"
+            f" {100 * confidence:g}%."
+        ),
+        *warnings,
+        *(f"  {bound.name}: {bound.faces}" for bound in card),
+        centre_text(centre(known, frequencies)),
+        f"Study: {rounds.study.title}.",
+        *([] if out is None else [f"Written: {out}"]),
+    ]
+    emit(as_json, data, "\n".join(lines))
+
+
+@click.command(epilog=f"Example: veiltab collect report {CONNECTION} --round ID --out age.html")
+@with_rounds
+@round_option
+@estimator_option
+@confidence_option
+@click.option("--out", required=True, type=PATH, help="HTML file to write.")
+@json_option
+def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path, as_json: bool) -> None:
+    """Write one self-contained HTML page with the picture, the guarantee and every number."""
+    from veiltab.common.web.document import write_page
+    from veiltab.researcher.collection.results.round_report import report_page
+
+    if out.suffix.lower() not in {".html", ".htm"}:
+        raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
+    write_page(report_page(rounds.study, *rounds.result(round_id), estimator, confidence), out)
+    emit(as_json, {"round": round_id, "report": out}, f"Report: {out}")
+
+
+def _check_no_tokens(path: Path) -> None:
+    """Refuse to overwrite a file of tokens: there is no other copy."""
+    try:
+        with path.open("rb") as file:
+            head = file.readline(100)
+    except OSError:
+        return
+    if b"token" in head:
+        raise ConflictError("this file holds tokens", where=str(path), remedy="Give another file for the result.")
+
+
+@click.command(
+    epilog=f"Example: veiltab collect adapt {CONNECTION} --round ID --budget 3000\n\n"
+    "Then open the second round with the rates that it prints."
+)
+@with_rounds
+@round_option
+@click.option("--budget", required=True, type=click.IntRange(min=1), help="Expected reports of the second round.")
+@click.option(
+    "--goal",
+    type=click.Choice(["largest", "sum"]),
+    default="largest",
+    show_default=True,
+    help="What to minimise: the largest variance of a value, or the sum over all values.",
+)
+@json_option
+def adapt(rounds: "Rounds", round_id: str, budget: int, goal: str, as_json: bool) -> None:
+    """Compute from a closed round the rates at which the strata should report in a second one.
+
+    A node that answers both rounds pays both epsilons.
+    """
+    from veiltab.researcher.collection.allocation import Objective, allocate
+
+    first = rounds.tally(round_id)
+    allocation = allocate(first, budget=budget, objective=Objective(goal))
+    rates = {stratum: f"{float(rate):.6f}" for stratum, rate in zip(first.strata, allocation.rates, strict=True)}
+    # For comparison: the largest variance at one rate for all.
+    best, equal = (
+        float(variances.max()) ** 0.5 for variances in (allocation.variances, allocation.equal_rate_variances)
+    )
+    option = ",".join(f"{stratum}={rate}" for stratum, rate in rates.items())
+    emit(
+        as_json,
+        {
+            "round": round_id,
+            "goal": goal,
+            "rates": rates,
+            "expected_reports": float(allocation.expected_reports),
+            "largest_standard_error": best,
+            "largest_standard_error_at_one_rate": equal,
+        },
+        f"--rate {option}\nExpected reports: {float(allocation.expected_reports):,.0f}. Largest standard error of a"
+        f" count: {best:,.1f} nodes; at one rate for all {equal:,.1f}.",
+    )

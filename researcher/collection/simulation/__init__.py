@@ -1,0 +1,1 @@
+"""Rounds that are played before any node is asked."""

@@ -1,0 +1,365 @@
+"""The work of the researcher's service: ask every curator, wait, fetch, decrypt, count. Every step may be repeated."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from veiltab.common.errors import (
+    DeniedError,
+    ExpiredReleaseError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.observe.progress import Stages
+from veiltab.common.observe.steps import release_ended, step
+from veiltab.common.release.limits import check_limits
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState, not_ready
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.rpc.changes import Changes
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.signing import SignedText
+from veiltab.common.rpc.status import failures_logged
+from veiltab.common.storage.disk import Room
+from veiltab.common.storage.files import written_whole
+from veiltab.common.study.differences import study_differences
+from veiltab.common.study.file import Study, load_study
+from veiltab.researcher.desk.budget_check import check_fits_budget
+from veiltab.researcher.desk.certifying import certify, ledger_heads
+from veiltab.researcher.desk.workload import Workloads
+from veiltab.researcher.parties.agreement import agreed_spec, agreed_table
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.parties.polling import (
+    Answers,
+    Polling,
+    Publication,
+    Statuses,
+    planned_specs,
+    statement_of,
+    tests_of,
+)
+from veiltab.researcher.receiving.receiving import Receiver
+from veiltab.researcher.records.store import ResearcherRelease, ResearcherStore
+
+_log = logging.getLogger(__name__)
+_LOOK_AGAIN_SECONDS = 1.0
+_LONGEST_LIFETIME = 365 * 86_400
+
+Agreement = Callable[[ReleaseSpec, Mapping[str, ReleaseSpec]], ReleaseSpec]
+"""Returns the spec that the server (what it published) and every curator (what it planned) state."""
+
+
+class ResearcherDriver:
+    """What a researcher's service does, behind its RPCs.
+
+    Args:
+        identity: the researcher's own.
+        study: the study file.
+        store: durable state.
+    """
+
+    def __init__(self, identity: Identity, study: Study, store: ResearcherStore) -> None:
+        self.name = identity.party.name
+        self.study = study
+        self.store = store
+        self._identity = identity
+        self.changes = Changes()
+        self._polling = Polling(study, store)
+        self._workloads = Workloads(study, store, self._drive_table)
+        self._room = Room(store.folder)
+        self._receiver = Receiver(self.name, study.server.name, store)
+        self._stages = Stages()
+        self._parties: PartyLinks | None = None
+        self._started = asyncio.Event()
+        self._driven: set[str] = set()
+        self._certifying: dict[str, asyncio.Task[None]] = {}
+        # Release that will be certified -> URI -> what a party stated with its last answer about it.
+        self._stated: dict[str, dict[str, SignedText]] = {}
+
+    def start(self, request: ReleaseRequest, label: str, study_digest: str) -> tuple[ResearcherRelease, bool]:
+        """Record a request, its attributes in study order, or return the one to continue.
+
+        Args:
+            request: what is asked for.
+            label: the researcher's own name for the release; may be empty.
+            study_digest: of the study file that the asker read.
+
+        Returns:
+            The release, and whether it was there.
+
+        Raises:
+            InvalidInputError: another study file, a deadline that is over or too far away, or what the study does not
+                allow.
+            BudgetExceededError: no budget can ever hold it.
+        """
+        if study_digest != self.study.digest:
+            raise InvalidInputError(
+                "the service runs with another study file",
+                where=self._own,
+                remedy="Give both the same bytes, and restart the service if its file is the wrong one.",
+            )
+        now = int(time.time())
+        if not now < request.deadline <= now + _LONGEST_LIFETIME:
+            raise InvalidInputError("a release lives at least a second and at most 365 days", where="lifetime")
+        request = replace(
+            request,
+            attributes=self.study.domain(request.attributes).names,
+            tables=tuple(self.study.domain(table).names for table in request.tables),
+        )
+        check_limits(request, self.study)
+        check_fits_budget(request, self.study)
+        started = self.store.start(request, label, now)
+        self._started.set()
+        return started
+
+    @property
+    def statuses(self) -> dict[str, Statuses]:
+        """Release -> party -> where it stands there, and what the party waits for."""
+        return self._polling.statuses
+
+    def statuses_of(self, release_id: str) -> Statuses:
+        """Return how a release stands at each party; of a release of several tables, how the first one under way does.
+
+        While this service itself works on it, what the parties waited for before is no longer so.
+
+        It is a copy: other threads than the one that asks the parties may read it.
+        """
+        name = self._workloads.first_under_way(release_id)
+        statuses, work = dict(self.statuses.get(name, {})), self._stages.texts.get(name)
+        if work is None:
+            return statuses
+        quiet = {party: (state, "") for party, (state, _) in statuses.items()}
+        return quiet | {self._own: (self.store.release(name).state, work)}
+
+    @property
+    def _own(self) -> str:
+        """Role and name of this service, as the parties' are among statuses."""
+        return f"researcher {self.name}"
+
+    async def run(self) -> None:
+        """Drive every unfinished release until cancelled; delete what is left of the others."""
+        self.store.delete_leftovers()
+        parties = self._parties = PartyLinks(self._identity, self.study, self.store.witnessed)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    self._started.clear()
+                    for release_id in self._unfinished():
+                        if release_id not in self._driven:
+                            self._driven.add(release_id)
+                            tasks.create_task(self._drive_or_log(release_id, parties))
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._started.wait(), _LOOK_AGAIN_SECONDS)
+        finally:
+            await parties.close()
+
+    async def certificate(self, stored: ResearcherRelease) -> Path:
+        """Return the file of a release's certificate; its parties are asked for their signatures the first time.
+
+        Raises:
+            NotReadyError, DeniedError, FailedReleaseError: the release is not ready.
+            IntegrityError: what a party states does not fit the release.
+            VeiltabError: a party did not sign.
+        """
+        release_id = stored.request.release_id
+        path = self.store.certificate(release_id)
+        if path.exists():
+            return path
+        if stored.part_of:
+            raise InvalidInputError(
+                "this is one table of several, and the certificate is that of all of them",
+                where=f"release {release_id}",
+                remedy=f"Ask for the certificate of {stored.part_of}.",
+            )
+        release = stored.spec or self.store.workload(release_id)
+        if stored.state is not ReleaseState.READY or release is None:
+            raise not_ready(stored.state, stored.failure, where=f"release {release_id}")
+        if self._parties is None:
+            raise NotReadyError("the service has just begun", where=self._own, remedy="Ask again.")
+        making = self._certifying.get(release_id)
+        if making is None:
+            made = self._certify(release, self._study_of(stored), self._parties, path)
+            making = self._certifying[release_id] = asyncio.create_task(made)
+            making.add_done_callback(partial(self._certified, release_id))
+        # It is made once for all who ask meanwhile, and to its end though they leave.
+        await asyncio.shield(making)
+        return path
+
+    async def _certify(
+        self, release: ReleaseSpec | WorkloadSpec, study: Study, parties: PartyLinks, path: Path
+    ) -> None:
+        """Make the certificate of a release."""
+        stated = self._stated.pop(release.release_id, {})
+        numbers = [one.number for one in self.store.tables(release.release_id) if one.state is ReleaseState.READY]
+
+        async def ask(party: Party, release_id: str) -> SignedText:
+            return stated.get(party.uri) or await parties.ask_statement(party, release_id)
+
+        with step("certify", release_id=release.release_id):
+            whole = await certify(release, numbers, study, self._identity.authority, ask)
+            for name, ledger, at in ledger_heads(whole, study):
+                self.store.witness(name, ledger, at)
+            with written_whole(path) as file:
+                file.write(whole.to_text().encode())
+
+    def _certified(self, release_id: str, making: "asyncio.Task[None]") -> None:
+        del self._certifying[release_id]
+        if not making.cancelled():
+            making.exception()  # perhaps nobody waits for it any more
+
+    def _study_of(self, stored: ResearcherRelease) -> Study:
+        """Return the study file under which a release was asked for."""
+        if stored.study_digest == self.study.digest:
+            return self.study
+        return load_study(self.store.study_file(stored.study_digest))
+
+    def _unfinished(self) -> tuple[str, ...]:
+        with failures_logged(_log, "the releases under way cannot be read"):
+            return self.store.unfinished()
+        return ()
+
+    async def _drive_or_log(self, release_id: str, parties: PartyLinks) -> None:
+        """Drive a release; what goes wrong on the way, such as a full disk, is tried again at the next look."""
+        with failures_logged(_log, "a release cannot go on", release=release_id):
+            await self._drive(release_id, parties)
+        self._driven.discard(release_id)
+
+    async def _drive(self, release_id: str, parties: PartyLinks) -> None:
+        began = time.monotonic()
+        state = await self._bring_to_end(release_id, partial(self._advance, parties=parties))
+        self.store.delete_columns(release_id)
+        seconds = time.monotonic() - began
+        release_ended(state.value, release_id=release_id, seconds=seconds)
+        self.store.set_measure(release_id, {"total": seconds}, {})
+        ended = self.store.release(release_id)
+        if ended.state is ReleaseState.READY and ended.is_certified:
+            # Whoever asks for it later has it even if a party is gone; a party that is away now is asked then.
+            with failures_logged(_log, "a release is not certified yet", release=release_id):
+                await self.certificate(ended)
+        self._stated.pop(release_id, None)
+
+    async def _bring_to_end(
+        self, release_id: str, advance: Callable[[ResearcherRelease], Awaitable[None]]
+    ) -> ReleaseState:
+        """Repeat the steps of a release, or of a table, until it is over; return the state in which it ended."""
+        try:
+            while not (stored := self.store.release(release_id)).state.finished:
+                try:
+                    await advance(stored)
+                except VeiltabError as error:
+                    if not _may_heal(error):
+                        self._end(release_id, _end_after(error), str(error))
+                    elif time.time() > stored.request.deadline:
+                        reason = "the deadline passed; " + self._waiting(release_id)
+                        self._end(release_id, ReleaseState.EXPIRED, reason)
+                    else:
+                        await self._polling.pause(release_id)
+        finally:
+            self._polling.stop_asking(release_id)
+        self.changes.notify(release_id)
+        return stored.state
+
+    def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
+        """Record how a release ended; when time runs out, the first results of several tables stand: they were paid."""
+        if state is ReleaseState.EXPIRED and self._workloads.has_first_results(release_id):
+            self.store.finish(release_id, ReleaseState.READY)
+        else:
+            self.store.finish(release_id, state, failure)
+
+    def _waiting(self, release_id: str) -> str:
+        reasons = [reason for _, reason in self.statuses.get(release_id, {}).values() if reason]
+        return "; ".join(reasons)
+
+    async def _advance(self, stored: ResearcherRelease, parties: PartyLinks) -> None:
+        self._check_study(stored)
+        answers = await self._polling.ask_curators(stored, parties)
+        if stored.request.is_workload:
+            await self._workloads.advance(stored, answers, parties)
+            return
+        await self._receive(stored, answers, partial(agreed_spec, stored.request, self.study), parties)
+
+    async def _drive_table(self, table: ReleaseSpec, parties: PartyLinks) -> None:
+        """Bring a table of a release of several to its end."""
+
+        async def advance(stored: ResearcherRelease) -> None:
+            answers = await self._polling.ask_curators(stored, parties)
+            await self._receive(stored, answers, partial(agreed_table, table, self.study), parties)
+
+        await self._bring_to_end(table.release_id, advance)
+        self.store.delete_columns(table.release_id)
+        self._polling.forget(table.release_id)
+
+    async def _receive(
+        self, stored: ResearcherRelease, answers: Answers, agreed: Agreement, parties: PartyLinks
+    ) -> None:
+        """Receive what the server published of a release, or of a table, once every party states the same of it."""
+        published = await self._polling.ask_server(stored, answers, parties)
+        spec = agreed(published.spec, planned_specs(answers))
+        self.store.set_spec(spec.release_id, spec)
+        if stored.is_certified:
+            self._stated[spec.release_id] = dict(self._statements(published, answers))
+        self._keep_room(stored, spec)
+        try:
+            with self._stages.stage(spec.release_id) as stage:
+                await self._receiver.receive(
+                    spec, published.salt, parties, stage, columns=published.columns, tests=tests_of(answers, spec)
+                )
+        finally:
+            self._room.give_back(spec.release_id)
+
+    def _statements(self, published: Publication, answers: Answers) -> Iterator[tuple[str, SignedText]]:
+        """Yield the URIs of parties, and what they stated with what they answered."""
+        if published.statement is not None:
+            yield Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name).uri, published.statement
+        for name, answer in answers.items():
+            if (stated := statement_of(answer)) is not None:
+                yield Party(study=self.study.id, role=Role.CURATOR, name=name).uri, stated
+
+    def _keep_room(self, stored: ResearcherRelease, spec: ReleaseSpec) -> None:
+        """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
+        statuses = self._polling.of(spec.release_id)
+        try:
+            self._room.keep(spec.release_id, self.store.bytes_to_come(spec))
+        except UnavailableError as error:
+            statuses[self._own] = (stored.state, str(error))
+            raise
+        statuses.pop(self._own, None)
+
+    def _check_study(self, stored: ResearcherRelease) -> None:
+        """Let a release wait that was asked for under another study file; going on would label its cells wrongly.
+
+        Raises:
+            NotReadyError: it was.
+        """
+        if stored.study_digest in {"", self.study.digest}:
+            return
+        kept = self.store.study_file(stored.study_digest)
+        difference = study_differences(self.study, load_study(kept))
+        problem = f"the release was asked for under another study file; the one here {difference}"
+        remedy = f"Start the service with studies/{kept.name} of its state folder"
+        self._polling.of(stored.request.release_id)[self._own] = (stored.state, f"{problem}. {remedy}.")
+        raise NotReadyError(problem, where=self._own, remedy=f"{remedy}.")
+
+
+def _may_heal(error: VeiltabError) -> bool:
+    """Whether a refusal is worth asking again after: so is one that nobody foresaw, for the release is paid for."""
+    return isinstance(error, NotReadyError | UnavailableError) or error.reason == VeiltabError.reason
+
+
+def _end_after(error: VeiltabError) -> ReleaseState:
+    """Return how a release ends with what no party will ever do."""
+    match error:
+        case DeniedError():
+            return ReleaseState.DENIED
+        case ExpiredReleaseError():
+            return ReleaseState.EXPIRED
+        case _:
+            return ReleaseState.FAILED

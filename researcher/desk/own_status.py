@@ -1,0 +1,37 @@
+"""The observation of a researcher's service, for its status and its metrics."""
+
+from veiltab.common.observe.status import SHOWN, Observation, Work
+from veiltab.common.release.state import ReleaseState
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.records.store import ResearcherRelease
+from veiltab.researcher.status.release_status import waiting_lines
+
+
+def observe(driver: ResearcherDriver) -> Observation:
+    """Return the current work of a researcher's service and the parties that it waits for."""
+    found = driver.store.counts()
+    counts = {state: found.get(state.value, 0) for state in ReleaseState}
+    return Observation(
+        work=tuple(_work(stored, driver) for stored in driver.store.latest(SHOWN)),
+        counts={("release", state.value): number for state, number in counts.items()},
+        queues={"releases": sum(number for state, number in counts.items() if not state.finished)},
+    )
+
+
+def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Work:
+    request = stored.request
+    label = f"{stored.label}: " if stored.label else ""
+    return Work(
+        kind="release",
+        id=request.release_id,
+        about=f"{label}{', '.join(request.attributes)} at epsilon {request.epsilon}",
+        state=stored.state.value,
+        waiting_for=stored.failure or ("" if stored.state.finished else _waiting(driver, request.release_id)),
+        since=stored.since,
+    )
+
+
+def _waiting(driver: ResearcherDriver, release_id: str) -> str:
+    """Return what the parties wait for, by their last answers."""
+    said = driver.statuses_of(release_id)
+    return "; ".join(waiting_lines({party: reason for party, (_, reason) in said.items() if reason}))

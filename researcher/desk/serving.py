@@ -1,0 +1,37 @@
+"""Runs a researcher's service."""
+
+from contextlib import closing
+from functools import partial
+
+from veiltab.common.command.options import ServeOptions
+from veiltab.common.command.parties import serving_parties
+from veiltab.common.command.run import serve_party
+from veiltab.common.observe.sinks import observing
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.storage.files import OwnedFolder
+from veiltab.researcher.desk.driver import ResearcherDriver
+from veiltab.researcher.desk.own_status import observe
+from veiltab.researcher.desk.service import ResearcherServicer
+from veiltab.researcher.records.store import ResearcherStore
+from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_server
+
+
+def serve_researcher(options: ServeOptions) -> None:
+    """Carry requests to the curators, fetch and decrypt releases, keep results, until a signal stops the process."""
+    log_to_stderr(verbose=options.verbose)
+    study, identity = options.load(Role.RESEARCHER)
+    address = options.address(serving_parties(study)[identity.party])
+    analysts = [Party(study=study.id, role=Role.ANALYST, name=a.name) for a in study.analysts_of(identity.party.name)]
+    with (
+        OwnedFolder(options.state_folder, identity.party.uri) as folder,
+        closing(ResearcherStore(folder.path, study)) as store,
+    ):
+        driver = ResearcherDriver(identity, study, store)
+        own = partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver))
+        with observing(
+            identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
+        ) as status:
+            serve_party(
+                identity, [identity.party, *analysts], [status, own], address, driver.run, changes=driver.changes
+            )

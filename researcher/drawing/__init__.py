@@ -1,0 +1,1 @@
+"""Pictures as SVG: sheets, marks and labels, of any estimate or analysis."""

@@ -1,0 +1,1 @@
+"""From counted noisy rows to a table with intervals."""

@@ -1,0 +1,226 @@
+"""An estimate as a table of cells: DataFrame, CSV, Parquet, JSON, and plain records."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from html import escape
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.domain import Attribute
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
+from veiltab.common.storage.files import written_whole
+from veiltab.common.web.document import table
+from veiltab.researcher.drawing.shown import ShownTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SIGNS = (
+    "=+@-\N{MINUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}"
+    "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}"
+)
+_FORMULA = re.compile(rf'[\s"]*[{re.escape(_SIGNS)}]|[\t\r\n]')
+_FORMULA_INSIDE = re.compile(rf'([;|\t\r\n][\s"]*)(?=[{re.escape(_SIGNS)}])')
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+CELLS_SHOWN = 60
+"""Cells in a notebook's table."""
+
+SUFFIXES = (".csv", ".parquet", ".json")
+"""Kinds of file that `write` knows."""
+
+
+def plain_cell(text: str) -> str:
+    """Return a text as a cell of a CSV file: what a spreadsheet takes for a formula gets an apostrophe before it.
+
+    A spreadsheet may divide the text at semicolons, bars, tabs or line ends. A number stays as it is.
+    """
+    if _NUMBER.fullmatch(text):
+        return text
+    return ("'" if _FORMULA.match(text) else "") + _FORMULA_INSIDE.sub(r"\1'", text)
+
+
+def free_name(name: str, taken: Collection[str], names: Collection[str]) -> str:
+    """Return the name of a label's column, with underscores if a statistic or another label has it."""
+    free = name
+    while free in taken or (free != name and free in names):
+        free += "_"
+    return free
+
+
+def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
+    """Return the numeric columns of a result, in the order in which they are shown.
+
+    Args:
+        estimate: the estimated table.
+        truth: true fractions, shape (K,), float64, where they are known (a demonstration, a simulation).
+
+    Returns:
+        count (noisy rows, before inversion; of one release only), estimate, se, low, high, projected (probabilities),
+        [truth], estimate_rows, se_rows, low_rows, high_rows (rows of the whole table); each of shape (K,).
+
+    Raises:
+        InvalidInputError: not one true fraction a cell.
+    """
+    columns: dict[str, NDArray[Any]] = {
+        **({} if estimate.released_counts is None else {"count": estimate.released_counts}),
+        "estimate": estimate.raw,
+        "se": estimate.se,
+        "low": estimate.low,
+        "high": estimate.high,
+        "projected": estimate.projected,
+    }
+    scaled = {f"{name}_rows": estimate.rows(columns[name]) for name in ("estimate", "se", "low", "high")}
+    if truth is not None:
+        if truth.shape != estimate.raw.shape:
+            raise InvalidInputError("the true table and the estimate do not have the same cells")
+        columns["truth"] = truth
+    return columns | scaled
+
+
+def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Categorical[Any]:
+    """Return symbols as a column of ordered categories, which are those of the study file."""
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - an optional package
+
+    return pd.Categorical.from_codes(symbols, categories=pd.Index(attribute.categories), ordered=True)
+
+
+def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
+    """Return one row a cell: the category of each attribute, then the columns of `statistics`.
+
+    An attribute is an ordered Categorical whose categories are those of the study file. An attribute that is named like
+    a statistic gets underscores after its name. The frame's `attrs` name the study file and its categories.
+
+    Args:
+        estimate: the estimated table.
+        truth: true fractions, shape (K,), float64, or None.
+
+    Returns:
+        K rows in C order.
+    """
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - an optional package
+
+    numbers = statistics(estimate, truth)
+    symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)
+    columns: dict[str, Any] = {}
+    taken = {*numbers, "study_digest"}
+    for attribute, codes in zip(estimate.domain.attributes, symbols, strict=True):
+        name = free_name(attribute.name, taken, estimate.domain.names)
+        columns[name] = labelled(codes, attribute)
+    frame = pd.DataFrame(columns | numbers)
+    frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.codebook}
+    return frame
+
+
+def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
+    """Return one plain dictionary a cell, ready for JSON.
+
+    Args:
+        estimate: the estimated table.
+        truth: true fractions, shape (K,), float64, or None.
+
+    Returns:
+        [{"cell": {attribute: category}, "count", "estimate", "se", "low", "high", "projected", ["truth"], ...}]
+    """
+    numbers = statistics(estimate, truth)
+    lists = {name: column.tolist() for name, column in numbers.items()}
+    names = estimate.domain.names
+    return [
+        {"cell": dict(zip(names, estimate.domain.categories_of(cell), strict=True))}
+        | {name: column[cell] for name, column in lists.items()}
+        for cell in range(estimate.domain.cells)
+    ]
+
+
+def to_html(estimate: ShownTable) -> str:
+    """Return the estimates as an HTML table for a notebook: the largest CELLS_SHOWN cells, in order."""
+    shown = np.sort(np.argsort(-estimate.raw, kind="stable")[:CELLS_SHOWN])
+    numbers = (estimate.raw, estimate.se, estimate.low, estimate.high, estimate.projected)
+    rows = [
+        (*estimate.domain.categories_of(int(cell)), *(f"{100 * column[cell]:.3f}%" for column in numbers))
+        for cell in shown
+    ]
+    headings = (*estimate.domain.names, "estimate", "se", "low", "high", "projected")
+    first, cells = len(estimate.domain.names), estimate.domain.cells
+    note = (
+        f"{estimate.population:,} respondents, {estimate.sample:,} noisy rows. "
+        f"Intervals at {100 * estimate.confidence:g}%."
+        + (f" The {len(shown)} largest of {cells:,} cells; frame() has all." if len(shown) < cells else "")
+    )
+    return table(headings, rows, numeric=set(range(first, len(headings)))) + f"<p>{escape(note)}</p>"
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table to a file of the kind that its suffix names, with the study file that names its cells.
+
+    A CSV has the study file's SHA-256 in a last column, study_digest, and every category in its order in the rows. A
+    Parquet file has both in the metadata that pandas reads as `attrs`. A JSON file has them beside the cells.
+
+    Args:
+        frame: what `to_frame` returned.
+        path: ends in .csv, .parquet or .json ({"study_digest", "codebook", "cells": one object a row}); an existing
+            file is replaced. In a JSON file a number that is not finite is null.
+
+    Raises:
+        InvalidInputError: another suffix, or a place that cannot be written.
+    """
+    check_table_path(path)
+    suffix = path.suffix.lower()
+    try:
+        with written_whole(path) as file:
+            if suffix == ".csv":
+                _for_spreadsheets(frame).to_csv(file, index=False, lineterminator="\n")
+            elif suffix == ".parquet":
+                frame.to_parquet(file, index=False)
+            else:
+                rows = frame.to_dict(orient="records")
+                cells = [{name: _plain(value) for name, value in row.items()} for row in rows]
+                file.write(json.dumps(frame.attrs | {"cells": cells}, ensure_ascii=False).encode())
+    except OSError as error:
+        raise InvalidInputError(
+            f"the result cannot be written ({error.strerror or type(error).__name__})",
+            where=str(path),
+            remedy="Choose another place.",
+        ) from error
+
+
+def check_table_path(path: Path) -> None:
+    """Refuse a file that `write` cannot write, before there is anything to write.
+
+    Raises:
+        InvalidInputError: another suffix, or no such folder.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInputError(
+            f"a result cannot be written as {suffix or 'a file without suffix'}",
+            where=str(path),
+            remedy=f"End the name in one of {', '.join(SUFFIXES)}.",
+        )
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            "the result cannot be written: there is no such folder", where=str(path), remedy="Choose another place."
+        )
+
+
+def _plain(value: object) -> object:
+    """Return what JSON can say: a number that is not finite is null."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _for_spreadsheets(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose texts no spreadsheet takes for formulas, and which names its study file."""
+    safe = frame.assign(study_digest=frame.attrs["study_digest"])
+    for name, column in frame.select_dtypes(exclude="number").items():
+        safe[name] = column.astype(str).map(plain_cell)
+    return safe

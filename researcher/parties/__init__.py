@@ -1,0 +1,1 @@
+"""The questions of a desk to curators and server, and when it asks again."""

@@ -1,0 +1,1 @@
+"""What comes to a desk: published columns and keys, decrypted, tested and counted."""

@@ -1,0 +1,237 @@
+"""A desk's test of the server: the curators' own tests, repeated on the columns that the desk holds.
+
+Before it asks for keys, the desk compares its columns with those that the curators tested, and makes the tests of all
+columns together on the owners' lists of changed canaries, as every owner did. After it has decrypted, it compares the
+lists with what it sees, entry by entry: a curator that stated another change is named.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import TypeVar
+
+import numpy as np
+
+from veiltab.common.core.canaries import CanaryRows, Places, canary_symbols
+from veiltab.common.core.domain import Symbols
+from veiltab.common.core.pieces import Pieces
+from veiltab.common.core.symbols import row_slices
+from veiltab.common.errors import FailedReleaseError
+from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
+from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipt import Receipt, joint_receipt, own_receipt, read_lists
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.researcher.parties.curators_test import CuratorsTest
+
+Value = TypeVar("Value")
+
+
+def common_canary_key(tests: Mapping[str, CuratorsTest]) -> bytes:
+    """Return the canary key of a release.
+
+    Args:
+        tests: curator -> its test; at least one.
+
+    Raises:
+        FailedReleaseError: two curators state different ones.
+    """
+    (first, test), *others = tests.items()
+    for name, other in others:
+        if other.canary_key != test.canary_key:
+            raise FailedReleaseError(f"curators {first} and {name} state different canary keys", where="canaries")
+    return test.canary_key
+
+
+def check_published(
+    tests: Mapping[str, CuratorsTest], digests: Mapping[str, bytes], places_digest: bytes, server: str
+) -> None:
+    """Refuse columns, or sampled places, that are not those of which a curator recorded the digest.
+
+    Args:
+        tests: curator -> its test.
+        digests: attribute -> SHA-256 of the column that this desk fetched.
+        places_digest: SHA-256 of the sampled places that it fetched; empty unless the server samples.
+        server: its name.
+
+    Raises:
+        FailedReleaseError: names the curator and the attribute.
+    """
+    for curator, test in tests.items():
+        if test.places_digest != places_digest:
+            raise FailedReleaseError(
+                f"the server claims other sampled places to this desk than to curator {curator}",
+                where=f"server {server}",
+            )
+        for attribute, digest in digests.items():
+            if test.digests[attribute] != digest:
+                raise FailedReleaseError(
+                    f"the server served another column of {attribute} to this desk than to curator {curator}",
+                    where=f"server {server}",
+                )
+
+
+def tested_together(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders) -> Receipt:
+    """Return the receipt of the tests of all columns together, made here on the lists that the owners exchanged.
+
+    Args:
+        spec: of the release.
+        tests: curator -> its tests; at least one.
+        orders: of the canaries that were published to this desk.
+
+    Raises:
+        FailedReleaseError: two curators state different lists of some owner, or one a result that the lists do not
+            show.
+    """
+    (first, test), *others = tests.items()
+    for (name, other), owner in product(others, test.changes):
+        if other.changes[owner] != test.changes[owner]:
+            raise FailedReleaseError(
+                f"curators {first} and {name} state different lists of the changed canaries in {owner}'s columns",
+                where="canaries",
+            )
+    receipt, lists = joint_receipt(spec, test.changes, orders), read_lists(spec, test.changes, len(orders.places))
+    for name, one in tests.items():
+        if one.receipts != (own_receipt(spec, name, lists[name], orders), receipt):
+            raise FailedReleaseError(
+                f"curator {name} states another result of the tests than the lists of changed canaries show here",
+                where="canaries",
+            )
+    return receipt
+
+
+def stated_changes(
+    spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], published: CanaryRows
+) -> dict[str, CanaryChanges]:
+    """Return owner -> the changes of canaries that it stated, once all curators were seen to have the same lists.
+
+    Args:
+        spec: of the release.
+        tests: curator -> its tests; at least one.
+        published: where the canaries stand in the published columns.
+    """
+    return read_lists(spec, next(iter(tests.values())).changes, len(published.rows))
+
+
+def check_listed_symbols(
+    stated: Mapping[str, CanaryChanges], published: CanaryRows, symbols: Mapping[Column, Symbols]
+) -> None:
+    """Refuse a list of changed canaries whose sent symbols and offsets do not give the published symbols.
+
+    Args:
+        stated: owner -> the changes that it stated.
+        published: where the canaries stand in the published columns.
+        symbols: the published columns, encrypted.
+
+    Raises:
+        FailedReleaseError: names the curator whose list it is.
+    """
+    for owner, changes in stated.items():
+        rows = published.rows[changes.numbers]
+        for column, offsets, sent in zip(changes.columns, changes.offsets, changes.sent, strict=True):
+            if not np.array_equal((sent + offsets) % column.size, symbols[column][rows]):
+                raise FailedReleaseError(
+                    f"curator {owner} stated changes of canaries that do not give what the server published",
+                    where="canaries",
+                )
+
+
+def receipts_of(tests: Mapping[str, CuratorsTest], together: Receipt) -> tuple[Receipt, ...]:
+    """Return the receipts of each curator's columns, then of all together; none of a release without canaries."""
+    return (*(test.receipts[0] for test in tests.values()), together) if together.canaries else ()
+
+
+def check_receipts(receipts: Sequence[Receipt], server: str, *, canaries: int) -> None:
+    """Refuse a release in which a test failed, or in which not all tested the same canaries.
+
+    Args:
+        receipts: of the curators, and of all columns together.
+        server: its name.
+        canaries: those that the server published.
+
+    Raises:
+        FailedReleaseError: says what was counted.
+    """
+    for receipt in receipts:
+        if receipt.canaries != canaries:
+            raise FailedReleaseError(
+                f"{receipt.tested_by} tested {receipt.canaries:,} canaries; {canaries:,} were published to this desk",
+                where=f"server {server}",
+            )
+        if not receipt.passed:
+            raise FailedReleaseError(
+                f"the server did not add the noise of the release: {receipt.sentence()}", where=f"server {server}"
+            )
+
+
+class DecryptedCanaries:
+    """Compares the published canaries that a desk decrypts with those that the curators uploaded.
+
+    Args:
+        canary_key: of the release.
+        columns: those that the desk decrypts.
+        canaries: all canaries of the release, c.
+        published: which of them are published.
+        lists: owner -> the changes that it stated, of the owners of these columns at least.
+    """
+
+    def __init__(
+        self,
+        canary_key: bytes,
+        columns: Sequence[Column],
+        canaries: int,
+        published: CanaryRows,
+        lists: Mapping[str, CanaryChanges],
+    ) -> None:
+        self._sampled = published.sampled
+        self._uploaded = [Pieces(_uploaded(canary_key, column, canaries)) for column in columns]
+        self._columns = tuple(columns)
+        self._lists = lists
+        owners = dict.fromkeys(column.owner for column in columns)
+        # Whoever stated fewer changes than there are is known by that; its others need not be kept.
+        self._collected = {
+            owner: ChangesCollector(self._of(owner, columns), most=len(lists[owner])) for owner in owners
+        }
+        self._passed = 0
+
+    def compare(self, part: slice, decrypted: Sequence[Symbols]) -> None:
+        """Compare those of the published canaries that come next with what the curators uploaded; a CanaryTest.
+
+        Args:
+            part: which of them.
+            decrypted: their symbols in each column.
+        """
+        if part.start == part.stop:
+            return
+        chosen: slice | Places = slice(None)
+        length = part.stop - part.start
+        if self._sampled is not None:
+            chosen = self._sampled[part] - self._passed
+            length = int(chosen[-1]) + 1
+        uploaded = [one.take(length)[chosen] for one in self._uploaded]
+        for owner, collected in self._collected.items():
+            collected.compare(part.start, self._of(owner, decrypted), self._of(owner, uploaded))
+        self._passed += length
+
+    def check_lists(self) -> None:
+        """Refuse other changes of canaries than their owners listed.
+
+        Raises:
+            FailedReleaseError: names the first curator whose list differs.
+        """
+        for owner, collected in self._collected.items():
+            seen = collected.changes()
+            if seen is None or not self._lists[owner].of(seen.columns).has_same_offsets(seen):
+                raise FailedReleaseError(
+                    f"curator {owner} stated other changes of canaries than this desk decrypts: the curator, or the"
+                    " key that it gave, is wrong",
+                    where="canaries",
+                )
+
+    def _of(self, owner: str, values: Sequence[Value]) -> list[Value]:
+        """Return the values of an owner's columns."""
+        return [one for one, column in zip(values, self._columns, strict=True) if column.owner == owner]
+
+
+def _uploaded(canary_key: bytes, column: Column, canaries: int) -> Iterator[Symbols]:
+    """Yield the symbols of a column's canaries that the curators uploaded."""
+    for part in row_slices(canaries):
+        yield canary_symbols(canary_key, column.attribute, column.size, canaries, part)

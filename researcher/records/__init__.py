@@ -1,0 +1,1 @@
+"""What a desk keeps of its releases."""

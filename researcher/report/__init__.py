@@ -1,0 +1,1 @@
+"""Pages that show results: of a release, and of microdata."""

@@ -1,0 +1,147 @@
+"""Makes a report of a release's status and estimate."""
+
+import hashlib
+from datetime import UTC, datetime
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.privacy.words import delta_text
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload_guarantees import card_of_release
+from veiltab.common.schemes import scheme_class
+from veiltab.common.study.file import Study
+from veiltab.common.study.missing import respondents_sentence
+from veiltab.researcher.analysis.comparisons import Table
+from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.estimates.pooling import PooledEstimate
+from veiltab.researcher.microdata.expectation import expected_error
+from veiltab.researcher.microdata.files import Rows
+from veiltab.researcher.microdata.synthesis import Microdata
+from veiltab.researcher.report.microdata_page import MicrodataReport
+from veiltab.researcher.report.report import ReportInput, render
+from veiltab.researcher.status.release_status import Status
+
+
+def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
+    """Return the HTML report of a release that is ready.
+
+    Raises:
+        FailedReleaseError: it has no result.
+    """
+    (table,) = status.all_tables
+    spec = status.spec_of(table)
+    return render(
+        ReportInput(
+            title=f"{study.title}: {', '.join(estimate.domain.names)}",
+            release_id=status.release_id,
+            estimate=estimate,
+            owners=tuple((name, study.owner_of(name)) for name in estimate.domain.names),
+            epsilon=_epsilon(spec),
+            scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
+            pad=_pad(spec.pad),
+            respondents=respondents_sentence(study, estimate.domain.names, status.left_out),
+            dates=_dates(),
+            card=epsilon_card(spec).bounds,
+            receipts=status.receipts,
+            truth=truth,
+        )
+    )
+
+
+def microdata_report(
+    study: Study, microdata: Microdata, card: EpsilonCard, truth: Rows | None = None
+) -> MicrodataReport:
+    """Return what there is to say of the microdata of a release; some seconds of work.
+
+    Args:
+        study: under which it was asked for.
+        microdata: of two or more attributes.
+        card: of the release.
+        truth: the true rows where they are known (a demonstration), or None.
+
+    Raises:
+        InvalidInputError: microdata of a single attribute.
+    """
+    domain, model = microdata.domain, microdata.model
+    if len(domain.names) < 2:
+        raise InvalidInputError("a report of microdata needs two or more attributes")
+    rows = microdata.rows()
+    return MicrodataReport(
+        title=f"{study.title}: microdata",
+        domain=domain,
+        owners={name: study.owner_of(name) for name in domain.names},
+        provenance=microdata.provenance,
+        model=model,
+        rows=rows,
+        tables=microdata.tables,
+        expected=expected_error(domain, microdata.tables, model, rows, hashlib.sha256(b"expected error").digest()),
+        card=card.bounds,
+        dates=_dates(),
+        truth=truth,
+    )
+
+
+def card_of(status: Status) -> EpsilonCard:
+    """Return who faces which epsilon of a release; of several tables, some seconds of work.
+
+    Raises:
+        FailedReleaseError: it has no result.
+    """
+    return card_of_release(status.description())
+
+
+def source_sentence(table: Table, status: Status) -> str:
+    """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
+    counted = f"n = {table.population:,}."
+    if not status.tables:
+        return counted
+    match table:
+        case ModelledTable():
+            return f"{counted} From a model of all tables of the release: none has all of these attributes."
+        case PooledEstimate():
+            runs = len(table.parts)
+            return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
+        case TableEstimate():
+            return f"{counted} Measured by one table of the release, which ran once."
+        case _:
+            assert_never(table)
+
+
+def _dates() -> tuple[tuple[str, str], ...]:
+    """Return what happened when."""
+    return (("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),)
+
+
+def _sampling(sampling: Sampling) -> str:
+    match sampling:
+        case Sampling.SEED:
+            return "from a seed that the curators tossed"
+        case Sampling.INDICES:
+            return "from row indices that one curator drew and shared"
+        case Sampling.SERVER:
+            return "by the server, of rows in an order that only the curators know"
+        case _:
+            assert_never(sampling)
+
+
+def _pad(pad: Pad) -> str:
+    match pad:
+        case Pad.CHACHA20:
+            return "ChaCha20, one key an attribute"
+        case Pad.OTP:
+            return "one-time pad"
+        case _:
+            assert_never(pad)
+
+
+def _epsilon(spec: ReleaseSpec) -> str:
+    if spec.delta is None:
+        return f"{guaranteed_epsilon(spec).normalize():f}"
+    return f"{spec.epsilon.normalize():f} at delta {delta_text(spec.delta)}"

@@ -1,0 +1,327 @@
+"""The result of a release as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import combinations
+from math import floor, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import N_IS_EXACT, Bound
+from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.web.document import card_table, codebook_table, facts, page, table
+from veiltab.researcher.analysis.comparisons import conditional_shares
+from veiltab.researcher.drawing.pictures import (
+    CELLS_SHOWN,
+    analysis_picture,
+    estimates_picture,
+    heat_map,
+    largest,
+    marginals_picture,
+)
+from veiltab.researcher.drawing.style import figure
+from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.estimates.independence import IndependenceTest, independence
+from veiltab.researcher.status.release_status import TestResult
+
+CELLS_LISTED = 1000
+"""Rows of the table of cells; of a larger release the largest estimates are listed."""
+
+MINUS = "\N{MINUS SIGN}"
+TIMES = " \N{MULTIPLICATION SIGN} "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportInput:
+    """All that a report says; texts are plain and are escaped when the page is made.
+
+    Args:
+        title: headline of the page.
+        release_id: the release, as every party names it.
+        estimate: the estimated joint table.
+        owners: (attribute, curator who holds it), in any order.
+        epsilon: what was asked for, as text.
+        scheme: how rows were sampled, as text.
+        pad: how columns were encrypted, as text.
+        respondents: whom n counts, in words.
+        dates: (what happened, when), as text.
+        card: the bounds of the epsilon card; the first is that of who reads the report.
+        receipts: what the tests of the server showed; empty without canaries.
+        truth: true fractions, shape (K,), float64, where they are known (a demonstration), or None.
+        pair: the two attributes of the heat map; None takes the pair with the strongest association.
+        level: false-alarm probability of each independence test.
+    """
+
+    title: str
+    release_id: str
+    estimate: Estimate
+    owners: tuple[tuple[str, str], ...]
+    epsilon: str
+    scheme: str
+    pad: str
+    respondents: str
+    dates: tuple[tuple[str, str], ...] = ()
+    card: tuple[Bound, ...]
+    receipts: tuple[TestResult, ...] = ()
+    truth: NDArray[np.float64] | None = None
+    pair: tuple[str, str] | None = None
+    level: float = 0.05
+
+    def __post_init__(self) -> None:
+        names = set(self.estimate.domain.names)
+        if not {attribute for attribute, _ in self.owners} >= names:
+            raise InvalidInputError("an attribute of the report has no owner")
+        if self.truth is not None and self.truth.shape != self.estimate.counts.shape:
+            raise InvalidInputError("the true table and the estimate do not have the same cells")
+        if self.pair is not None and (len(set(self.pair)) != 2 or not set(self.pair) <= names):
+            raise InvalidInputError("a heat map needs two different attributes of the release")
+
+
+def render(report: ReportInput) -> str:
+    """Return the page; the same bytes for the same input.
+
+    Args:
+        report: what to say.
+
+    Returns:
+        A complete HTML document, to be written as UTF-8.
+    """
+    tests = pair_tests(report.estimate, report.level)
+    sections = [
+        *_first(report, tests),
+        ("Estimates", _estimates(report)),
+        ("How to read this", _how_to_read(report)),
+        ("One attribute at a time", _marginals(report)),
+        *_dependence(report, tests),
+        ("What was released", _facts(report)),
+        ("Who faces which epsilon", card_table(report.card, N_IS_EXACT)),
+        *([("Tests of the server", _results(report.receipts))] if report.receipts else []),
+        ("Codebook", codebook_table(report.estimate.codebook)),
+        ("All cells", _cells(report)),
+    ]
+    estimate, reader = report.estimate, report.card[0]
+    half = 50 * float(np.median(estimate.high - estimate.low))
+    lead = (
+        f"Joint distribution of {', '.join(estimate.domain.names)} of {estimate.population:,} people. Half of the"
+        f" {100 * estimate.confidence:g}% intervals of its {estimate.domain.cells:,} cells reach at most {half:.2g}"
+        f" percentage points to each side. Guarantee against the {reader.name}: {reader.limit}."
+    )
+    return page(report.title, lead, sections)
+
+
+def conditional(table: TableEstimate, pair: tuple[str, str], said: str) -> tuple[str, str]:
+    """Return the section that shows one attribute given another, with intervals.
+
+    Args:
+        table: with both attributes.
+        pair: the two; the one with more categories is given.
+        said: of the pair, a sentence.
+    """
+    given, asked = sorted(pair, key=lambda name: -table.domain.subset([name]).cells)
+    shares = conditional_shares(table.marginal([given, asked]), [given])
+    marks = f"Dot and bar: share with its {100 * shares.confidence:g}% interval."
+    marks += " Open diamond: projected, where a share leaves 0 to 100%." if shares.leaves_range else ""
+    scope = f" The first {CELLS_SHOWN} of {len(shares.estimate):,} rows." if len(shares.estimate) > CELLS_SHOWN else ""
+    drawn = figure(lambda sheet: analysis_picture(shares, sheet).svg, f"{said} {marks}{scope}")
+    return escape(f"{asked} given {given}"), drawn
+
+
+def _facts(report: ReportInput) -> str:
+    design, domain = report.estimate.design, report.estimate.domain
+    mechanism = design.mechanism
+    known = [
+        ("release", report.release_id),
+        ("respondents n", f"{design.population:,}"),
+        ("sampled rows m", f"{design.sample:,} ({100 * design.sample / design.population:.3g}% of n)"),
+        ("cells K", f"{domain.cells:,} = {TIMES.join(map(str, domain.shape))}"),
+        ("gamma' (exact, of what ran)", f"{float(mechanism.gamma):,.6g}"),
+        ("replacement probability", f"{float(1 - mechanism.retention):.6g}"),
+        ("epsilon", report.epsilon),
+        ("sampling", report.scheme),
+        ("encryption", report.pad),
+        *([("study file, SHA-256", report.estimate.study_digest)] if report.estimate.study_digest else []),
+        *report.dates,
+    ]
+    owners = dict(report.owners)
+    attributes = [(a.name, owners[a.name], str(a.size), _listed(a.categories)) for a in domain.attributes]
+    headings = ("attribute", "held by", "categories", "which")
+    return f"{facts(known)}\n<p>{escape(report.respondents)}</p>\n{table(headings, attributes, numeric={2})}"
+
+
+def _results(results: Sequence[TestResult]) -> str:
+    rows = [
+        (
+            result.tested_by,
+            f"{result.canaries:,}",
+            result.expectation,
+            "passed" if result.passed else "failed",
+        )
+        for result in results
+    ]
+    headings = ("tested by", "canaries", "expected to change", "result")
+    note = (
+        '<p class="note">The curators hid rows of known symbols, canaries, among those that they sent. Which of them '
+        "changed, and how, shows whether the server added its noise. Each curator tested its own columns, and all "
+        "columns together, before it gave a key; the desk tested again. How many changed is not shown: it would tell "
+        "of the rows. Canaries are not counted in the estimates.</p>"
+    )
+    return table(headings, rows, numeric={1, 2}) + note
+
+
+def _how_to_read(report: ReportInput) -> str:
+    estimate = report.estimate
+    percent = f"{100 * estimate.confidence:g}%"
+    total = _share(np.array([estimate.root_mse]), 2)[0]
+    return (
+        f'<div class="read"><p>Some rows were replaced by random ones before anybody could read them. The '
+        f"<strong>raw estimate</strong> takes the average effect of that out again. It is <strong>unbiased</strong>: "
+        f"over many releases its errors cancel, in sums of cells too. A small share may come out negative. Use "
+        f"it for sums, differences and tests.</p>\n"
+        f"<p>The <strong>projected</strong> value belongs to the nearest table without negative shares. It is "
+        f"<strong>biased</strong>, small cells in particular, but never farther from the truth over all cells "
+        f"together. Use it where a proper distribution is needed. Standard errors and intervals are those of the raw "
+        f"estimate.</p>\n"
+        f"<p>An interval holds the true share of its own cell in about {percent} of all releases like this one; over "
+        f"many cells some intervals miss. It covers both the sampling of rows and the noise. An interval is cut to "
+        f"0 and 100%, where every true share lies. The expected distance of "
+        f"the raw table from the true one (root of the summed squared errors) is about {total}.</p></div>"
+    )
+
+
+def _estimates(report: ReportInput) -> str:
+    cells = report.estimate.domain.cells
+    scope = f"The {CELLS_SHOWN} largest of {cells:,} cells. " if cells > CELLS_SHOWN else ""
+    marks = "Dot and bar: raw estimate and its interval. Open diamond: projected."
+    truth = "" if report.truth is None else " Long upright stroke: truth."
+    caption = f"{scope}{marks}{truth}"
+    few = f'<p class="note">{FEW_ROWS}</p>' if report.estimate.has_few_rows else ""
+    return figure(lambda sheet: estimates_picture(report.estimate, report.truth, sheet).svg, caption) + few
+
+
+def _marginals(report: ReportInput) -> str:
+    rows: list[Sequence[str]] = []
+    for name in report.estimate.domain.names:
+        one = report.estimate.marginal([name])
+        shown = largest(one.raw, CELLS_LISTED)
+        numbers = cell_texts(one, shown, None)
+        rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
+    headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
+    picture = figure(lambda sheet: marginals_picture(report.estimate, report.truth, sheet), "Marks as above.")
+    return picture + table(headings, rows, numeric=set(range(2, 7)))
+
+
+def _first(report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]) -> list[tuple[str, str]]:
+    """Return one attribute given another; nothing if there is one attribute only, whose distribution comes next."""
+    if not tests:
+        return []
+    pair, chosen = _shown_pair(report, tests)
+    return [conditional(report.estimate, pair, chosen)]
+
+
+def _shown_pair(
+    report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]
+) -> tuple[tuple[str, str], str]:
+    """Return the pair that was asked for, or else the one that depends most, and what to say of the choice."""
+    done = [test for _, test in tests if isinstance(test, IndependenceTest)]
+    strongest = max(done, key=lambda test: (test.association, test.statistic), default=None)
+    if report.pair or strongest is None:
+        return report.pair or tests[0][0], ""
+    return (strongest.left[0], strongest.right[0]), "It is the pair with the strongest estimated association."
+
+
+def _dependence(
+    report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]
+) -> list[tuple[str, str]]:
+    """Return the heat map and the tests; nothing if there is one attribute only."""
+    if not tests:
+        return []
+    pair, chosen = _shown_pair(report, tests)
+    caption = f"Raw estimate of the share of all respondents; darker is more. {chosen}".strip()
+    drawn = figure(lambda sheet: heat_map(report.estimate.marginal(pair), sheet), caption)
+    headings = ("pair", "statistic", "df", "p-value", "association", "verdict")
+    note = (
+        f'<p class="note">Wald chi-square tests with the covariance of noise and sampling. Each has a false-alarm '
+        f"probability of about {report.level:g} of its own. Association is Cramér's V less what noise adds: 0 is none, "
+        f"1 is complete.</p>"
+    )
+    rows = [texts_of_test(names, test) for names, test in tests]
+    return [
+        (f"{escape(pair[0])} and {escape(pair[1])}", drawn),
+        ("Which attributes depend on each other", table(headings, rows, numeric={1, 2, 3, 4}) + note),
+    ]
+
+
+def pair_tests(estimate: Estimate, level: float) -> list[tuple[tuple[str, str], IndependenceTest | str]]:
+    """Test every pair of attributes for dependence; where that is impossible keep the reason."""
+    outcomes: list[tuple[tuple[str, str], IndependenceTest | str]] = []
+    for left, right in combinations(estimate.domain.names, 2):
+        try:
+            outcomes.append(((left, right), independence(estimate, [left], [right], level=level)))
+        except InvalidInputError as error:
+            outcomes.append(((left, right), str(error)))
+    return outcomes
+
+
+def texts_of_test(names: tuple[str, str], test: IndependenceTest | str) -> tuple[str, ...]:
+    """Return a pair and its test as texts: statistic, degrees of freedom, p-value, association and verdict."""
+    pair = TIMES.join(names)
+    if isinstance(test, str):
+        return (pair, "-", "-", "-", "-", test)
+    p_value = "< 0.0001" if test.p_value < 1e-4 else f"{test.p_value:.4f}"
+    verdict = "dependent" if test.dependent else "no dependence shown"
+    if test.approximate:
+        verdict += " (rough: few rows)"
+    return (pair, f"{test.statistic:,.1f}", str(test.degrees), p_value, f"{test.association:.2f}", verdict)
+
+
+def _cells(report: ReportInput) -> str:
+    estimate = report.estimate
+    shown = largest(estimate.raw, CELLS_LISTED)
+    rows = [
+        (*estimate.domain.categories_of(int(cell)), *row)
+        for cell, row in zip(shown, cell_texts(estimate, shown, report.truth), strict=True)
+    ]
+    truth = () if report.truth is None else ("truth",)
+    headings = (*estimate.domain.names, "estimate", "se", "interval", "projected", "people, about", *truth)
+    first = len(estimate.domain.names)
+    note = f'<p class="note">The {CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
+    listed = table(headings, rows, numeric=set(range(first, len(headings))))
+    return (note if len(shown) < estimate.domain.cells else "") + listed
+
+
+def cell_texts(
+    estimate: TableEstimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None
+) -> list[tuple[str, ...]]:
+    """Return cells as texts: estimate, se, interval, projected, people and, where known, the truth.
+
+    Args:
+        estimate: the table.
+        shown: numbers of the cells.
+        truth: true fractions, shape (K,), float64, or None.
+    """
+    typical = 100 * float(np.median(estimate.se))
+    digits = min(max(1 - floor(log10(typical)), 1), 8) if typical > 0 else 2
+    low, high = _share(estimate.low[shown], digits), _share(estimate.high[shown], digits)
+    columns = [
+        _share(estimate.raw[shown], digits),
+        _share(estimate.se[shown], digits),
+        [f"{a} to {b}" for a, b in zip(low, high, strict=True)],
+        _share(estimate.projected[shown], digits),
+        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.rows(estimate.raw[shown])) + 0.0],
+    ]
+    if truth is not None:
+        columns.append(_share(truth[shown], digits))
+    return list(zip(*columns, strict=True))
+
+
+def _share(fractions: NDArray[np.float64], digits: int) -> list[str]:
+    """Return fractions as percentages with a typographic minus and no negative zero."""
+    return [f"{round(100 * float(f), digits) + 0.0:.{digits}f}%".replace("-", MINUS) for f in fractions]
+
+
+def _listed(categories: Sequence[str], limit: int = 12) -> str:
+    more = f", … ({len(categories) - limit} more)" if len(categories) > limit else ""
+    return ", ".join(categories[:limit]) + more
