@@ -31,8 +31,8 @@ from veiltab.common.core.domain import Domain, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.tabulation import tabulate
-from veiltab.common.privacy.price import Price
-from veiltab.common.privacy.workload import workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
+from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.schemes import WithoutReplacement
 from veiltab.common.study.file import load_study
 from veiltab.deploy.play.studies.linked_tables import STUDY_FILE, truth

@@ -13,7 +13,7 @@ import psutil
 
 from benchmarks.made_tables import CATEGORIES, ID, OWNERS
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.deploy.play.processes import LocalStudy, free_ports

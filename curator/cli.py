@@ -14,9 +14,9 @@ from veiltab.common.command.options import (
     serve_options,
     study_argument,
 )
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.common.privacy.card import N_IS_EXACT
+from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.study.file import load_study
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger_text import entry_data, entry_text, purpose_of, spent_text, witness_text

@@ -18,13 +18,13 @@ from veiltab.common.errors import (
     SpentTokenError,
     UnavailableError,
 )
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 
 if TYPE_CHECKING:
-    from veiltab.common.rpc.identity import Identity
+    from veiltab.common.rpc.parties.identity import Identity
     from veiltab.common.study.file import Study
-    from veiltab.node.fleet import FleetResult
-    from veiltab.node.values import BadRow
+    from veiltab.node.answers.values import BadRow
+    from veiltab.node.reporters.fleet import FleetResult
 
 _SHOWN = 20
 
@@ -87,8 +87,8 @@ def report(
 
     The node remembers its answer in the state folder: the same command repeats it and never draws again.
     """
-    from veiltab.node.device import Node
-    from veiltab.node.token_line import token_line
+    from veiltab.node.answers.token_line import token_line
+    from veiltab.node.reporters.device import Node
 
     raw, line = _read_option("value", value, value_file), token_line(_read_option("token", token, token_file), round_id)
     node_here = Node(study_path, identity=identity_folder, state=state_folder)
@@ -208,10 +208,10 @@ async def _run(
 ) -> "tuple[FleetResult, tuple[BadRow, ...]]":
     from veiltab.common.rpc.channel import connect
     from veiltab.common.storage.files import OwnedFolder
-    from veiltab.node.fleet import FleetRun
-    from veiltab.node.journal import Journal
-    from veiltab.node.sending import fetch_round, server_of
-    from veiltab.node.values import fleet_from_distribution, fleet_from_file
+    from veiltab.node.answers.journal import Journal
+    from veiltab.node.answers.sending import fetch_round, server_of
+    from veiltab.node.answers.values import fleet_from_distribution, fleet_from_file
+    from veiltab.node.reporters.fleet import FleetRun
     from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 
     party = f"{identity.party.uri} (a fleet)"

@@ -11,7 +11,7 @@ from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine
-from veiltab.common.tasks.options import EngineOptions, dask_engine, dask_identity_option
+from veiltab.common.tasks.engine_options import EngineOptions, dask_engine, dask_identity_option
 from veiltab.common.tasks.pool import Pool
 
 if TYPE_CHECKING:

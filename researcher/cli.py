@@ -212,7 +212,7 @@ def estimate(
 
 
 def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
-    from veiltab.common.privacy.planning import FEW_ROWS
+    from veiltab.common.privacy.planning.planning import FEW_ROWS
     from veiltab.researcher.estimates.table import to_frame, to_records, write
     from veiltab.researcher.report.presentation import source_sentence
 
@@ -528,14 +528,14 @@ class _Watcher:
 
 
 def _card_lines(spec: "ReleaseSpec") -> list[str]:
-    from veiltab.common.privacy.card import N_IS_EXACT
-    from veiltab.common.release.guarantees import epsilon_card
+    from veiltab.common.privacy.cards.card import N_IS_EXACT
+    from veiltab.common.release.guarantees.guarantees import epsilon_card
 
     return [*(f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()), f"  {N_IS_EXACT}"]
 
 
 def _status_dict(status: "Status") -> dict[str, object]:
-    from veiltab.common.release.guarantees import guaranteed_epsilon, release_facts
+    from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon, release_facts
 
     spec = status.spec
     return {

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec

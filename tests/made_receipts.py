@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 
 from veiltab.common.core.canaries import CanaryPlaces
-from veiltab.common.release.canary_changes import CanaryChanges
-from veiltab.common.release.noise_tests import CanaryOrders
-from veiltab.common.release.receipt import Receipt, joint_receipt, own_receipt
+from veiltab.common.release.receipts.canary_changes import CanaryChanges
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.receipt import Receipt, joint_receipt, own_receipt
 from veiltab.common.release.spec import ReleaseSpec
 
 KEY = bytes(range(32))

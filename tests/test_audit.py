@@ -21,7 +21,7 @@ from scipy.stats import beta
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of

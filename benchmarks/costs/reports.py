@@ -16,16 +16,16 @@ import grpc
 
 from benchmarks.costs.processor import cpu_seconds, source_here
 from benchmarks.costs.relay import relayed
+from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.collection.tokens import new_token
-from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call
-from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.deploy.plan.scale.costs import ReportCosts, Way
 from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
 from veiltab.deploy.play.processes import LocalStudy, free_ports
-from veiltab.node.sending import server_of
+from veiltab.node.answers.sending import server_of
 from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest

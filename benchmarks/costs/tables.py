@@ -33,7 +33,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column
 from veiltab.common.rpc.chunks import file_chunks, streamed
-from veiltab.common.rpc.identity import Role, load_identity
+from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.rpc.server import build_server
 from veiltab.common.storage.run_files import RunFiles, run_in

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from veiltab.common.core.spelling import is_seen
+from veiltab.common.core.texts.spelling import is_seen
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
 from veiltab.common.process.restart import RestartRequest, begin_again

@@ -12,12 +12,12 @@ import click
 from veiltab.common.command.cli import PATH, listed
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import parties_of
-from veiltab.common.core.nearest import known_names
+from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
 from veiltab.common.release.tables import Workload
-from veiltab.common.rpc.identity import Identity, Role, load_identity
+from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study, load_study
 
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Member, Study
 
 

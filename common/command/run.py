@@ -11,10 +11,10 @@ from veiltab.common.process.memory import give_back_freed_memory
 from veiltab.common.process.protection import allow_open_files
 from veiltab.common.process.restart import RestartRequest
 from veiltab.common.process.signals import PartySignals
-from veiltab.common.rpc.changes import Changes
-from veiltab.common.rpc.identity import Identity, Party, load_identity
-from veiltab.common.rpc.revocation import FILE, RevocationList
+from veiltab.common.rpc.parties.identity import Identity, Party, load_identity
+from veiltab.common.rpc.parties.revocation import FILE, RevocationList
 from veiltab.common.rpc.server import PartyServer, Registration, build_server
+from veiltab.common.rpc.waiting.changes import Changes
 
 
 def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of

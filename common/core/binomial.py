@@ -8,7 +8,7 @@ from math import inf, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.elementary import SERIES_TO, Floats, exp_each, log, log1p, log_each, odd_series
+from veiltab.common.core.numbers.elementary import SERIES_TO, Floats, exp_each, log, log1p, log_each, odd_series
 
 PIECE = 8192
 """Most numbers that are worked on at once, so that their temporary arrays stay in the processor's cache."""

@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.status import Observation
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.parties.identity import Identity
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
 _WAITING = (1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600)

@@ -12,7 +12,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, Status, StatusCod
 
 from veiltab.common.observe.spans import Span, span_of
 from veiltab.common.observe.steps import FAILED
-from veiltab.common.rpc.identity import Party
+from veiltab.common.rpc.parties.identity import Party
 
 _EXPORT_SECONDS = 5.0
 """Timeout of an export: an unreachable collector must not keep a party from stopping."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from veiltab.common.errors import DeniedError
+from veiltab.common.observe.span_messages import PartyStatus, status_to_proto
 from veiltab.common.observe.status import Observation
-from veiltab.common.observe.wire import PartyStatus, status_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.v1 import status_pb2, status_pb2_grpc
 
 

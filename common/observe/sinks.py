@@ -14,7 +14,7 @@ from veiltab.common.extras import importing
 from veiltab.common.observe.service import StatusServicer
 from veiltab.common.observe.status import Observation
 from veiltab.common.observe.trace_file import TraceFile
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Registration
 from veiltab.v1.status_pb2_grpc import add_StatusServiceServicer_to_server
 

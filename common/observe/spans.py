@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.request import current_request
+from veiltab.common.rpc.call_id import current_request
 
 ROOTS = frozenset({"release", "open round"})
 """The root steps of traces: the researcher's release, and the server's opening of a round."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.spans import Span, span_of
-from veiltab.common.rpc.identity import Party
+from veiltab.common.rpc.parties.identity import Party
 
 _log = logging.getLogger(__name__)
 _REMEDY = "Name files that parties wrote with --trace-file."

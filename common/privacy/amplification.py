@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import expm1, log1p
 from typing import ClassVar, Protocol
 
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.profiles import GroupProfile
 from veiltab.common.schemes import Relation

@@ -8,9 +8,9 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf
 
-from veiltab.common.core.elementary import exp, log
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.elementary import exp, log
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import OrderCertificate, check_delta
 from veiltab.common.schemes.simple_random import gamma_for_pure_epsilon

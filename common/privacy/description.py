@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import LARGEST_BASE, amplify, base_epsilon
 from veiltab.common.privacy.profiles import GammaDiagonalProfile

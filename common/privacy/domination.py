@@ -16,7 +16,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.elementary import Floats, exp_each, expm1_each, log
+from veiltab.common.core.numbers.elementary import Floats, exp_each, expm1_each, log
 from veiltab.common.privacy.gaussian import LARGEST, LARGEST_EPSILON, GaussianProfile
 
 Profile = Callable[[Floats], Floats]

@@ -18,7 +18,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from veiltab.common.core.elementary import Floats, exp_each, log
+from veiltab.common.core.numbers.elementary import Floats, exp_each, log
 from veiltab.common.privacy.root import largest_allowed
 
 LARGEST = 64.0

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import binomial_pmf, window
-from veiltab.common.core.elementary import Floats, exp, expm1_each, log
-from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.numbers.elementary import Floats, exp, expm1_each, log
+from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.privacy.shuffle import OrderCertificate
 
 _ROUNDING = 1e-9

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 
 _UP = 1 + 1e-11

@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import PIECE, binomial_pmf, window
-from veiltab.common.core.elementary import Floats, exp, log
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.elementary import Floats, exp, log
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.root import largest_allowed
 

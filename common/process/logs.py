@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
-from veiltab.common.rpc.request import current_request
+from veiltab.common.rpc.call_id import current_request
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import assert_never
 
-from veiltab.common.core.rounding import parse_delta
+from veiltab.common.core.numbers.rounding import parse_delta
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import check_certified, scheme_class
 

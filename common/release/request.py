@@ -6,10 +6,10 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 
-from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
-from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.texts.canonical import LATER, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, check_split
+from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, check_split
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 
 RELEASE_ID = re.compile(r"[0-9a-f]{32}")

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from veiltab.common.core.canonical import LATER, canonical_digest, canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
-from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.texts.canonical import LATER, canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.planning import Plan
+from veiltab.common.privacy.planning.planning import Plan
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
 from veiltab.common.schemes import scheme_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from veiltab.common.core.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec

@@ -33,12 +33,12 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.rpc.call_id import begin_request
 from veiltab.common.rpc.connections import Connections
 from veiltab.common.rpc.first_message import FirstMessages, only_message
-from veiltab.common.rpc.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
-from veiltab.common.rpc.request import begin_request
-from veiltab.common.rpc.revocation import RevocationList
-from veiltab.common.rpc.status import abort, refusal_of
+from veiltab.common.rpc.parties.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
+from veiltab.common.rpc.parties.revocation import RevocationList
+from veiltab.common.rpc.statuses import abort, refusal_of
 from veiltab.v1 import access_pb2
 
 HEALTH = "grpc.health.v1.Health"

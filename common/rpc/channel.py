@@ -9,9 +9,9 @@ from typing import TypeVar
 import grpc
 
 from veiltab.common.errors import NotReadyError, UnavailableError
-from veiltab.common.rpc.identity import Clock, Identity, Party, utc_now
+from veiltab.common.rpc.parties.identity import Clock, Identity, Party, utc_now
 from veiltab.common.rpc.server import MAX_MESSAGE, READ_AHEAD
-from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.rpc.statuses import error_from_rpc
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

@@ -16,7 +16,7 @@ from typing import Protocol
 import grpc
 
 from veiltab.common.errors import InvalidInputError, NotFoundError, TransferError
-from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.v1.release_pb2 import Chunk
 
 MAX_CHUNK = 1 << 20

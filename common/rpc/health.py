@@ -4,7 +4,7 @@ from grpc_health.v1 import health_pb2
 
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.identity import Identity, Party
+from veiltab.common.rpc.parties.identity import Identity, Party
 
 _LOOK_AGAIN_SECONDS = 0.1
 """A party that starts is asked so often, and not ever more seldom as one that is overloaded."""

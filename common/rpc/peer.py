@@ -9,8 +9,8 @@ import grpc
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call, connect, repeated
 from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
-from veiltab.common.rpc.identity import Identity, Party
-from veiltab.common.rpc.status import NO_CONNECTION, error_from_rpc
+from veiltab.common.rpc.parties.identity import Identity, Party
+from veiltab.common.rpc.statuses import NO_CONNECTION, error_from_rpc
 
 Stub = TypeVar("Stub")
 Request = TypeVar("Request")

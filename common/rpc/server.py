@@ -12,8 +12,8 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.address import check_bindable
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
-from veiltab.common.rpc.identity import Clock, Identity, Party, utc_now
-from veiltab.common.rpc.revocation import FILE, RevocationList
+from veiltab.common.rpc.parties.identity import Clock, Identity, Party, utc_now
+from veiltab.common.rpc.parties.revocation import FILE, RevocationList
 
 MAX_MESSAGE = (1 << 20) + (1 << 16)
 """Longest message in bytes: a chunk of 1 MiB and what surrounds it."""

@@ -5,7 +5,7 @@ from math import expm1, log1p
 import numpy as np
 
 from veiltab.common.core.binomial import binomial_pmf
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.numbers.elementary import Floats
 
 _NEGLIGIBLE = 1e-18
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.elementary import Floats
-from veiltab.common.core.rounding import exp_below, ln_above, ln_below
+from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.core.numbers.rounding import exp_below, ln_above, ln_below
 from veiltab.common.core.sampling import Grouping, Rows, sample_pieces, uniform_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.laws import at_least_once, binomial_law

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.sampling import Grouping, Rows, index_pieces, uniform_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.two_stage import TwoStage

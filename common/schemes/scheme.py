@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.core.sampling import Gathering, Grouping, Rows
 from veiltab.common.errors import InvalidInputError
 

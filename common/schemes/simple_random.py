@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.elementary import Floats
-from veiltab.common.core.rounding import exp_below, ln_above
+from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.core.numbers.rounding import exp_below, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, sample_by_priority, sample_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Scheme

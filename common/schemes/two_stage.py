@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.rounding import exp_above, ln_above
+from veiltab.common.core.numbers.rounding import exp_above, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, held_in_memory, in_memory
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw

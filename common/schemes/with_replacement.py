@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.elementary import Floats
-from veiltab.common.core.rounding import exp_below, ln_above
+from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.core.numbers.rounding import exp_below, ln_above
 from veiltab.common.core.sampling import Gathering, Grouping, Rows, uniform_indices, uniform_pieces
 from veiltab.common.schemes.laws import at_least_once, binomial_law
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
-from veiltab.common.core.coding import Coding
+from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.file import AttributeRule, Question, Study
 from veiltab.common.study.members import AnalystMember, Member
 

@@ -11,12 +11,12 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from veiltab.common.core.coding import Coding, bin_labels
-from veiltab.common.core.dates import DateBins
 from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain, check_names
-from veiltab.common.core.nearest import known_names
+from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
+from veiltab.common.study.coding.coding import Coding, bin_labels
+from veiltab.common.study.coding.dates import DateBins
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.members import (
     NORMALISE_STEPS,

@@ -7,7 +7,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import (
+from veiltab.common.rpc.parties.identity import (
     Clock,
     check_issuer,
     check_key,

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import InvalidInputError, TransferError
-from veiltab.common.rpc.identity import read_identity_file
+from veiltab.common.rpc.parties.identity import read_identity_file
 
 KEY_FILE = "tasks.key"
 """Name of the file, in the folders of the client and of the workers."""

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from veiltab.common.rpc.status import http_status, refusal_of
+from veiltab.common.rpc.statuses import http_status, refusal_of
 from veiltab.common.web.forms import Form
 from veiltab.common.web.guard import (
     SECURITY_HEADERS,

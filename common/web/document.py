@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import Bound
+from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.storage.files import written_whole
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from veiltab.common.command.cli import emit, note
-from veiltab.common.core.spelling import same_person_key
+from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.storage.files import make_private, written_whole
 

@@ -10,9 +10,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from veiltab.common.core.spelling import is_seen
-from veiltab.common.privacy.card import N_IS_EXACT
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.core.texts.spelling import is_seen
+from veiltab.common.privacy.cards.card import N_IS_EXACT
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.web.forms import Form
 from veiltab.common.web.sessions import Session
 

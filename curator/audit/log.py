@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from veiltab.common.core.canonical import canonical_json
+from veiltab.common.core.texts.canonical import canonical_json
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.database import Database
 

@@ -3,7 +3,7 @@
 **Budget without delta.** Pure epsilons are added up, and the sum stays within the budget.
 
 **Budget (eps_B, delta_B).** Every release has a price (mu, delta0), and the budget holds mu_B and delta0_B (see
-`veiltab.common.privacy.price`). A release runs if one of three rules admits it, with all that is charged or reserved
+common/privacy/pricing/price.py). A release runs if one of three rules admits it, with all that is charged or reserved
 counted:
 
 1. squares: the sum of mu^2 is at most mu_B^2, and the sum of delta0 at most delta0_B (the filter theorem);
@@ -32,7 +32,7 @@ from math import inf
 
 from veiltab.common.privacy.coalitions import order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.price import (
+from veiltab.common.privacy.pricing.price import (
     Price,
     is_certified,
     price_budget,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.cards.all_releases import Slots
 from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.description import description_of
-from veiltab.common.privacy.together import Slots
 from veiltab.common.release.modes import Sampling
 
 

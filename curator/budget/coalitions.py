@@ -4,9 +4,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import Bound, advised_delta
+from veiltab.common.privacy.cards.all_releases import Slots, bounds_together
+from veiltab.common.privacy.cards.card import Bound, advised_delta
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
-from veiltab.common.privacy.together import Slots, bounds_together
 from veiltab.curator.budget.charged_releases import releases_of
 from veiltab.curator.budget.ledger import Ledger
 

@@ -22,14 +22,14 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from typing import Any
 
-from veiltab.common.core.rounding import upward
+from veiltab.common.core.numbers.rounding import upward
 from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidInputError, NotReadyError
+from veiltab.common.privacy.cards.all_releases import price_for_desk
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.privacy.description import ReleaseDescription, description_of
-from veiltab.common.privacy.price import Price, price_of_pure_epsilon
-from veiltab.common.privacy.together import price_for_desk
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.privacy.pricing.price import Price, price_of_pure_epsilon
+from veiltab.common.release.messages.witness import Witnessed
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.witness import Witnessed
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditHead, AuditLog, Event

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from veiltab.common.core.rounding import upward
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.core.numbers.rounding import upward
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.curator.budget.doubts import Doubt
 from veiltab.curator.budget.ledger import Entry, Ledger, percent
 from veiltab.curator.records.store import CuratorStore

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
-from veiltab.common.core.elementary import exp, log
+from veiltab.common.core.numbers.elementary import exp, log
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.privacy.price import Price
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.privacy.root import largest_allowed
-from veiltab.common.privacy.words import delta_text
 from veiltab.curator.budget.allowance import Allowance, Sums, priced
 
 _DIGITS = Context(prec=3, rounding=ROUND_FLOOR)

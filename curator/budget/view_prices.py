@@ -4,7 +4,7 @@ import json
 from decimal import Decimal
 
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.price import Price, price
+from veiltab.common.privacy.pricing.price import Price, price
 from veiltab.common.storage.database import Database
 
 

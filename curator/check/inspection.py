@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from veiltab.common.core.spelling import quoted
+from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after

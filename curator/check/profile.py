@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veiltab.common.core.coding import NUMBER
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import NUMBER
 from veiltab.curator.formats.columns.numerals import Notation, Numerals, is_number, numerals_of
 from veiltab.curator.formats.columns.reading import find_column, read_batches
 from veiltab.curator.formats.columns.source import FIRST_ROW, Source

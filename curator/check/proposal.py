@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import count
 
-from veiltab.common.core.coding import NUMBER
-from veiltab.common.core.spelling import quoted
+from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import NUMBER
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import AttributeRule, attribute_rule
 from veiltab.curator.check.profile import ColumnProfile

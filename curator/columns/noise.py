@@ -16,7 +16,7 @@ from veiltab.common.core.canaries import CanaryPlaces, canary_symbols, places_ke
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, replace_symbols, replaced_rows
-from veiltab.common.core.pieces import Pieces
+from veiltab.common.core.numbers.pieces import Pieces
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.release.spec import ReleaseSpec

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from veiltab.common.core.domain import Symbols
-from veiltab.common.core.pieces import Pieces
+from veiltab.common.core.numbers.pieces import Pieces
 from veiltab.common.core.sampling import Early, Gathering, Grouping, Rows, Words, held_in_memory, words_of
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.partitions import PART, PARTITION_BITS, Partitions, bits_for, leading_bits

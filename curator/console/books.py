@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, IntegrityError
-from veiltab.common.privacy.card import Bound
+from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.study.file import read_file
 from veiltab.curator.audit.log import EMPTY, chained
 from veiltab.curator.budget.coalitions import bounds_of_charges

@@ -9,7 +9,7 @@ import click
 from veiltab.common.command.cli import PATH, json_option
 from veiltab.common.command.options import name_option, state_option, study_argument
 from veiltab.common.extras import importing
-from veiltab.common.rpc.identity import Identity, Role, load_identity
+from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.links import LinkFolder, check_persons, print_links
 from veiltab.curator.formats.address import TableAddress

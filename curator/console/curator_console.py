@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from veiltab.common.privacy.words import odds_text
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.privacy.cards.words import odds_text
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.web.pages import Console, Journal
 from veiltab.curator.budget.ledger import percent
 from veiltab.curator.budget.ledger_text import adding_up

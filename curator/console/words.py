@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from veiltab.common.core.rounding import upward
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.core.numbers.rounding import upward
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.budget.ledger import Entry

@@ -5,7 +5,7 @@ from collections import deque
 import click
 
 from veiltab.common.command.cli import emit, json_option
-from veiltab.common.core.spelling import same_person_key
+from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.evidence.audit_text import entry_data, entry_text
 from veiltab.curator.officer.opened import Standing

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.web.document import facts, page, table
 from veiltab.curator.audit.log import AuditEntry, AuditHead, Event
 from veiltab.curator.budget.ledger import percent

@@ -13,16 +13,16 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from veiltab.common.core.spelling import escaped
+from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, VeiltabError
-from veiltab.common.release.receipt import Receipt, is_right
+from veiltab.common.release.receipts.receipt import Receipt, is_right
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.statement import LedgerHead
-from veiltab.common.rpc.certificate_check import Finding, check_statement, unknown_authority, verified
-from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.common.rpc.revocation import check_none_revoked
-from veiltab.common.rpc.signing import SignedText, signer_of
+from veiltab.common.rpc.certificates.certificate_check import Finding, check_statement, unknown_authority, verified
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.revocation import check_none_revoked
+from veiltab.common.rpc.parties.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import AuditEntry, AuditHead
 from veiltab.curator.budget.ledger import GENESIS, covered_audit_head, linked

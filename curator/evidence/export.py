@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from veiltab.common.core.canonical import canonical_json, canonical_text
+from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.statement import LedgerHead
-from veiltab.common.rpc.certificate_check import verified
-from veiltab.common.rpc.identity import Identity, utc_now
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.common.rpc.signing import signed
+from veiltab.common.rpc.certificates.certificate_check import verified
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.identity import Identity, utc_now
+from veiltab.common.rpc.parties.signing import signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study

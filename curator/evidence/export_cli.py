@@ -7,8 +7,8 @@ import click
 from veiltab.common.command.cli import PATH, emit, json_option
 from veiltab.common.command.options import identity_option
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import Role, load_identity
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
 from veiltab.curator.officer.opened import Standing
 from veiltab.curator.officer.options import named_person, since_option, with_standing

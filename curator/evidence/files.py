@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from veiltab.common.core.canonical import canonical_json, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_json, canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, VeiltabError
-from veiltab.common.release.statement import LedgerHead
-from veiltab.common.rpc.signing import SignedText
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.curator.progress.progress import Approval, CuratorRelease, GrantDecision
 
 FORMAT = "veiltab evidence 1"

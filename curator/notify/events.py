@@ -14,7 +14,7 @@ from typing import assert_never
 from cryptography import x509
 
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.notify.outbox import Notice
 from veiltab.curator.officer.notify_settings import Kind, NotifySettings

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from veiltab.common.errors import UnavailableError
-from veiltab.common.rpc.status import failures_logged
+from veiltab.common.rpc.statuses import failures_logged
 from veiltab.curator.notify.channels import Send, channels_of
 from veiltab.curator.notify.events import EventSource
 from veiltab.curator.notify.outbox import Outbox

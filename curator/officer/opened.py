@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from veiltab.common.core.nearest import known_names
+from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.errors import ConflictError, NotFoundError
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study, study_from_bytes

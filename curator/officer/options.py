@@ -11,7 +11,7 @@ import click
 from veiltab.common.command.cli import note
 from veiltab.common.command.options import name_option, state_option, study_argument
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.tasks.options import EngineOptions, engine_options
+from veiltab.common.tasks.engine_options import EngineOptions, engine_options
 from veiltab.curator.officer.opened import open_standing
 from veiltab.curator.officer.work_options import WorkOptions
 

@@ -5,7 +5,7 @@ A name is what a person says; nothing here proves it. See docs/evidence.md.
 
 import unicodedata
 
-from veiltab.common.core.spelling import is_seen, mixes_scripts, same_person_key
+from veiltab.common.core.texts.spelling import is_seen, mixes_scripts, same_person_key
 from veiltab.common.errors import InvalidInputError
 
 _LONGEST_NAME = 100

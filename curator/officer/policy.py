@@ -37,11 +37,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from veiltab.common.core.nearest import known_names
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.nearest import known_names
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.common.privacy.card import advised_delta
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.privacy.cards.card import advised_delta
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study, read_file

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import Bound
+from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
-from veiltab.common.privacy.card import N_IS_EXACT
+from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.budget.ledger import Ledger, percent
 from veiltab.curator.budget.ledger_text import spent_text

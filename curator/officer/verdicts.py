@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from veiltab.common.core.spelling import same_person_key
+from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction

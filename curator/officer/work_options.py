@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import Party
+from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.storage.run_files import run_in
-from veiltab.common.tasks.options import EngineOptions
+from veiltab.common.tasks.engine_options import EngineOptions
 from veiltab.curator.table.workplace import Workplace
 
 

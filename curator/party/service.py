@@ -6,21 +6,21 @@ from contextlib import suppress
 
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.request import RELEASE_ID
-from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import (
+from veiltab.common.release.messages.release_messages import (
     receipt_to_proto,
     request_from_proto,
     spec_to_proto,
     state_to_proto,
     workload_to_proto,
 )
-from veiltab.common.release.witness import ledger_from_proto
+from veiltab.common.release.messages.witness import ledger_from_proto
+from veiltab.common.release.request import RELEASE_ID
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.authorisation import Context, caller
-from veiltab.common.rpc.changes import Followed, offered_seconds
 from veiltab.common.rpc.chunks import file_chunks, streamed
-from veiltab.common.rpc.identity import Party
-from veiltab.common.rpc.signing import signed_to_proto
+from veiltab.common.rpc.parties.identity import Party
+from veiltab.common.rpc.parties.signing import signed_to_proto
+from veiltab.common.rpc.waiting.changes import Followed, offered_seconds
 from veiltab.curator.peers.looks import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.peers.ring_wire import flow_kind_from_proto
 from veiltab.curator.progress.progress import ColumnDigests, Progress

@@ -13,7 +13,7 @@ from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.steps import step
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Identity, Role
+from veiltab.common.rpc.parties.identity import Identity, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import load_study
 from veiltab.common.tasks.engine import Engine

@@ -11,14 +11,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import grpc
 
-from veiltab.common.core.message_fields import text_from_proto, words_from_proto
+from veiltab.common.core.texts.message_fields import text_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
-from veiltab.common.release.wire import MAX_COLUMNS, state_from_proto
-from veiltab.common.release.witness import NONE_SEEN, check_head
-from veiltab.common.rpc.changes import LONGEST_WAIT
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.release.messages.release_messages import MAX_COLUMNS, state_from_proto
+from veiltab.common.release.messages.witness import NONE_SEEN, check_head
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
-from veiltab.common.rpc.status import refusal_of
+from veiltab.common.rpc.statuses import refusal_of
+from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.looks import MOST_ASKED, Said

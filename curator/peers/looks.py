@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from veiltab.common.errors import UnavailableError, VeiltabError
-from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.peer import ASK_SECONDS, PAUSES
+from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.curator.progress.progress import Progress
 
 MOST_ASKED = 256

@@ -11,17 +11,17 @@ from math import ceil, prod
 from typing import assert_never
 
 from veiltab.common.core.block_order import MAX_ROWS
-from veiltab.common.core.canonical import LATER, canonical_digest, canonical_text
 from veiltab.common.core.mechanism import TwoSidedNoise
+from veiltab.common.core.texts.canonical import LATER, canonical_digest, canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.release.canary_changes import most_canaries
-from veiltab.common.release.canary_plan import LEAST_CAP, planned_canaries
-from veiltab.common.release.guarantees import check_keeps_what_was_asked
+from veiltab.common.privacy.planning.planning import Plan, plan_release
+from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.limits import check_draws, check_limits
+from veiltab.common.release.messages.witness import Witnessed, check_head
+from veiltab.common.release.receipts.canary_changes import most_canaries
+from veiltab.common.release.receipts.canary_plan import LEAST_CAP, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
-from veiltab.common.release.witness import Witnessed, check_head
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress.progress import CuratorRelease, Progress, denial_of

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from veiltab.common.core.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.privacy.card import Bound
-from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.privacy.cards.card import Bound
+from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees.workload_guarantees import workload_card, workload_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.release.workload_guarantees import workload_card, workload_pure_epsilon
 from veiltab.curator.budget.allowance import Allowance, Charge
 from veiltab.curator.planning.checks import PlanQuestion, planned_spec
 from veiltab.curator.planning.workload import charge_of, planned_workload

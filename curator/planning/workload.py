@@ -9,11 +9,16 @@ from statistics import median
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import DeniedError
-from veiltab.common.privacy.noise_split import NoiseSharing
-from veiltab.common.privacy.workload import check_carries, expected_distance, workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.noise_split import NoiseSharing
+from veiltab.common.privacy.planning.workload_plan import (
+    check_carries,
+    expected_distance,
+    workload_mechanisms,
+    workload_prices,
+)
+from veiltab.common.release.guarantees.workload_guarantees import workload_price, workload_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import TablePlan, WorkloadSpec
-from veiltab.common.release.workload_guarantees import workload_price, workload_pure_epsilon
 from veiltab.common.schemes import scheme_of
 from veiltab.curator.budget.allowance import Allowance, Charge, priced
 from veiltab.curator.planning.checks import PlanQuestion, canaries_of

@@ -1,6 +1,6 @@
 """Table versions, alignments, and the longest ledger that each peer has shown."""
 
-from veiltab.common.release.witness import longest_ledger, remember_ledger
+from veiltab.common.release.messages.witness import longest_ledger, remember_ledger
 from veiltab.common.storage.database import Database
 
 

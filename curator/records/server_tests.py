@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import ConflictError
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.progress.progress import (
     ColumnDigests,

@@ -26,17 +26,17 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.progress import Stage, Stages
 from veiltab.common.observe.steps import state_left, step
+from veiltab.common.release.messages.witness import NONE_SEEN, Witnessed
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import PLACE_BYTES, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.witness import NONE_SEEN, Witnessed
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.changes import Changes
-from veiltab.common.rpc.identity import Identity, Party
-from veiltab.common.rpc.signing import SignedText
-from veiltab.common.rpc.status import failures_logged, refusal_of
+from veiltab.common.rpc.parties.identity import Identity, Party
+from veiltab.common.rpc.parties.signing import SignedText
+from veiltab.common.rpc.statuses import failures_logged, refusal_of
+from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study

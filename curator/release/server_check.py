@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces, places_key
-from veiltab.common.core.counts import Binomial, accepted
 from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.numbers.counts import Binomial, accepted
 from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
-from veiltab.common.release.canary_changes import ChangesCollector, most_changes
-from veiltab.common.release.noise_tests import SAMPLED_LEVEL, CanaryOrders
-from veiltab.common.release.receipt import Receipt, amount_receipt, joint_receipt, own_receipt
+from veiltab.common.release.receipts.canary_changes import ChangesCollector, most_changes
+from veiltab.common.release.receipts.noise_tests import SAMPLED_LEVEL, CanaryOrders
+from veiltab.common.release.receipts.receipt import Receipt, amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.spec import PLACE_BYTES, Column, ReleaseSpec
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.mapped import mapped_array, mapped_rows

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from veiltab.common.errors import NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.statement import LedgerHead, Statement, published_columns
-from veiltab.common.rpc.identity import Identity, utc_now
-from veiltab.common.rpc.signing import SignedText, signed
+from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.parties.identity import Identity, utc_now
+from veiltab.common.rpc.parties.signing import SignedText, signed
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.progress.progress import CuratorRelease
 from veiltab.curator.records.store import CuratorStore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grpc
 
-from veiltab.common.core.message_fields import words_from_proto
+from veiltab.common.core.texts.message_fields import words_from_proto
 from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
@@ -16,16 +16,16 @@ from veiltab.common.errors import (
     TransferError,
 )
 from veiltab.common.observe.progress import Progress, Stage
+from veiltab.common.release.messages.release_messages import spec_to_proto, state_from_proto
+from veiltab.common.release.messages.witness import ledger_from_proto, ledger_to_proto
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
-from veiltab.common.release.wire import spec_to_proto, state_from_proto
-from veiltab.common.release.witness import ledger_from_proto, ledger_to_proto
-from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.chunks import CHUNK, file_chunks
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
-from veiltab.common.rpc.status import error_from_rpc
-from veiltab.common.rpc.together import MOST_BESIDE, together
+from veiltab.common.rpc.statuses import error_from_rpc
+from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
+from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.progress.progress import PublicationDigests

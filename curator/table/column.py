@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veiltab.common.core.coding import UNKNOWN
 from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.study.coding.coding import UNKNOWN
 from veiltab.common.study.file import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation, Numerals
 

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from veiltab.common.command.cli import note
-from veiltab.common.core.coding import DROP
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.progress import Progress
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
+from veiltab.common.study.coding.coding import DROP
 from veiltab.common.study.file import MAX_RESPONDENTS, AttributeRule, Study
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.numerals import Notation, numerals_of

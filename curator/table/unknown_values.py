@@ -5,10 +5,10 @@ They quote no value, as they may be logged, except in the report that a curator 
 
 import re
 
-from veiltab.common.core.coding import Coding
-from veiltab.common.core.nearest import nearest
-from veiltab.common.core.spelling import quoted
+from veiltab.common.core.numbers.nearest import nearest
+from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import Coding
 from veiltab.curator.formats.columns.numerals import Notation, is_number
 from veiltab.curator.formats.columns.refusals import first_rows, row_count
 from veiltab.curator.table.column import ColumnReading

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from veiltab.common.command.parties import serving_parties
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.rpc.identity import Identity, Party, load_identity, party_of_certificate
+from veiltab.common.rpc.parties.identity import Identity, Party, load_identity, party_of_certificate
 from veiltab.common.study.file import Study
 
 AUTHORITY_KEY = "ca.key"

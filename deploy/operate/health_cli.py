@@ -8,7 +8,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.command.options import study_argument
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import load_study
 from veiltab.deploy.operate.calling import endpoint_of, identity_in
 

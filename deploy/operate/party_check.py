@@ -20,11 +20,11 @@ from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import is_loopback, loopback_address
 from veiltab.common.rpc.address import check_bindable
-from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, read_identity_file, utc_now
+from veiltab.common.rpc.parties.identity import Clock, Party, Role, load_identity, read_identity_file, utc_now
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, read_file, study_from_bytes
 from veiltab.common.study.problems import study_problems
-from veiltab.common.tasks.options import EngineOptions
+from veiltab.common.tasks.engine_options import EngineOptions
 from veiltab.curator import cli as curator_cli
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.officer.policy import policy_of, policy_source

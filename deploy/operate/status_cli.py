@@ -15,13 +15,13 @@ from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.command.options import identity_option, study_argument
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.observe.status import Budget, Observation, Work
-from veiltab.common.privacy.words import delta_text
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import load_study
 from veiltab.deploy.operate.calling import endpoint_of, identity_in
 
 if TYPE_CHECKING:
-    from veiltab.common.observe.wire import PartyStatus
+    from veiltab.common.observe.span_messages import PartyStatus
 
 _EVERY_SECONDS = 1.0
 
@@ -67,7 +67,7 @@ async def _ask(identity: Identity, address: str) -> "PartyStatus":
 
 async def _answers(identity: Identity, address: str, *, every: float) -> "AsyncGenerator[PartyStatus | VeiltabError]":
     """Ask every second; yield the party's status, or why there is none."""
-    from veiltab.common.observe.wire import status_from_proto
+    from veiltab.common.observe.span_messages import status_from_proto
     from veiltab.common.rpc.channel import call, connect
     from veiltab.v1.status_pb2 import GetStatusRequest
     from veiltab.v1.status_pb2_grpc import StatusServiceStub

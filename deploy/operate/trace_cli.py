@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
-from veiltab.common.core.id_prefix import whole_id
+from veiltab.common.core.texts.id_prefix import whole_id
 from veiltab.common.observe.spans import Span
 from veiltab.common.observe.trace_file import read_spans
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
-from veiltab.common.core.spelling import escaped
+from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
-from veiltab.common.release.workload_guarantees import card_of_release
-from veiltab.common.rpc.certificate_check import Finding, to_dict, verified
-from veiltab.common.rpc.release_certificate import LONGEST, ReleaseCertificate
+from veiltab.common.release.guarantees.workload_guarantees import card_of_release
+from veiltab.common.rpc.certificates.certificate_check import Finding, to_dict, verified
+from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate
 from veiltab.common.study.file import load_study
 from veiltab.curator.evidence.check import check_evidence
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import DNS_SUFFIX, Party
+from veiltab.common.rpc.parties.identity import DNS_SUFFIX, Party
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

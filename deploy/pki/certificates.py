@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
-from veiltab.common.rpc.identity import Clock, Party, utc_now
-from veiltab.common.rpc.revocation import FILE
+from veiltab.common.rpc.parties.identity import Clock, Party, utc_now
+from veiltab.common.rpc.parties.revocation import FILE
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki.authority import (

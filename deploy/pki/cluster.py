@@ -12,7 +12,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from veiltab.common.rpc.identity import Clock, utc_now
+from veiltab.common.rpc.parties.identity import Clock, utc_now
 from veiltab.common.tasks.seal import KEY_FILE, new_key
 from veiltab.deploy.pki.authority import named_authority
 from veiltab.deploy.pki.certificates import BACKDATING, LIFETIME, check_no_authority, write_identity, write_private

@@ -7,8 +7,8 @@ import click
 
 from veiltab.common.command.cli import PATH, emit, json_option
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.rpc.identity import Party, Role, party_of_certificate, utc_now
-from veiltab.common.rpc.revocation import FILE
+from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate, utc_now
+from veiltab.common.rpc.parties.revocation import FILE
 from veiltab.common.study.file import load_study
 from veiltab.deploy.pki.certificates import LIFETIME, init_pki, issue_party, revoke_certificates
 from veiltab.deploy.pki.cluster import init_cluster

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veiltab.common.privacy.card import Bound, EpsilonCard
+from veiltab.common.privacy.cards.card import Bound, EpsilonCard
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, logarithmic, write_picture
 
 if TYPE_CHECKING:

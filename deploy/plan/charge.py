@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from veiltab.common.core.rounding import MIN_PARAMETER, parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import MIN_PARAMETER, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import Plan
-from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.planning.planning import Plan
+from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance, Sums
 from veiltab.curator.budget.ledger import percent

@@ -8,15 +8,15 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.command.default_group import DefaultGroup
 from veiltab.common.core.mechanism import UNIT
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import N_IS_EXACT, EpsilonCard, card_of
+from veiltab.common.privacy.cards.card import N_IS_EXACT, EpsilonCard, card_of
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.privacy.coalitions import PAIRS
-from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
-from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
-from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
-from veiltab.common.privacy.words import delta_text
-from veiltab.common.release.canary_plan import planned_canaries
+from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_split
+from veiltab.common.privacy.planning.planning import Plan, paper_bound, paper_sample, plan_release
+from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion, answer
+from veiltab.common.release.receipts.canary_plan import planned_canaries
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.plan.charge import PlanCharges, allowance_of
 from veiltab.deploy.plan.scale.cli import scale

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.privacy.questions import PlanQuestion
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.planning.planning import Plan, plan_release
+from veiltab.common.privacy.planning.questions import PlanQuestion
 from veiltab.researcher.drawing.style import INK, logarithmic, write_picture
 
 if TYPE_CHECKING:

@@ -157,7 +157,7 @@ def calibrate(
     population: int, sample: int, cells: int, epsilon: str, delta: str, max_local_epsilon: str | None, as_json: bool
 ) -> None:
     """Find the least noise that keeps (epsilon, delta)."""
-    from veiltab.common.core.rounding import parse_delta, parse_epsilon
+    from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
     from veiltab.common.privacy.calibration import calibrate as calibrated
     from veiltab.common.privacy.shuffle import OrderCertificate
 
@@ -210,8 +210,8 @@ def compose(
     release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
     clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
-    from veiltab.common.privacy.composition import compose as composed
-    from veiltab.common.privacy.composition import subsampled_delta
+    from veiltab.common.privacy.pricing.composition import compose as composed
+    from veiltab.common.privacy.pricing.composition import subsampled_delta
 
     if mechanism is not None:
         drawn = scheme_of(
@@ -270,7 +270,7 @@ def gain(
     as_json: bool,
 ) -> None:
     """Say whether privatising a sample beats privatising the population at the same protection."""
-    from veiltab.common.privacy.gain import mean_gain, mean_noise_ratio
+    from veiltab.common.privacy.pricing.gain import mean_gain, mean_noise_ratio
 
     extra: dict[str, object] = {}
     match statistic:
@@ -286,7 +286,7 @@ def gain(
             )
             extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
         case "median":
-            from veiltab.common.privacy.median_gain import median_gain, odd_values
+            from veiltab.common.privacy.pricing.median_gain import median_gain, odd_values
 
             data = odd_values(_read_values(values))
             sample = max(1, round(rate * len(data)))
@@ -330,8 +330,8 @@ def gain(
 def _emit_guarantee(
     as_json: bool, certificate: "OrderCertificate", epsilon_delta: tuple[float, float], extra: dict[str, object]
 ) -> None:
-    from veiltab.common.core.rounding import ln_above
-    from veiltab.common.privacy.card import delta_warning
+    from veiltab.common.core.numbers.rounding import ln_above
+    from veiltab.common.privacy.cards.card import delta_warning
     from veiltab.common.privacy.shuffle import LEAST_DELTA
 
     epsilon, delta = epsilon_delta

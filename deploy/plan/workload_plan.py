@@ -9,8 +9,8 @@ from decimal import Decimal
 from functools import cached_property
 
 from veiltab.common.core.randomness import KEY_BYTES
-from veiltab.common.privacy.price import Price, price_budget
-from veiltab.common.privacy.workload_questions import typical_pair_error
+from veiltab.common.privacy.planning.workload_questions import typical_pair_error
+from veiltab.common.privacy.pricing.price import Price, price_budget
 from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns

@@ -11,12 +11,12 @@ import click
 
 from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import tables_options
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.noise_split import parse_split
-from veiltab.common.privacy.questions import LARGEST_EPSILON, Quantity
-from veiltab.common.privacy.words import delta_text
-from veiltab.common.privacy.workload_questions import AIM, WorkloadAnswer, WorkloadQuestion, answer_workload
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.planning.noise_split import parse_split
+from veiltab.common.privacy.planning.questions import LARGEST_EPSILON, Quantity
+from veiltab.common.privacy.planning.workload_questions import AIM, WorkloadAnswer, WorkloadQuestion, answer_workload
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.tables import asked_tables

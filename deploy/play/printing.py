@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from veiltab.common.privacy.card import EpsilonCard
+    from veiltab.common.privacy.cards.card import EpsilonCard
     from veiltab.researcher.estimates.estimation import TableEstimate
 
 ROWS_SHOWN = 8

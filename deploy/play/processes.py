@@ -14,7 +14,7 @@ from typing import Any, Self, assert_never
 
 from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError, error_class
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.deploy.operate.calling import endpoint_of
 from veiltab.deploy.pki.certificates import init_pki

@@ -7,7 +7,7 @@ from typing import Any
 
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.deploy.play.processes import LocalStudy
 from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.researcher.frequency.tally import Tally

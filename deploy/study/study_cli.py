@@ -14,7 +14,7 @@ from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import table_options
 
 if TYPE_CHECKING:
-    from veiltab.common.study.draft import Draft
+    from veiltab.common.study.drafts.draft import Draft
     from veiltab.common.study.file import Study
     from veiltab.common.study.problems import Problem
     from veiltab.curator.check.drafted_table import TableProposal
@@ -38,8 +38,8 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
 
     Where the tables are there, each curator drafts its part from its own table instead, with `veiltab study draft`.
     """
+    from veiltab.common.study.drafts.template import study_template
     from veiltab.common.study.file import study_from_bytes
-    from veiltab.common.study.template import study_template
 
     text = study_template(study_id)
     study_from_bytes(text.encode(), "--study")
@@ -80,7 +80,7 @@ def draft(
     What is shown on the terminal quotes the table. The file holds only what was confirmed; every party will read it.
     With --json and without --yes, the command asks nothing and writes nothing.
     """
-    from veiltab.common.study.draft import draft_from_bytes
+    from veiltab.common.study.drafts.draft import draft_from_bytes
     from veiltab.common.study.toml_text import toml_text
     from veiltab.curator.check.drafted_table import propose_table
     from veiltab.deploy.study.dialogue import check_person_is_there, confirm_table
@@ -163,9 +163,9 @@ def merge(
 
     On a terminal, the command asks for what is not given.
     """
-    from veiltab.common.core.rounding import parse_delta, parse_epsilon
+    from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+    from veiltab.common.study.drafts.merging import StudyFrame, merged_tables
     from veiltab.common.study.file import study_from_bytes
-    from veiltab.common.study.merging import StudyFrame, merged_tables
     from veiltab.common.study.toml_text import toml_text
     from veiltab.deploy.study.parties import Parties
 
@@ -202,9 +202,9 @@ def merge(
 
 def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
     """Read drafts; return all that is wrong with each file, and if nothing is, where they contradict one another."""
-    from veiltab.common.study.draft import draft_from_bytes, draft_problems
+    from veiltab.common.study.drafts.draft import draft_from_bytes, draft_problems
+    from veiltab.common.study.drafts.merging import conflicts, missing_steps, with_steps
     from veiltab.common.study.file import read_file
-    from veiltab.common.study.merging import conflicts, missing_steps, with_steps
 
     files = {path: read_file(path, "draft") for path in paths}
     problems = [(path, problem) for path, data in files.items() for problem in draft_problems(data)]
@@ -221,7 +221,7 @@ def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Se
 @json_option
 def check(path: Path, as_json: bool) -> int:
     """Check a study file or a draft: say what is wrong, with its line if it has one and the key that may be meant."""
-    from veiltab.common.study.draft import draft_from_bytes, draft_problems, is_draft
+    from veiltab.common.study.drafts.draft import draft_from_bytes, draft_problems, is_draft
     from veiltab.common.study.file import read_file, study_from_bytes
     from veiltab.common.study.problems import study_problems
 

@@ -2,8 +2,8 @@
 
 from veiltab.common.collection.oracles import Oracle
 from veiltab.common.collection.round import EVERYONE
+from veiltab.common.collection.round_messages import report_to_proto
 from veiltab.common.collection.tokens import TOKEN_BYTES
-from veiltab.common.collection.wire import report_to_proto
 from veiltab.common.core.randomness import CipherStream
 
 _ROUND = "0" * 32

@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.papers.biswas.populations import EPSILONS, EVERYBODY, NODES, VALUES, design, randomiser, truth
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.researcher.collection.shuffling import (

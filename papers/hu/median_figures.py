@@ -4,7 +4,7 @@ from math import log
 
 import numpy as np
 
-from veiltab.common.privacy.gain import sample_epsilon
+from veiltab.common.privacy.pricing.gain import sample_epsilon
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel
 from veiltab.papers.hu.formulas import PAPER, density_panel, horizontal
 from veiltab.papers.hu.medians import median_law

@@ -5,7 +5,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from veiltab.common.privacy.gain import mean_gain, sample_epsilon
+from veiltab.common.privacy.pricing.gain import mean_gain, sample_epsilon
 from veiltab.papers.experiment import Comparison
 from veiltab.papers.hu.formulas import bound_rate, rounding_limit
 from veiltab.papers.hu.medians import sampling_error

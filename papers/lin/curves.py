@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from veiltab.common.privacy.planning import mean_squared_error, optimal_sample, paper_bound, paper_sample
+from veiltab.common.privacy.planning.planning import mean_squared_error, optimal_sample, paper_bound, paper_sample
 from veiltab.papers.census import CELLS, POPULATION
 from veiltab.papers.experiment import Curve, Mark, Panel, Plain, Style
 from veiltab.papers.lin.points import plan_of

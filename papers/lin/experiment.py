@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veiltab.common.privacy.planning import paper_sample
+from veiltab.common.privacy.planning.planning import paper_sample
 from veiltab.papers.census import CELLS, POPULATION, known_tables
 from veiltab.papers.experiment import Findings, Plain, Settings, Task
 from veiltab.papers.lin import numbers, order, pictures

@@ -7,7 +7,7 @@ from math import exp, sqrt
 from pathlib import Path
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.privacy.planning import paper_bound
+from veiltab.common.privacy.planning.planning import paper_bound
 from veiltab.papers.census import CELLS, complete, count_missing, read_people
 from veiltab.papers.experiment import Comparison
 from veiltab.papers.lin.curves import EPSILONS, PAPER, Results, at, bound, exact_optimum, paper_optimum

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veiltab.common.privacy.amplification import MultiplicityLaw
-from veiltab.common.privacy.composition import subsampled_delta
+from veiltab.common.privacy.pricing.composition import subsampled_delta
 from veiltab.common.schemes import Poisson, Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import classification, regression

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis

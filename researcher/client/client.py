@@ -24,7 +24,7 @@ import grpc
 from veiltab.common.command.options import load_party
 from veiltab.common.command.parties import desk_of, serving_parties
 from veiltab.common.core.domain import Domain
-from veiltab.common.core.rounding import Parameter, parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import Parameter, parse_delta, parse_epsilon
 from veiltab.common.errors import (
     DeniedError,
     IntegrityError,
@@ -34,15 +34,15 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.extras import importing
-from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
+from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_split
+from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.release.tables import Workload, asked_tables
-from veiltab.common.release.wire import request_to_proto
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes

@@ -92,7 +92,7 @@ def _oracle(
 ) -> tuple[str, str]:
     """Return an oracle's name, and the reason for the choice."""
     from veiltab.common.collection.choosing import choose
-    from veiltab.common.core.rounding import parse_epsilon
+    from veiltab.common.core.numbers.rounding import parse_epsilon
 
     if oracle != "auto":
         return oracle, f"{oracle}, as you asked."

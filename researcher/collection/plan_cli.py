@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import emit, json_option
-from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon, upward
+from veiltab.common.privacy.cards.words import delta_text
 
 if TYPE_CHECKING:
     from veiltab.common.collection.choosing import Choice
@@ -24,7 +24,7 @@ def plan(domain: int, epsilon: str, population: int, rate: str, delta: str | Non
     """Rank the local randomisers by expected error, and say what k-ary randomised response guarantees centrally."""
     from veiltab.common.collection.choosing import choose
     from veiltab.common.collection.oracles import oracle_for
-    from veiltab.common.privacy.card import advised_delta
+    from veiltab.common.privacy.cards.card import advised_delta
     from veiltab.researcher.collection.shuffling import central_guarantee, gaussian_standard_error
     from veiltab.researcher.collection.strata import rate_of
 

@@ -20,16 +20,16 @@ import numpy as np
 
 from veiltab.common.collection.oracles import oracle_for
 from veiltab.common.collection.round import EVERYONE, Round, RoundStatus, Stratum
+from veiltab.common.collection.round_messages import round_from_proto, round_to_proto, state_from_proto
 from veiltab.common.collection.tokens import token_digest
-from veiltab.common.collection.wire import round_from_proto, round_to_proto, state_from_proto
 from veiltab.common.command.options import load_party
-from veiltab.common.core.id_prefix import whole_id
-from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
-from veiltab.common.core.rounding import Parameter, parse_epsilon
+from veiltab.common.core.numbers.rounding import Parameter, parse_epsilon
+from veiltab.common.core.texts.id_prefix import whole_id
+from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.file import Study
 from veiltab.researcher.frequency.tally import Tally

@@ -20,12 +20,12 @@ from math import exp, inf, log, nextafter, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.rounding import ln_above, parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.cards.words import epsilon_text, guarantee_text, odds_text
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
-from veiltab.common.privacy.words import epsilon_text, guarantee_text, odds_text
 
 _SMALLEST_LOG_RATIO = -60.0
 """ln(sensitivity/sigma) at which Gaussian noise hides everything."""

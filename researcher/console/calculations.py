@@ -7,7 +7,7 @@ from concurrent.futures import Future, wait
 from typing import Any, TypeVar, cast
 
 from veiltab.common.errors import ConflictError, UnavailableError
-from veiltab.common.privacy.questions import Check
+from veiltab.common.privacy.planning.questions import Check
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from veiltab.common.process.protection import keep_files_private
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.web.pages import Console, Page
 from veiltab.common.web.serving import serve_console
 from veiltab.researcher.client.client import Client

@@ -6,10 +6,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, assert_never
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import Plan
-from veiltab.common.privacy.price import Price, price_budget, price_within, share
-from veiltab.common.privacy.questions import Check, PlanAnswer, PlanQuestion, Quantity, answer
-from veiltab.common.privacy.workload_questions import WorkloadAnswer, WorkloadQuestion, answer_workload
+from veiltab.common.privacy.planning.planning import Plan
+from veiltab.common.privacy.planning.questions import Check, PlanAnswer, PlanQuestion, Quantity, answer
+from veiltab.common.privacy.planning.workload_questions import WorkloadAnswer, WorkloadQuestion, answer_workload
+from veiltab.common.privacy.pricing.price import Price, price_budget, price_within, share
 from veiltab.common.release.tables import Workload, asked_tables
 from veiltab.common.study.file import Study
 

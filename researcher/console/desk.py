@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from veiltab.common.errors import InvalidInputError, UnavailableError
-from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.privacy.cards.card import EpsilonCard
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.file import Study
 from veiltab.researcher.analysis.comparisons import Table

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.question import answer
 from veiltab.researcher.analysis.result import Analysis

@@ -1,7 +1,7 @@
 """Requests that no budget can ever hold, as the study file alone shows: refused before any person looks at them."""
 
 from veiltab.common.errors import BudgetExceededError
-from veiltab.common.privacy.words import delta_text
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study
 

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.statement import LedgerHead
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.certificate_check import signers, statement_of, verified
-from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.common.rpc.signing import SignedText
+from veiltab.common.rpc.certificates.certificate_check import signers, statement_of, verified
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.study.file import Study
 
 _AT_ONCE = 8

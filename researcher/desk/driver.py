@@ -24,10 +24,10 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.changes import Changes
-from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.signing import SignedText
-from veiltab.common.rpc.status import failures_logged
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.signing import SignedText
+from veiltab.common.rpc.statuses import failures_logged
+from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences

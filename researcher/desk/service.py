@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
+from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.state import ReleaseState, not_ready
-from veiltab.common.release.wire import (
+from veiltab.common.release.messages.release_messages import (
     receipt_to_proto,
     request_from_proto,
     spec_to_proto,
     state_to_proto,
     workload_to_proto,
 )
+from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.rpc.authorisation import Context, caller
-from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import CHUNK, file_chunks, streamed
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.rpc.waiting.changes import offered_seconds
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.records.store import ResearcherRelease, StoredTable
 from veiltab.researcher.status.access_log import AccessLog, Subject, access_to_proto

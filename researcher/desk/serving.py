@@ -8,7 +8,7 @@ from veiltab.common.command.parties import serving_parties
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.own_status import observe

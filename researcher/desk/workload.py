@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.noise_tests import Family
-from veiltab.common.release.pooled_receipts import PooledCount, pooled_counts
+from veiltab.common.release.messages.release_messages import workload_from_proto
+from veiltab.common.release.receipts.noise_tests import Family
+from veiltab.common.release.receipts.pooled_receipts import PooledCount, pooled_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import workload_from_proto
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.table_result import TableResult, table_result

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.privacy.planning import FEWEST_ROWS
+from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import (
     Design,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import FEWEST_ROWS
+from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT

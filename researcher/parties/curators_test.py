@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.receipt import Receipt, is_right
+from veiltab.common.release.messages.release_messages import receipt_from_proto
+from veiltab.common.release.receipts.receipt import Receipt, is_right
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.wire import receipt_from_proto
 from veiltab.v1 import curator_pb2
 
 _DIGEST_BYTES = 32

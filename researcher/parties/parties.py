@@ -6,12 +6,12 @@ from pathlib import Path
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
+from veiltab.common.release.messages.release_messages import request_to_proto
+from veiltab.common.release.messages.witness import Witnessed, ledger_to_proto
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.wire import request_to_proto
-from veiltab.common.release.witness import Witnessed, ledger_to_proto
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
-from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.curators_test import CuratorsTest, curators_test_from_proto

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 
-from veiltab.common.core.message_fields import words_from_proto
+from veiltab.common.core.texts.message_fields import words_from_proto
 from veiltab.common.errors import (
     DeniedError,
     InvalidInputError,
@@ -15,12 +15,12 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.release.messages.release_messages import spec_from_proto, state_from_proto
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
-from veiltab.common.release.wire import spec_from_proto, state_from_proto
-from veiltab.common.rpc.changes import LONGEST_WAIT
+from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.peer import pause_after
-from veiltab.common.rpc.signing import SignedText, signed_from_proto
+from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.curators_test import CuratorsTest, curators_test_from_proto
 from veiltab.researcher.parties.parties import PartyLinks

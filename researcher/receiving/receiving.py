@@ -20,9 +20,9 @@ from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.rpc.together import MOST_BESIDE, together
+from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.researcher.parties.curators_test import CuratorsTest

@@ -13,12 +13,12 @@ import numpy as np
 
 from veiltab.common.core.canaries import CanaryRows, Places, canary_symbols
 from veiltab.common.core.domain import Symbols
-from veiltab.common.core.pieces import Pieces
+from veiltab.common.core.numbers.pieces import Pieces
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import FailedReleaseError
-from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
-from veiltab.common.release.noise_tests import CanaryOrders
-from veiltab.common.release.receipt import Receipt, joint_receipt, own_receipt, read_lists
+from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.receipt import Receipt, joint_receipt, own_receipt, read_lists
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.researcher.parties.curators_test import CuratorsTest
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
-from veiltab.common.core.id_prefix import whole_id
-from veiltab.common.core.nearest import nearest
+from veiltab.common.core.numbers.nearest import nearest
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.id_prefix import whole_id
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
+from veiltab.common.release.messages.witness import Witnessed, longest_ledger
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.statement import LedgerHead
-from veiltab.common.release.witness import Witnessed, longest_ledger
 from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.storage.database import Connection, open_database, transaction
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study

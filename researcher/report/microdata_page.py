@@ -7,7 +7,7 @@ from math import pi, prod, sqrt
 import numpy as np
 
 from veiltab.common.core.domain import Domain
-from veiltab.common.privacy.card import N_IS_EXACT, Bound
+from veiltab.common.privacy.cards.card import N_IS_EXACT, Bound
 from veiltab.common.web.document import card_table, codebook_table, facts, page, table
 from veiltab.researcher.drawing.pictures import CELLS_SHOWN
 from veiltab.researcher.drawing.style import figure

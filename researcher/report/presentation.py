@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import EpsilonCard
-from veiltab.common.privacy.words import delta_text
-from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.privacy.cards.card import EpsilonCard
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees.workload_guarantees import card_of_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload_guarantees import card_of_release
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import respondents_sentence

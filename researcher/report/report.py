@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import N_IS_EXACT, Bound
-from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.privacy.cards.card import N_IS_EXACT, Bound
+from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.web.document import card_table, codebook_table, facts, page, table
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.drawing.pictures import (

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
+from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.database import Connection
 from veiltab.v1 import researcher_pb2

@@ -4,12 +4,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
+from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.messages.release_messages import (
+    receipt_from_proto,
+    spec_from_proto,
+    state_from_proto,
+    workload_from_proto,
+)
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import MAX_CANARIES, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import receipt_from_proto, spec_from_proto, state_from_proto, workload_from_proto
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.web.document import table
 from veiltab.v1 import release_pb2, researcher_pb2

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
-from veiltab.common.rpc.request import begin_request
-from veiltab.common.rpc.status import http_status, refusal_of
+from veiltab.common.rpc.call_id import begin_request
+from veiltab.common.rpc.statuses import http_status, refusal_of
 from veiltab.server.https.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
 from veiltab.server.rounds.rounds import RoundKeeper
 

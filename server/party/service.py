@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
+from veiltab.common.release.messages.release_messages import spec_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.release.messages.witness import ledger_from_proto, ledger_to_proto
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
-from veiltab.common.release.witness import ledger_from_proto, ledger_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
-from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import CHUNK, ShortChunks, data_of, file_chunks, streamed
-from veiltab.common.rpc.identity import Identity, Party, utc_now
-from veiltab.common.rpc.signing import signed, signed_to_proto
+from veiltab.common.rpc.parties.identity import Identity, Party, utc_now
+from veiltab.common.rpc.parties.signing import signed, signed_to_proto
+from veiltab.common.rpc.waiting.changes import offered_seconds
 from veiltab.server.release.receiving import Announced
 from veiltab.server.release.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc

@@ -13,7 +13,7 @@ from veiltab.common.command.run import serve_party
 from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Identity, Role
+from veiltab.common.rpc.parties.identity import Identity, Role
 from veiltab.server.https.http_options import HttpOptions
 from veiltab.server.party.service import IngestServicer, ReleaseServicer
 from veiltab.server.party.status import observe

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
+from veiltab.common.release.messages.witness import WITNESS_TABLE, Witnessed, longest_ledger, remember_ledger
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.witness import WITNESS_TABLE, Witnessed, longest_ledger, remember_ledger
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest

@@ -21,14 +21,14 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.progress import Stages
 from veiltab.common.process.cores import cores
+from veiltab.common.release.messages.witness import Witnessed
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.statement import Statement, published_columns
-from veiltab.common.release.witness import Witnessed
-from veiltab.common.rpc.changes import Changes
+from veiltab.common.rpc.certificates.statement import Statement, published_columns
 from veiltab.common.rpc.chunks import CHUNK
-from veiltab.common.rpc.identity import Party
-from veiltab.common.rpc.status import failures_logged, refusal_of
+from veiltab.common.rpc.parties.identity import Party
+from veiltab.common.rpc.statuses import failures_logged, refusal_of
+from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study

@@ -17,7 +17,7 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.observe.steps import step
-from veiltab.common.rpc.status import failures_logged
+from veiltab.common.rpc.statuses import failures_logged
 from veiltab.common.study.file import Study
 from veiltab.server.rounds.rounds_store import Arrival, CollectionStore, split_digests
 

@@ -6,7 +6,7 @@ It is called in a thread: its database may be on another machine, and slow to an
 from asyncio import to_thread
 from collections.abc import AsyncIterator
 
-from veiltab.common.collection.wire import report_from_proto, round_from_proto, round_to_proto, state_to_proto
+from veiltab.common.collection.round_messages import report_from_proto, round_from_proto, round_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.server.rounds.rounds import RoundKeeper

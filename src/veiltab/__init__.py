@@ -9,7 +9,7 @@ The folders are links: what is imported as `veiltab.curator` stands in the folde
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from veiltab.node.device import Node
+    from veiltab.node.reporters.device import Node
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.microdata.replicate_intervals import with_replicates
 
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> object:
 
             return Client
         case "Node":
-            from veiltab.node.device import Node  # noqa: PLC0415
+            from veiltab.node.reporters.device import Node  # noqa: PLC0415
 
             return Node
         case "with_replicates":

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, syn
 
 from tests.protocol.village import FREE, TWO, Rules
 from tests.protocol.world import ALICE, World, made_world
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 
 ASK_A_PERSON = 'persons = 2\n[[rule]]\nresearcher = "rita"\ndecision = "deny"\n'
 APPROVE = '[[rule]]\ndecision = "approve"\n'

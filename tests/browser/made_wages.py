@@ -15,11 +15,11 @@ from tests.researcher.made_status import made_status, result_of
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import TablePlan, WorkloadSpec
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.microdata.comparison import fractions_of

@@ -16,7 +16,7 @@ from tests.browser.conftest import Eye, Seat, console, take_seat
 from tests.browser.made_wages import FAILED, LINKED, SMALL, WAGES, WAITING, wages_client
 from tests.protocol.world import ROSA, World
 from tests.researcher.console.made_client import MadeClient
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.common.web.serving import LOOPBACK
 from veiltab.researcher.client.client import Client

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
-from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.privacy.cards.card import EpsilonCard
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 
 CELLS = 4

@@ -19,9 +19,9 @@ from veiltab.common.core import pads
 from veiltab.common.core.canaries import is_data
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.privacy.card import EpsilonCard, card_of
+from veiltab.common.privacy.cards.card import EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import TwoSidedRelease
-from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of

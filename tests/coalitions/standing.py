@@ -19,7 +19,7 @@ from tests.protocol.village import CATEGORIES, TWO, People, Rules
 from tests.protocol.wire import SECONDS, Published, answer, connection, whole
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World, made_world
 from veiltab.common.core.canaries import CanaryPlaces, Places, is_data, places_key
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
 
 NAMES = ("smoker", "employed")

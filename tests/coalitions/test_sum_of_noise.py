@@ -12,8 +12,8 @@ import pytest
 from numpy.random import Generator
 
 from tests.common.release.lying_servers import Played, Rows, Sent, honest, seen
-from veiltab.common.core.counts import is_accepted
-from veiltab.common.release.noise_tests import JOINT_LEVEL, levels, noise_tests
+from veiltab.common.core.numbers.counts import is_accepted
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, levels, noise_tests
 
 SIZES = (4, 6)
 PEOPLE, CANARIES = 20, 1024

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.probe import greet, ports
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki.certificates import init_pki

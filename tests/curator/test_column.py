@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from veiltab.common.core.coding import DROP, UNKNOWN, Coding
 from veiltab.common.core.domain import Attribute
+from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
 from veiltab.common.study.file import AttributeRule
 from veiltab.curator.table.column import ColumnReader
 

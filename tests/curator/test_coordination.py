@@ -28,10 +28,10 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.chunks import chunk_messages, streamed
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
+from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.study.file import MAX_RESPONDENTS, Study, study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy

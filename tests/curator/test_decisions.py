@@ -11,7 +11,7 @@ import pytest
 
 from tests.curator.made_rows import workplace
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy, load_policy

@@ -31,11 +31,11 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.observe.progress import Stage, Stages
-from veiltab.common.release.canary_changes import CanaryChanges, lists_digest
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipts.canary_changes import CanaryChanges, lists_digest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.database import Database, transaction
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.storage.files import file_digest

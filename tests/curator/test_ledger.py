@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import reserve
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.ledger import Ledger, _chained

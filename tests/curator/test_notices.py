@@ -22,7 +22,7 @@ from tests.conftest import reserve
 from tests.curator.notice_servers import EndlessServer, MailServer, WebServer, serving
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.cli import curator
 from veiltab.curator.notify import channels as channels_module

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance

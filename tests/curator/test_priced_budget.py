@@ -18,9 +18,16 @@ from tests.conftest import reserve, spec_with
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.privacy.price import Price, is_certified, price_budget, price_of_pure_epsilon, price_within, total
-from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.privacy.planning.planning import Plan, plan_release
+from veiltab.common.privacy.pricing.price import (
+    Price,
+    is_certified,
+    price_budget,
+    price_of_pure_epsilon,
+    price_within,
+    total,
+)
+from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database
 from veiltab.curator.budget import allowance

@@ -11,13 +11,13 @@ from veiltab.common.errors import (
     InvalidInputError,
 )
 from veiltab.common.privacy.coalitions import pair_epsilons
-from veiltab.common.privacy.planning import optimal_sample, plan_release
-from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.privacy.planning.planning import optimal_sample, plan_release
+from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
+from veiltab.common.release.messages.release_messages import spec_from_proto, spec_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_from_proto, spec_to_proto
 from veiltab.common.study.file import MAX_RESPONDENTS, Study
 from veiltab.curator.planning.checks import (
     agreed_columns,

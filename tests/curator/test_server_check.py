@@ -21,10 +21,10 @@ from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
-from veiltab.common.release.canary_changes import lists_digest
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.noise_tests import Family
-from veiltab.common.release.receipt import Receipt, is_right
+from veiltab.common.release.receipts.canary_changes import lists_digest
+from veiltab.common.release.receipts.noise_tests import Family
+from veiltab.common.release.receipts.receipt import Receipt, is_right
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import canary_key, coin_key, curators_noise

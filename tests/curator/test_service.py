@@ -22,12 +22,12 @@ from veiltab.common.errors import (
     NotReadyError,
     VeiltabError,
 )
+from veiltab.common.release.messages.release_messages import receipt_from_proto
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import receipt_from_proto
-from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.signing import SignedText
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.study.file import Study
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.budget.ledger import Ledger
@@ -408,7 +408,7 @@ def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_r
 def test_a_researcher_that_waits_hears_what_there_is_to_do(
     driver: CuratorDriver, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.common.rpc.changes.LONGEST_WAIT", 3600.0)
+    monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
     monkeypatch.setattr("veiltab.curator.party.service.offered_seconds", float)
     message = curator_pb2.GetProposalRequest(release_id=ID, wait_milliseconds=3600)
     driver.store.releases.add(make_request(), 1)

@@ -12,12 +12,12 @@ import pytest
 
 from tests.conftest import reserve, spec_with
 from veiltab.common.errors import BudgetExceededError
+from veiltab.common.privacy.cards.all_releases import bounds_together
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.privacy.coalitions import Coalition
-from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.privacy.price import price
-from veiltab.common.privacy.together import bounds_together
-from veiltab.common.privacy.words import delta_text
-from veiltab.common.release.guarantees import two_sided_release
+from veiltab.common.privacy.planning.planning import Plan, plan_release
+from veiltab.common.privacy.pricing.price import price
+from veiltab.common.release.guarantees.guarantees import two_sided_release
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.budget import view_prices
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.curator.made_rows import columns_in, ids_in
-from veiltab.common.core.coding import DROP, UNKNOWN
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.scratch import Scratch
+from veiltab.common.study.coding.coding import DROP, UNKNOWN
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.files import text_file
 from veiltab.curator.table import column, respondents

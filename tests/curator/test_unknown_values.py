@@ -2,9 +2,9 @@ from decimal import Decimal
 
 import pytest
 
-from veiltab.common.core.coding import Coding
-from veiltab.common.core.dates import DateBins
 from veiltab.common.core.domain import Attribute
+from veiltab.common.study.coding.coding import Coding
+from veiltab.common.study.coding.dates import DateBins
 from veiltab.common.study.file import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation
 from veiltab.curator.table.column import ColumnReading, UnknownValue

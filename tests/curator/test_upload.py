@@ -16,10 +16,10 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.observe.progress import Stage
+from veiltab.common.release.messages.release_messages import spec_from_proto, state_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_from_proto, state_to_proto
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.curator.progress.progress import PublicationDigests
 from veiltab.curator.release.upload import ServerLink, publication_from_proto
 from veiltab.v1 import ingest_pb2, release_pb2

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from veiltab.common.core.spelling import same_person_key
+from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.officer.opened import Standing, open_standing

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import request_with
 from tests.curator.made_records import deny, recorded, shown
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import (
     BudgetExceededError,
     ConflictError,
@@ -24,15 +24,19 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.privacy.coalitions import Coalition
-from veiltab.common.privacy.price import price_budget, price_within
-from veiltab.common.release.canary_changes import most_canaries
-from veiltab.common.release.guarantees import two_sided_release
+from veiltab.common.privacy.pricing.price import price_budget, price_within
+from veiltab.common.release.guarantees.guarantees import two_sided_release
+from veiltab.common.release.guarantees.workload_guarantees import (
+    tables_keep_what_was_asked,
+    workload_card,
+    workload_price,
+)
+from veiltab.common.release.messages.release_messages import workload_to_proto
 from veiltab.common.release.modes import Sampling
+from veiltab.common.release.receipts.canary_changes import most_canaries
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import workload_to_proto
 from veiltab.common.release.workload import WorkloadSpec, table_id
-from veiltab.common.release.workload_guarantees import tables_keep_what_was_asked, workload_card, workload_price
 from veiltab.common.rpc.server import MAX_MESSAGE
 from veiltab.common.study.file import MAX_TABLES, Study
 from veiltab.curator.budget.allowance import Allowance

@@ -28,7 +28,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Pad
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.common.storage import partitions
 from veiltab.common.storage.disk import disk_refusal, files_of
@@ -37,7 +37,7 @@ from veiltab.common.storage.stored import PlainFile
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess, Results
-from veiltab.common.tasks.options import EngineOptions
+from veiltab.common.tasks.engine_options import EngineOptions
 from veiltab.common.tasks.pool import Pool
 from veiltab.curator.alignment import token_order
 from veiltab.curator.alignment.intersection import AlignedTable

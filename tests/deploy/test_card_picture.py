@@ -8,9 +8,9 @@ import pytest
 
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import card_of
+from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.coalitions import TwoSidedRelease
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.schemes import scheme_of
 from veiltab.deploy.plan.card_picture import draw_card
 

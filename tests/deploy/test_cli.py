@@ -12,8 +12,8 @@ import pytest
 
 from tests.conftest import STUDY
 from veiltab.common.command.cli import run
-from veiltab.common.privacy.card import N_IS_EXACT
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.cards.card import N_IS_EXACT
+from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.play.cli import DEFAULT, demo

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from cryptography import x509
 
 from veiltab.common.errors import ConflictError
-from veiltab.common.rpc.identity import check_issuer
+from veiltab.common.rpc.parties.identity import check_issuer
 from veiltab.deploy.pki.cluster import init_cluster
 from veiltab.deploy.pki.pki_cli import pki
 

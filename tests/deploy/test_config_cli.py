@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.command.cli import run
-from veiltab.common.rpc.identity import Party, Role, utc_now
+from veiltab.common.rpc.parties.identity import Party, Role, utc_now
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.deploy.operate.config_cli import config

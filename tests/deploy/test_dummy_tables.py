@@ -10,8 +10,8 @@ import pytest
 
 from tests.curator.made_rows import columns_in, ids_in
 from tests.deploy.rehearsed_study import STUDY
-from veiltab.common.core.coding import Coding
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.table.table import load_table

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
 from veiltab.deploy.operate.health_cli import health

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.study.file import CuratorMember, Member, Study, study_from_bytes
 from veiltab.deploy.pki.authority import names_of
 from veiltab.deploy.pki.certificates import init_pki, issue_party

@@ -19,9 +19,9 @@ import pytest
 
 from veiltab.common.command.cli import run
 from veiltab.common.observe.sinks import observing
+from veiltab.common.observe.span_messages import PartyStatus
 from veiltab.common.observe.status import Budget, Observation, Work
-from veiltab.common.observe.wire import PartyStatus
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import PartyServer, build_server
 from veiltab.common.study.file import Study
 from veiltab.deploy.operate.status_cli import duration, lines, status

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tests.conftest import STUDY
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.price import price_budget
+from veiltab.common.privacy.pricing.price import price_budget
 from veiltab.deploy.plan.plan_cli import plan
 
 N = 20_000

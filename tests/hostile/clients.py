@@ -17,7 +17,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tests.protocol.world import Who
-from veiltab.common.rpc.identity import Party
+from veiltab.common.rpc.parties.identity import Party
 from veiltab.deploy.play.processes import LocalStudy
 
 PROTOS = Path(__file__).parents[2] / "protos"

@@ -18,9 +18,9 @@ from tests.hostile.clients import Message, call, code_of, connection, message, n
 from tests.protocol.wire import Ingest
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World, made_world
 from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.release.messages.release_messages import spec_to_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.wire import spec_to_proto
 
 PUBLICATION, CANARIES = "IngestService/GetPublication", "IngestService/FetchCanaries"
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))

@@ -13,12 +13,12 @@ from tests.common.collection.rounds import ID, PLAIN, plain_round, study
 from tests.common.release.test_workload import WORKLOAD
 from tests.conftest import request_with, spec_with
 from tests.made_receipts import made_tests
-from veiltab.common.collection.wire import round_from_proto, round_to_proto
-from veiltab.common.core.canonical import canonical_text
-from veiltab.common.core.message_fields import LONGEST_WORDS
+from veiltab.common.collection.round_messages import round_from_proto, round_to_proto
+from veiltab.common.core.texts.canonical import canonical_text
+from veiltab.common.core.texts.message_fields import LONGEST_WORDS
 from veiltab.common.errors import VeiltabError
-from veiltab.common.observe.wire import status_from_proto
-from veiltab.common.release.wire import (
+from veiltab.common.observe.span_messages import status_from_proto
+from veiltab.common.release.messages.release_messages import (
     request_from_proto,
     request_to_proto,
     spec_from_proto,

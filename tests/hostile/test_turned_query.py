@@ -7,7 +7,7 @@ import pytest
 
 from tests.protocol.village import THREE, TWO, Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World, made_world
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.records.private_sessions import PrivateSession
 
 TURNS = (sys.executable, str(Path(__file__).with_name("turning_launcher.py")))

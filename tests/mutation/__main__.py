@@ -28,15 +28,15 @@ from tests.mutation.mutants import Mutant, mutants_of
 
 ROOT = Path(__file__).parents[2]
 CORE = (
-    "common/core/*.py",
-    "common/schemes/*.py",
-    "common/privacy/*.py",
-    "common/release/*.py",
+    "common/core/**/*.py",
+    "common/schemes/**/*.py",
+    "common/privacy/**/*.py",
+    "common/release/**/*.py",
     "common/collection/oracles/*.py",
     "common/collection/tokens.py",
     "common/rpc/authorisation.py",
-    "common/storage/*.py",
-    "common/tasks/*.py",
+    "common/storage/**/*.py",
+    "common/tasks/**/*.py",
     "curator/alignment/alignment.py",
     "curator/alignment/intersection.py",
     "curator/alignment/token_exchange.py",

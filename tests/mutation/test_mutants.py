@@ -57,7 +57,9 @@ def test_a_change_is_made_where_it_stands_and_nowhere_else() -> None:
     assert whole.source == "é = 'é'; a = ((1 <= b))\nc = 1 < b\n"
 
 
-@pytest.mark.parametrize("name", ["common/core/rounding.py", "common/core/pads.py", "server/records/session.py"])
+@pytest.mark.parametrize(
+    "name", ["common/core/numbers/rounding.py", "common/core/pads.py", "server/records/session.py"]
+)
 def test_every_mutant_is_another_program(name: str) -> None:
     source = (ROOT / name).read_text()
     programs = [ast.dump(ast.parse(mutant.source)) for mutant in mutants_of(source)]
@@ -82,4 +84,4 @@ def test_a_seed_draws_the_same_mutants_of_every_module() -> None:
     assert drawn != sampled(ROOT, names, 2 * len(names), 4)
     places = [(name, mutant.line) for name, mutant in drawn]
     assert len(set(places)) == len(places)
-    assert {name for name, _ in drawn} >= {"common/core/coin.py", "common/core/rounding.py"}
+    assert {name for name, _ in drawn} >= {"common/core/coin.py", "common/core/numbers/rounding.py"}

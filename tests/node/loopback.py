@@ -11,7 +11,7 @@ import grpc
 from veiltab.common.collection.round import Round
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.errors import VeiltabError
-from veiltab.common.rpc.status import CODES, DETAILS_KEY, incident, to_status
+from veiltab.common.rpc.statuses import CODES, DETAILS_KEY, incident, to_status
 from veiltab.common.study.file import Study
 from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_service import CollectionServicer

@@ -12,9 +12,9 @@ from tests.common.collection.rounds import ID, PLAIN, plain_round, study
 from tests.node.loopback import REQUEST_LOST, Loopback, ended, enrol
 from veiltab.common.command.cli import run
 from veiltab.deploy.pki.certificates import init_pki
+from veiltab.node.answers.journal import State
 from veiltab.node.cli import node
-from veiltab.node.device import Answer, Node
-from veiltab.node.journal import State
+from veiltab.node.reporters.device import Answer, Node
 from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_store import CollectionStore
 
@@ -43,7 +43,7 @@ class Terminal:
         self.store = CollectionStore(folder)
         self.stub = Loopback(RoundKeeper(study(PLAIN), self.store))
         enrol(self.stub.rounds, plain_round(), map(bytes.fromhex, TOKENS))
-        for place in ("veiltab.common.rpc.channel.connect", "veiltab.node.device.connect"):
+        for place in ("veiltab.common.rpc.channel.connect", "veiltab.node.reporters.device.connect"):
             monkeypatch.setattr(place, lambda *_: Channel(self))
         monkeypatch.setattr("veiltab.v1.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub)
         monkeypatch.delenv("VEILTAB_TOKEN", raising=False)

@@ -10,7 +10,7 @@ from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.collection.round import Round
 from veiltab.common.core.randomness import CipherStream, SystemSource
 from veiltab.common.errors import InvalidInputError
-from veiltab.node.decision import COIN, check_nodes, check_round, decide, symbol_of
+from veiltab.node.answers.decision import COIN, check_nodes, check_round, decide, symbol_of
 
 SPEC = round_with()
 

@@ -13,7 +13,7 @@ from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, STUDY
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, REQUEST_LOST, Loopback, ended, enrol
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import Round, Stratum
-from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
@@ -27,8 +27,8 @@ from veiltab.common.errors import (
 )
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.node.device import Node
-from veiltab.node.journal import Journal, State
+from veiltab.node.answers.journal import Journal, State
+from veiltab.node.reporters.device import Node
 from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_store import CollectionStore
 from veiltab.v1 import collection_pb2
@@ -48,8 +48,10 @@ class Device:
         self.stub = Loopback(RoundKeeper(study(text), self.store))
         self.connections = 0
         self._study = study(text)
-        monkeypatch.setattr("veiltab.node.device.connect", self._connect)
-        monkeypatch.setattr("veiltab.node.device.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub)
+        monkeypatch.setattr("veiltab.node.reporters.device.connect", self._connect)
+        monkeypatch.setattr(
+            "veiltab.node.reporters.device.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub
+        )
 
     def _connect(self, *_: object) -> "Channel":
         self.connections += 1

@@ -15,11 +15,11 @@ from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, plain
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, INCIDENT_BEFORE, REQUEST_LOST, Loopback, enrol, serving
 from veiltab.common.collection.oracles import ORACLE_NAMES, Category
 from veiltab.common.collection.round import Round, RoundState
-from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.errors import BudgetExceededError, ConflictError, InvalidInputError
-from veiltab.node.fleet import FleetResult, FleetRun
-from veiltab.node.journal import Journal, State
-from veiltab.node.values import Fleet, NodeValue
+from veiltab.node.answers.journal import Journal, State
+from veiltab.node.answers.values import Fleet, NodeValue
+from veiltab.node.reporters.fleet import FleetResult, FleetRun
 from veiltab.v1 import collection_pb2
 
 STUDY = study(PLAIN)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID, round_with
 from veiltab.common.errors import BudgetExceededError, ConflictError, IntegrityError
-from veiltab.node.journal import Journal, ReportDecision, State
+from veiltab.node.answers.journal import Journal, ReportDecision, State
 
 ORIGIN, BUDGET = bytes(32), Decimal(4)
 CANARY = b"a report nobody should find later"

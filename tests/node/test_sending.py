@@ -17,7 +17,7 @@ from tests.node.loopback import (
 )
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import RoundState
-from veiltab.common.collection.wire import report_to_proto, round_to_proto, state_to_proto
+from veiltab.common.collection.round_messages import report_to_proto, round_to_proto, state_to_proto
 from veiltab.common.errors import (
     ClosedRoundError,
     DeniedError,
@@ -29,8 +29,8 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.node.journal import State
-from veiltab.node.sending import Outcome, fetch_round, hand_in, is_answer, server_of
+from veiltab.node.answers.journal import State
+from veiltab.node.answers.sending import Outcome, fetch_round, hand_in, is_answer, server_of
 from veiltab.v1 import collection_pb2
 
 STUDY = study(PLAIN)

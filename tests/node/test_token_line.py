@@ -2,7 +2,7 @@ import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID
 from veiltab.common.errors import InvalidInputError
-from veiltab.node.token_line import TokenLine, token_line
+from veiltab.node.answers.token_line import TokenLine, token_line
 
 TOKEN = "0" * 32
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.common.collection.rounds import PLAIN, plain_round, round_with, study
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.node.values import BadRow, Fleet, fleet_from_distribution, fleet_from_file, read_tokens
+from veiltab.node.answers.values import BadRow, Fleet, fleet_from_distribution, fleet_from_file, read_tokens
 
 TOKENS = [f"{number:032x}" for number in range(10)]
 CANARY = "the-value-of-somebody"

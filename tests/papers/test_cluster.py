@@ -5,7 +5,7 @@ import pytest
 from tests.common.tasks.cluster import WAIT, cluster
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import InProcess
-from veiltab.common.tasks.options import dask_engine
+from veiltab.common.tasks.engine_options import dask_engine
 from veiltab.papers import smith
 from veiltab.papers.experiment import Task
 from veiltab.papers.point import Point

@@ -15,11 +15,11 @@ import numpy as np
 from tests.protocol.world import CLOUD, Answer, Who
 from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import Round
+from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.collection.tokens import new_token
-from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.errors import VeiltabError
 from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.deploy.play.processes import LocalStudy, free_ports

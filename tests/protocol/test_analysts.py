@@ -16,7 +16,7 @@ from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, ANA, BOB, CLOUD, RITA, ROSA, Answer, Who, World, made_world
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.deploy.pki.certificates import issue_party, revoke_certificates
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.status.access_log import Subject

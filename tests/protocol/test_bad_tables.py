@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Answer, World, made_world
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.deploy.pki.certificates import init_pki, issue_party
 
 Change = Callable[[Path], None]

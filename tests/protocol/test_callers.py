@@ -15,8 +15,8 @@ from tests.protocol.wire import Published, answer, connection
 from tests.protocol.world import ALICE, ANA, ARI, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
 from veiltab.common.rpc.authorisation import declared_roles
-from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.deploy.pki.certificates import init_pki, issue_party
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, researcher_pb2, server_release_pb2
 

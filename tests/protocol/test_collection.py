@@ -15,7 +15,7 @@ from tests.protocol.polling import STRATA, Asked, Poll, all_at_once, made_poll
 from tests.protocol.world import CLOUD
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.core.randomness import SystemSource
-from veiltab.node.decision import decide
+from veiltab.node.answers.decision import decide
 from veiltab.v1 import collection_pb2
 
 

@@ -19,9 +19,9 @@ from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
 from tests.protocol.world import CLOUD, launcher
 from veiltab.common.collection.round import RoundState
 from veiltab.common.errors import UnavailableError
-from veiltab.node.fleet import FleetResult, FleetRun
-from veiltab.node.journal import Journal, State
-from veiltab.node.values import Fleet, NodeValue
+from veiltab.node.answers.journal import Journal, State
+from veiltab.node.answers.values import Fleet, NodeValue
+from veiltab.node.reporters.fleet import FleetResult, FleetRun
 from veiltab.v1 import collection_pb2
 
 STORE = "veiltab.server.rounds.rounds_store:CollectionStore"
@@ -222,14 +222,14 @@ def test_a_fleet_that_is_killed_hands_in_the_same_reports(mortal: Poll, tmp_path
     mortal.start()
     fleet = Command.of(mortal.opened(200, rate="0.8"), tmp_path)
     # Killed when all have decided and before any has reported: this is what must be counted in the end.
-    assert fleet.run("veiltab.node.journal:Journal.decide:1:after")[0] == -signal.SIGKILL
+    assert fleet.run("veiltab.node.answers.journal:Journal.decide:1:after")[0] == -signal.SIGKILL
     reports = fleet.reports()
     assert 200 < len(reports) < 400
     assert fleet.asked.reports() == [0, 0]
     for point in (
-        "veiltab.node.fleet:hand_in:60",
-        "veiltab.node.fleet:hand_in:40:after",
-        "veiltab.node.journal:Journal.finish:3:after",
+        "veiltab.node.reporters.fleet:hand_in:60",
+        "veiltab.node.reporters.fleet:hand_in:40:after",
+        "veiltab.node.answers.journal:Journal.finish:3:after",
     ):
         assert fleet.run(point)[0] == -signal.SIGKILL
         held = {request.token: request for request in fleet.reports()}

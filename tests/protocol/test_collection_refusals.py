@@ -14,8 +14,8 @@ from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS
 from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
 from tests.protocol.world import ALICE, CLOUD, ROSA, Who
 from veiltab.common.collection.oracles import ORACLE_NAMES, Category, Report
+from veiltab.common.collection.round_messages import round_to_proto
 from veiltab.common.collection.tokens import new_token, token_digest
-from veiltab.common.collection.wire import round_to_proto
 from veiltab.common.errors import (
     BudgetExceededError,
     ConflictError,
@@ -26,12 +26,12 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki, issue_party
-from veiltab.node.device import Node
-from veiltab.node.journal import State
+from veiltab.node.answers.journal import State
+from veiltab.node.reporters.device import Node
 from veiltab.v1 import collection_pb2
 
 NORTH, SOUTH = STRATA

@@ -11,7 +11,7 @@ import pytest
 from tests.protocol.village import THREE, TWO, Rules
 from tests.protocol.world import CLOUD, RITA, ROSA, World, made_world
 from veiltab.common.errors import DeniedError
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 
 NAMES = ("region", "income")
 RACES = 10

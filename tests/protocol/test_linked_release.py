@@ -10,7 +10,7 @@ from tests.protocol.village import FREE
 from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.researcher.client.client import Release
 from veiltab.researcher.status.release_status import Status, TableStatus
 

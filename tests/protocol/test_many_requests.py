@@ -13,7 +13,7 @@ import pytest
 
 from tests.hostile.clients import call, code_of, connection, message, number_of
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.planning.checks import MOST_OPEN_EACH
 
 CROWD: tuple[Who, ...] = tuple((Role.RESEARCHER, f"crowd-{number}") for number in range(7))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.protocol.village import Rules
 from tests.protocol.world import World, made_world
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 
 pytestmark = pytest.mark.long
 NAMES = ("region", "income")

@@ -16,7 +16,7 @@ from tests.protocol.village import FREE, THREE, TWO, Rules
 from tests.protocol.wire import connection
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher, made_world
 from veiltab.common.core.derivation import derive
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.peers.coins import alignment_coin

@@ -15,12 +15,12 @@ from tests.protocol.wire import answer, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import FailedReleaseError
+from veiltab.common.release.messages.release_messages import receipt_from_proto, request_to_proto
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.receipt import is_right
+from veiltab.common.release.receipts.receipt import is_right
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import receipt_from_proto, request_to_proto
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.deploy.play.demos.cheating_server import Cheat
 from veiltab.server.release.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc

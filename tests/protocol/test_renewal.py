@@ -14,7 +14,7 @@ import pytest
 from tests.protocol.wire import connection
 from tests.protocol.world import CLOUD, PACE, ROSA, World, launcher, made_world
 from veiltab.common.rpc.channel import call
-from veiltab.common.rpc.identity import Party, Role, party_of_certificate
+from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate
 from veiltab.deploy.pki.certificates import issue_party, revoke_certificates
 from veiltab.v1 import server_release_pb2, server_release_pb2_grpc
 

@@ -16,10 +16,10 @@ from tests.protocol.chance import agreement
 from tests.protocol.wire import Published, answer, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World
 from veiltab.common.errors import ConflictError, UnavailableError
+from veiltab.common.release.messages.release_messages import request_to_proto, state_from_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import request_to_proto, state_from_proto
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, researcher_pb2, researcher_pb2_grpc
 
 NAMES = ("region", "income")

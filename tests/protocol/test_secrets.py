@@ -11,7 +11,7 @@ from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World, launcher, made_world
 from veiltab.common.core.derivation import derive
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 
 VERBOSE = launcher("verbose,pause=0.2")
 WINDOW = 96

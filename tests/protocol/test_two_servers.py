@@ -19,7 +19,7 @@ from veiltab.common.collection.round import EVERYONE
 from veiltab.common.errors import SpentTokenError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 

@@ -30,11 +30,11 @@ from veiltab.common.errors import (
     NotFoundError,
     NotReadyError,
 )
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.messages.release_messages import spec_to_proto, state_from_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_to_proto, state_from_proto
 from veiltab.common.rpc.chunks import chunk_of
 from veiltab.v1 import ingest_pb2, server_release_pb2
 from veiltab.v1.release_pb2 import Chunk

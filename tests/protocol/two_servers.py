@@ -21,7 +21,7 @@ from tests.protocol.world import CLOUD, ROSA, World, made_world
 from tests.server.cluster import Cluster
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.deploy.play.processes import free_ports
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import SALT

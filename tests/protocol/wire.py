@@ -13,12 +13,12 @@ import grpc
 from tests.protocol.world import Who, World
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import DeniedError, UnavailableError
+from veiltab.common.release.messages.release_messages import spec_to_proto
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import ChunkMessage, chunk_messages, received
-from veiltab.common.rpc.identity import Party, load_identity
-from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.rpc.parties.identity import Party, load_identity
+from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
 from veiltab.v1 import server_release_pb2 as release_pb2
 from veiltab.v1 import server_release_pb2_grpc as release_pb2_grpc

@@ -10,12 +10,12 @@ from secrets import token_hex
 from tests.protocol.village import FREE, TWO
 from tests.protocol.wire import SECONDS, answer, connection
 from tests.protocol.world import ROSA, Who, World
+from veiltab.common.release.messages.release_messages import request_to_proto, state_from_proto, workload_from_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import request_to_proto, state_from_proto, workload_from_proto
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 
 PAIRS = (("region", "income"), ("region", "smoker"), ("income", "employed"))

@@ -26,7 +26,7 @@ from tests.protocol.village import (
     write_tables,
 )
 from veiltab.common.command import cli
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.records.store import CuratorStore

@@ -17,10 +17,10 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import sample_indices
 from veiltab.common.core.symbols import add
 from veiltab.common.errors import DeniedError
-from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.noise_tests import CanaryOrders
-from veiltab.common.release.receipt import joint_receipt, own_receipt
+from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.receipt import joint_receipt, own_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise import CuratorsNoise, curators_noise

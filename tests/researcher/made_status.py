@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.conftest import STUDY
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.status.release_status import Status, TestResult

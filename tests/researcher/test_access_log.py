@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.conftest import STUDY, request_with, spec_with
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, UnavailableError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.cli import researcher

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
+from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT
+from veiltab.common.release.messages.release_messages import request_from_proto
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.tables import Workload, tables_of
-from veiltab.common.release.wire import request_from_proto
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.deploy.plan import plan_cli
 from veiltab.researcher.cli import researcher

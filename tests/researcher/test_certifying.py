@@ -14,10 +14,10 @@ from tests.common.rpc.test_release_certificate import ALICE, CLOUD, DIGESTS, PEM
 from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.statement import published_columns
-from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.common.rpc.signing import SignedText, signed_to_proto
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.statement import published_columns
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.signing import SignedText, signed_to_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk import driver as driver_module
 from veiltab.researcher.desk.certifying import certify

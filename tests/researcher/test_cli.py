@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests.researcher.made_status import made_status
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.cli import _Watcher, researcher

@@ -11,10 +11,10 @@ from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from tests.researcher.made_status import made_status, result_of
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError, UnavailableError
+from veiltab.common.release.messages.release_messages import receipt_to_proto, spec_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import receipt_to_proto, spec_to_proto
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.client.client import Client, Release
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign

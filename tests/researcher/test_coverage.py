@@ -16,7 +16,7 @@ from tests.researcher.made_release import MadeRelease
 from veiltab.common.core.domain import Attribute, Domain, Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.privacy.noise_split import curators_part, servers_part
+from veiltab.common.privacy.planning.noise_split import curators_part, servers_part
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign

@@ -16,9 +16,9 @@ import pytest
 from tests.common.study.other import CHANGES, FULL
 from tests.conftest import STUDY
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
+from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import request_to_proto
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client.client import Client, Release

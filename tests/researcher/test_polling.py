@@ -20,10 +20,10 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.release.messages.release_messages import spec_to_proto, state_to_proto
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_to_proto, state_to_proto
-from veiltab.common.rpc.changes import LONGEST_WAIT
+from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Polling, statement_of

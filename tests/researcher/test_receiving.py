@@ -24,8 +24,8 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.observe.progress import Stage
-from veiltab.common.release.canary_changes import CanaryChanges
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study

@@ -12,8 +12,8 @@ import pytest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import Bound
-from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.privacy.cards.card import Bound
+from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.researcher.drawing.pictures import cell_label, largest
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.report.report import ReportInput, render

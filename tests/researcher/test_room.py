@@ -13,7 +13,7 @@ from tests.conftest import PlayedDisk
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk.driver import ResearcherDriver

@@ -8,11 +8,11 @@ import pytest
 from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from tests.researcher.made_status import result_of
-from veiltab.common.core.canonical import canonical_text
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.messages.release_messages import receipt_from_proto, receipt_to_proto
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.receipt import Receipt
-from veiltab.common.release.wire import receipt_from_proto, receipt_to_proto
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.researcher.parties.curators_test import curators_test_from_proto
 from veiltab.researcher.status.release_status import _result_from_proto
 from veiltab.v1 import curator_pb2, release_pb2

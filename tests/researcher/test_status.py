@@ -10,7 +10,7 @@ import pytest
 from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.status import SHOWN
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.own_status import observe

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import mean_squared_error
+from veiltab.common.privacy.planning.planning import mean_squared_error
 from veiltab.researcher.estimates.uncertainty import (
     ReleaseDesign,
     contrast_covariance,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.statement import LedgerHead
+from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.study.file import Study
 from veiltab.researcher.records.store import ResearcherStore
 

@@ -14,9 +14,9 @@ import pytest
 from tests.made_receipts import made_tests
 from tests.researcher.made_workload import PAIRS, ROWS, request_for_pairs, workload_with
 from veiltab.common.errors import FailedReleaseError, NotReadyError, UnavailableError
+from veiltab.common.release.messages.release_messages import workload_to_proto
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import workload_to_proto
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk.workload import Workloads

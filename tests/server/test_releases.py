@@ -25,10 +25,10 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.observe.progress import Stage
+from veiltab.common.release.messages.release_messages import spec_to_proto
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import spec_to_proto
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.database import Database
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
@@ -474,7 +474,7 @@ def test_columns_that_fit_a_chunk_together_come_with_the_answer(
 def test_who_waits_for_a_publication_hears_of_it_when_it_is_there(
     releases: Releases, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.common.rpc.changes.LONGEST_WAIT", 3600.0)
+    monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
     alice, carol = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "carol"))
 
     async def work() -> None:

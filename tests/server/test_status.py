@@ -23,7 +23,7 @@ from veiltab.common.observe.status import SHOWN, Observation
 from veiltab.common.observe.trace_file import TraceFile, read_spans
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.server.party.status import observe
 from veiltab.server.records.store import ServerStore

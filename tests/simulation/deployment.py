@@ -26,7 +26,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage
 from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision

@@ -21,7 +21,7 @@ from tests.simulation.network import Network, Server, Service, looked_at
 from tests.simulation.virtual import HERE, START, Machine, stream_of
 from veiltab.common.command.parties import parties_in
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
-from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import load_policy

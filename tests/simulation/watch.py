@@ -16,7 +16,7 @@ from tests.researcher.made_release import decrypted_canaries
 from tests.simulation.parties import SERVER, PartyHost, Village, follows
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.progress.progress import APPROVED
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, server_release_pb2

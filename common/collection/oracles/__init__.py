@@ -3,8 +3,8 @@
 from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
 from veiltab.common.collection.oracles.olh import OptimisedLocalHashing
 from veiltab.common.collection.oracles.oracle import Oracle
+from veiltab.common.collection.oracles.oracle_registry import ORACLE_NAMES, oracle_for, oracle_of
 from veiltab.common.collection.oracles.oue import OptimisedUnaryEncoding
-from veiltab.common.collection.oracles.registry import ORACLE_NAMES, oracle_for, oracle_of
 from veiltab.common.collection.oracles.reports import Bits, Category, Hashed, Report, Subset
 from veiltab.common.collection.oracles.ss import SubsetSelection
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from veiltab.common.collection.oracles.reports import Report
 from veiltab.common.core.domain import MAX_CATEGORIES
 from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.numbers.rounding import exp_below, ln_above, parse_epsilon
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.rounding import exp_below, ln_above, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 
 Counts = NDArray[np.int64]

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from veiltab.common.errors import VeiltabError
-from veiltab.common.rpc.identity import Identity, Party, party_of_certificate, utc_now
+from veiltab.common.rpc.parties.identity import Identity, Party, party_of_certificate, utc_now
 
 SECONDS = 3.0
 

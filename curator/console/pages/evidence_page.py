@@ -6,7 +6,7 @@ from functools import partial
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books

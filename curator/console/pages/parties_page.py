@@ -6,7 +6,7 @@ from functools import partial
 from starlette.responses import Response
 
 from veiltab.common.command.parties import serving_parties
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.certificates import Shown, shown_by

@@ -5,7 +5,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Page, Visit

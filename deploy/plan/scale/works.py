@@ -14,7 +14,7 @@ from veiltab.common.collection.round import MAX_POPULATION
 from veiltab.common.collection.tokens import DIGEST_BYTES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import MAX_SAMPLE
-from veiltab.common.release.wire import MAX_COLUMNS
+from veiltab.common.release.messages.release_messages import MAX_COLUMNS
 from veiltab.common.rpc.server import Limits
 from veiltab.common.storage.partitions import SECTION
 from veiltab.common.study.file import MAX_CELLS, MAX_RESPONDENTS, MAX_TABLES

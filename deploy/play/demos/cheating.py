@@ -6,9 +6,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.play.demos.cheating_server import Cheat
 from veiltab.deploy.play.demos.table import RESEARCHER, DemoOptions, ask, prepare, progress

@@ -14,7 +14,7 @@ from veiltab.common.collection.choosing import Choice, choose
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.collection.population import parse_population
 from veiltab.common.collection.round import RoundStatus
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text
 from veiltab.common.web.document import write_page
 from veiltab.deploy.play.folder import new_folder

@@ -7,7 +7,7 @@ import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
-from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.deploy.play.command import end_parties_on_sigterm, out_option
 
 if TYPE_CHECKING:

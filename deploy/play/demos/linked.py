@@ -13,11 +13,11 @@ from pathlib import Path
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.common.privacy.card import EpsilonCard
-from veiltab.common.privacy.price import price_budget
+from veiltab.common.privacy.cards.card import EpsilonCard
+from veiltab.common.privacy.pricing.price import price_budget
 from veiltab.common.release.tables import Workload
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.web.document import write_page
 from veiltab.deploy.play.folder import new_folder

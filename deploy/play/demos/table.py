@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import mean_squared_error
+from veiltab.common.privacy.planning.planning import mean_squared_error
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.formats.columns.reading import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.deploy.play.demos.own_tables import own_tables, study_text

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.deploy.play.rehearsal.rehearsal import Rehearsal
 
 LABEL = "first"

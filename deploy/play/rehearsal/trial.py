@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.population import parse_population
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.deploy.play.rehearsal.rehearsal import Rehearsal
 from veiltab.deploy.play.rounds import AnsweredRound, AskedRound, answered_round
 from veiltab.researcher.client.client import Client, Release

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.coding import DROP, UNKNOWN, Coding
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
 from veiltab.common.study.file import AttributeRule, CuratorMember, Study
 
 MOST_PEOPLE = 1_000_000

@@ -71,7 +71,7 @@ def simulate(
     distribution, or else from --distribution.
     """
     from veiltab.common.core.mechanism import GammaDiagonal
-    from veiltab.common.core.rounding import exp_below, parse_epsilon
+    from veiltab.common.core.numbers.rounding import exp_below, parse_epsilon
     from veiltab.researcher.collection.simulation.simulation import simulate as simulated
     from veiltab.researcher.frequency.design import RoundDesign
 

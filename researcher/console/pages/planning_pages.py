@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.privacy.questions import MOST_PEOPLE, Quantity
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.planning.questions import MOST_PEOPLE, Quantity
 from veiltab.common.privacy.shuffle import MAX_CELLS
-from veiltab.common.privacy.words import delta_text
 from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.cost import SHAPES, Cost, Wish, cost_of

@@ -18,7 +18,7 @@ from veiltab.common.collection.oracles import (
     oracle_for,
 )
 from veiltab.common.collection.round import Round, RoundState, Stratum
-from veiltab.common.collection.wire import (
+from veiltab.common.collection.round_messages import (
     oracle_from_proto,
     oracle_to_proto,
     report_from_proto,

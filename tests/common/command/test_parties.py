@@ -3,7 +3,7 @@ import pytest
 from tests.common.study.other import FULL
 from veiltab.common.command.parties import desk_of, parties_of, serving_parties
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import study_from_bytes
 
 STUDY = study_from_bytes(FULL, "study.toml")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 
 
 class Colour(Enum):

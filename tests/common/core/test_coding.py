@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.core.coding import DROP, UNKNOWN, Coding, bin_labels
-from veiltab.common.core.dates import DateBins
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding, bin_labels
+from veiltab.common.study.coding.dates import DateBins
 
 
 def decimals(*texts: str) -> tuple[Decimal, ...]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veiltab.common.core.counts import (
+from veiltab.common.core.numbers.counts import (
     Binomial,
     CountLaw,
     Runs,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.core.coding import DROP, UNKNOWN, Coding
-from veiltab.common.core.dates import DateBins
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
+from veiltab.common.study.coding.dates import DateBins
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from veiltab.common.core.elementary import Floats, exp, exp_each, expm1_each, log, log1p, log_each
+from veiltab.common.core.numbers.elementary import Floats, exp, exp_each, expm1_each, log, log1p, log_each
 
 ULP = 2.0**-52
 SOME = np.random.default_rng(1)

@@ -1,6 +1,6 @@
 import pytest
 
-from veiltab.common.core.id_prefix import whole_id
+from veiltab.common.core.texts.id_prefix import whole_id
 from veiltab.common.errors import InvalidInputError, NotFoundError
 
 

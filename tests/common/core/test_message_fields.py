@@ -1,6 +1,6 @@
 import pytest
 
-from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
+from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.core.pieces import Pieces
+from veiltab.common.core.numbers.pieces import Pieces
 
 
 @given(lengths=st.lists(st.integers(0, 9), min_size=1, max_size=8), takes=st.lists(st.integers(0, 12), max_size=12))

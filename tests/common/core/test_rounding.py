@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from veiltab.common.core.rounding import (
+from veiltab.common.core.numbers.rounding import (
     exp_above,
     exp_below,
     ln_above,

@@ -18,7 +18,7 @@ from veiltab.common.observe.sinks import is_loopback, listening, loopback_addres
 from veiltab.common.observe.status import Budget, Observation
 from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.rpc.connections import Connections, connection_opened
-from veiltab.common.rpc.identity import Identity, Role, load_identity
+from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki.certificates import init_pki
 

@@ -17,7 +17,7 @@ from veiltab.common.observe.otlp import OtlpSpans
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.spans import root_of
 from veiltab.common.observe.steps import release_ended, state_left, step
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 
 ID = "ab" * 16
 ROSA = Party(study="survey", role=Role.RESEARCHER, name="rosa")

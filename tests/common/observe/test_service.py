@@ -10,10 +10,10 @@ import pytest
 
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.sinks import observing
+from veiltab.common.observe.span_messages import PartyStatus, status_from_proto, status_to_proto
 from veiltab.common.observe.status import Budget, Observation, Work
-from veiltab.common.observe.wire import PartyStatus, status_from_proto, status_to_proto
 from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki.certificates import init_pki

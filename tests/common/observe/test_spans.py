@@ -12,8 +12,8 @@ from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.spans import Span, root_of, span_of
 from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.observe.trace_file import TraceFile, read_spans
-from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.request import begin_request
+from veiltab.common.rpc.call_id import begin_request
+from veiltab.common.rpc.parties.identity import Party, Role
 
 ID, OTHER = "ab" * 16, "cd" * 16
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")

@@ -10,7 +10,7 @@ from veiltab.common.errors import BudgetExceededError, NotReadyError, Unavailabl
 from veiltab.common.observe.sinks import HEARD, listening
 from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.process.logs import JsonFormatter, log_to_stderr
-from veiltab.common.rpc.request import begin_request, current_request
+from veiltab.common.rpc.call_id import begin_request, current_request
 
 ID = "ab" * 16
 

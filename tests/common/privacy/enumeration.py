@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import product
 from math import factorial
 
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.privacy.shuffle import OrderCertificate
 
 

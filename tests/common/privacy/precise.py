@@ -8,7 +8,7 @@ from math import ceil, floor, isqrt
 
 import mpmath
 
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.privacy.shuffle import OrderCertificate
 
 _BITS = 320

@@ -7,7 +7,7 @@ from math import log1p
 
 import pytest
 
-from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.root import largest_allowed

@@ -11,9 +11,9 @@ from typing import TypeVar
 import pytest
 
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
-from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.privacy.coalitions import PAIRS, Coalition, TwoSidedRelease, order_epsilon, pair_epsilons
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.schemes import SCHEMES, scheme_of
 
 View = TypeVar("View", bound=Hashable)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.composition import compose, mirrored, subsampled_delta
 from veiltab.common.privacy.description import description_of
 from veiltab.common.privacy.domination import convex_minorant
+from veiltab.common.privacy.pricing.composition import compose, mirrored, subsampled_delta
 from veiltab.common.schemes import scheme_of
 
 ADULT = description_of({"population": 45222, "sample": 45222, "cells": 24, "gamma": "356.78"})

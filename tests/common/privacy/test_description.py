@@ -8,7 +8,7 @@ import mpmath
 import pytest
 
 from tests.common.privacy.enumeration import enumerated
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.schemes.two_stage import TwoStage

@@ -14,9 +14,9 @@ from math import log
 import numpy as np
 import pytest
 
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.privacy.domination import least_mu
-from veiltab.common.privacy.price import Price, total
+from veiltab.common.privacy.pricing.price import Price, total
 
 Law = tuple[tuple[Fraction, Fraction], ...]
 """The two probabilities of each result, on either table."""

@@ -18,12 +18,12 @@ from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy import shuffle
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.card import card_of
+from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.coalitions import PAIRS, pair_epsilons
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.order_profile import OrderProfile
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.privacy.price import central_limit_gamma, is_certified, is_price, mechanism_at, price
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.privacy.pricing.price import central_limit_gamma, is_certified, is_price, mechanism_at, price
 from veiltab.common.privacy.shuffle import MAX_SAMPLE, OrderCertificate
 from veiltab.common.schemes import scheme_of
 

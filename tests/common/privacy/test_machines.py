@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from veiltab.common.privacy.card import card_of
+from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.privacy.price import price
-from veiltab.common.privacy.workload import workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
+from veiltab.common.privacy.pricing.price import price
 from veiltab.common.schemes import scheme_of
 
 

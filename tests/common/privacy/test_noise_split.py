@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
-from veiltab.common.core.rounding import exp_below, ln_above
+from veiltab.common.core.numbers.rounding import exp_below, ln_above
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import PAIRS, pair_epsilons
-from veiltab.common.privacy.noise_split import check_split, curators_part, parse_split, servers_part
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.noise_split import check_split, curators_part, parse_split, servers_part
+from veiltab.common.privacy.planning.planning import plan_release
 
 VECTORS = [
     ("0.5", 1_152_921_504_606_846_976, 585_760_926_402_687_604, 585_760_926_402_687_605),

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import (
+from veiltab.common.privacy.planning.planning import (
     mean_squared_error,
     optimal_sample,
     paper_bound,

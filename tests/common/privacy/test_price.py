@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.common.privacy.enumeration import enumerated
-from veiltab.common.core.elementary import Floats
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.domination import dominates, holds, least_mu
 from veiltab.common.privacy.gaussian import delta_above
-from veiltab.common.privacy.price import (
+from veiltab.common.privacy.pricing.price import (
     Price,
     is_price,
     mechanism_at,
@@ -49,7 +49,7 @@ def test_the_exception_is_added_exactly_or_above(mu: Decimal, slack: Decimal, ep
     found = Fraction(both.delta(epsilon))
     assert found >= min(Fraction(1), (1 - part) * Fraction(delta_above(float(mu), epsilon)) + part)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("veiltab.common.privacy.price.epsilon_above", lambda _, left: left)
+        patch.setattr("veiltab.common.privacy.pricing.price.epsilon_above", lambda _, left: left)
         left = both.epsilon(delta)
     assert left == inf or Fraction(left) <= (Fraction(delta) - part) / (1 - part)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import FEW_ROWS, Plan, plan_release
-from veiltab.common.privacy.questions import PlanQuestion, answer
+from veiltab.common.privacy.planning.planning import FEW_ROWS, Plan, plan_release
+from veiltab.common.privacy.planning.questions import PlanQuestion, answer
 from veiltab.common.schemes import SCHEMES
 
 ADULT = 45222

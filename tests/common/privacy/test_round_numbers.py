@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.privacy.round_numbers import RoundNumbers, WholeNumbers, least_sufficient
+from veiltab.common.privacy.planning.round_numbers import RoundNumbers, WholeNumbers, least_sufficient
 
 TWO, THREE = RoundNumbers(digits=2, least=-12), RoundNumbers(digits=3, least=-6)
 

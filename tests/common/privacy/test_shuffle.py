@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.common.privacy.enumeration import bracketed, enumerated
 from veiltab.common.core.binomial import binomial_pmf
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.shuffle import LEAST_DELTA, OrderCertificate, _Memory, _Sum, tails

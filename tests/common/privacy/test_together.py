@@ -18,13 +18,13 @@ from tests.common.privacy.test_coalitions import (
     seen_by_desk_and_server,
 )
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
-from veiltab.common.core.rounding import exp_below
-from veiltab.common.privacy.card import Bound, card_of
+from veiltab.common.core.numbers.rounding import exp_below
+from veiltab.common.privacy.cards.all_releases import Slots, bounds_together
+from veiltab.common.privacy.cards.card import Bound, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.privacy.price import Price, price
-from veiltab.common.privacy.together import Slots, bounds_together
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.privacy.pricing.price import Price, price
 from veiltab.common.schemes import scheme_of
 
 

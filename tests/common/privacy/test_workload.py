@@ -12,8 +12,7 @@ import pytest
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.price import Price, price, price_budget, repeated, total
-from veiltab.common.privacy.workload import (
+from veiltab.common.privacy.planning.workload_plan import (
     MOST_ERROR,
     WorkloadPrices,
     check_carries,
@@ -23,6 +22,7 @@ from veiltab.common.privacy.workload import (
     workload_mechanisms,
     workload_prices,
 )
+from veiltab.common.privacy.pricing.price import Price, price, price_budget, repeated, total
 from veiltab.common.schemes import scheme_of
 
 EPSILON, DELTA = Decimal(1), Decimal("1e-6")

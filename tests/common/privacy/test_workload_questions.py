@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.workload_questions import WorkloadQuestion, answer_workload
+from veiltab.common.privacy.planning.workload_questions import WorkloadQuestion, answer_workload
 
 PAIRS = WorkloadQuestion(
     tables=((2, 3), (2, 4), (3, 4), (2, 3, 4)),

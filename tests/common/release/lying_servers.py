@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tests.common.release.slow_noise_tests import columns_of
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.release.canary_changes import CanaryChanges, ChangesCollector
-from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
 
 Rows = NDArray[np.int64]
 """(rows, columns) of symbols."""

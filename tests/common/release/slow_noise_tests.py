@@ -8,8 +8,8 @@ from math import prod
 
 import numpy as np
 
-from veiltab.common.release.canary_changes import CanaryChanges
-from veiltab.common.release.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.canary_changes import CanaryChanges
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.spec import Column
 
 Counted = dict[tuple[str, str], tuple[tuple[int, Fraction | int], int]]

@@ -12,8 +12,8 @@ from math import comb, prod
 import pytest
 
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.canary_plan import (
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.receipts.canary_plan import (
     canaries_for_half,
     canaries_for_half_a_column,
     changed_for_half_a_column,
@@ -184,7 +184,7 @@ def test_every_release_has_a_plan_and_a_share_that_is_shown(sizes: Sizes, replac
 
 PROGRAM = """
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.release.canary_plan import planned_canaries, shown_share
+from veiltab.common.release.receipts.canary_plan import planned_canaries, shown_share
 server = GammaDiagonal(cells=360, replacement=2**58 + 12345)
 print(planned_canaries(server, (3, 5, 2, 12), 10**7), shown_share(server, (3, 5, 2, 12), 5000))
 """

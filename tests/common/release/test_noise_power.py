@@ -12,10 +12,10 @@ from scipy.stats import binom
 
 from tests.common.release import lying_servers as lies
 from tests.common.release.lying_servers import Played, Rows, Server, played
-from veiltab.common.core.counts import is_accepted
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.canary_plan import planned_canaries
-from veiltab.common.release.noise_tests import JOINT_LEVEL, Family, NoiseTest, levels, noise_tests
+from veiltab.common.core.numbers.counts import is_accepted
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.receipts.canary_plan import planned_canaries
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, Family, NoiseTest, levels, noise_tests
 
 Sizes = tuple[int, ...]
 

@@ -7,11 +7,11 @@ from math import comb
 
 import numpy as np
 
-from veiltab.common.core.counts import Binomial, accepted_sum
-from veiltab.common.release.canary_changes import ChangesCollector
-from veiltab.common.release.noise_tests import CanaryOrders, Family
-from veiltab.common.release.pooled_receipts import pooled_counts
-from veiltab.common.release.receipt import Receipt, joint_receipt
+from veiltab.common.core.numbers.counts import Binomial, accepted_sum
+from veiltab.common.release.receipts.canary_changes import ChangesCollector
+from veiltab.common.release.receipts.noise_tests import CanaryOrders, Family
+from veiltab.common.release.receipts.pooled_receipts import pooled_counts
+from veiltab.common.release.receipts.receipt import Receipt, joint_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 
 Make = Callable[..., ReleaseSpec]

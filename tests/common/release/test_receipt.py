@@ -9,12 +9,12 @@ import pytest
 
 from tests.conftest import spec_with
 from tests.made_receipts import made_tests
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
-from veiltab.common.release.canary_changes import CanaryChanges
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.noise_tests import Family
-from veiltab.common.release.receipt import Receipt, amount_receipt, is_right, joint_receipt
+from veiltab.common.release.receipts.canary_changes import CanaryChanges
+from veiltab.common.release.receipts.noise_tests import Family
+from veiltab.common.release.receipts.receipt import Receipt, amount_receipt, is_right, joint_receipt
 from veiltab.common.release.spec import Column
 
 COLUMNS = (

@@ -15,8 +15,8 @@ from hypothesis.strategies import SearchStrategy
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST, OTHER_SPEC
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of

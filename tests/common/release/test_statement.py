@@ -3,7 +3,7 @@
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.statement import LedgerHead, PublishedColumn
+from veiltab.common.rpc.certificates.statement import LedgerHead, PublishedColumn
 
 DIGEST = "ab" * 32
 

@@ -9,11 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import (
+from veiltab.common.release.messages.release_messages import (
     pad_from_proto,
     pad_to_proto,
     request_from_proto,
@@ -27,6 +23,10 @@ from veiltab.common.release.wire import (
     state_from_proto,
     state_to_proto,
 )
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes import SCHEMES
 from veiltab.v1 import release_pb2
 

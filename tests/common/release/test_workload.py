@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.release.messages.release_messages import (
+    spec_from_proto,
+    spec_to_proto,
+    workload_from_proto,
+    workload_to_proto,
+)
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.wire import spec_from_proto, spec_to_proto, workload_from_proto, workload_to_proto
 from veiltab.common.release.workload import TablePlan, WorkloadSpec, table_id
 from veiltab.v1 import release_pb2
 

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from veiltab.common.rpc.identity import Identity, Party
+from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.deploy.pki.authority import Authority, names_of, new_authority
 
 

@@ -28,10 +28,10 @@ from veiltab.common.errors import (
 )
 from veiltab.common.rpc.authorisation import Context, Handler, caller, declared_roles
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.revocation import FILE
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.revocation import FILE
 from veiltab.common.rpc.server import Limits, Registration, build_server
-from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.deploy.pki.authority import Authority, names_of, new_authority
 from veiltab.v1 import access_pb2, curator_pb2, ingest_pb2
 

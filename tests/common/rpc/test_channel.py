@@ -16,7 +16,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.rpc import channel as channel_module
 from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.server import MAX_MESSAGE, Registration, build_server
 from veiltab.v1.curator_pb2 import GetProposalRequest as Request
 from veiltab.v1.curator_pb2 import GetProposalResponse as Response

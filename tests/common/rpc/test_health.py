@@ -6,7 +6,7 @@ import pytest
 from veiltab.common.errors import ConflictError
 from veiltab.common.rpc import channel
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.rpc.identity import Identity, Party, Role, load_identity, party_of_certificate
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity, party_of_certificate
 from veiltab.deploy.pki.authority import Authority, Issued, names_of, new_authority
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)

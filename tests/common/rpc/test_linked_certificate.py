@@ -14,12 +14,12 @@ from tests.researcher.made_workload import workload_with
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.statement import LedgerHead, Statement, published_columns
 from veiltab.common.release.workload import TablePlan, WorkloadSpec
-from veiltab.common.rpc.certificate_check import statement_of, verified
-from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.rpc.release_certificate import CertifiedTable, ReleaseCertificate
-from veiltab.common.rpc.signing import SignedText, signed
+from veiltab.common.rpc.certificates.certificate_check import statement_of, verified
+from veiltab.common.rpc.certificates.release_certificate import CertifiedTable, ReleaseCertificate
+from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.signing import SignedText, signed
 from veiltab.common.study.file import Study
 
 RAN = (0, 1, 2, 4)

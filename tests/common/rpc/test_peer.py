@@ -8,7 +8,7 @@ import pytest
 
 from veiltab.common.errors import DeniedError
 from veiltab.common.rpc.chunks import chunk_messages
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.rpc.server import build_server
 from veiltab.v1.researcher_pb2 import FetchStudyRequest as Request

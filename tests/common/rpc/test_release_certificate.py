@@ -21,14 +21,14 @@ from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.noise_tests import Family
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.noise_tests import Family
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.statement import LedgerHead, Statement, published_columns
-from veiltab.common.rpc.certificate_check import signers, verified
-from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.common.rpc.signing import SignedText, signed, signer_of
+from veiltab.common.rpc.certificates.certificate_check import signers, verified
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, party_of_certificate
+from veiltab.common.rpc.parties.signing import SignedText, signed, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.deploy.operate.verify_cli import verify
 from veiltab.deploy.pki.authority import Authority, names_of, new_authority

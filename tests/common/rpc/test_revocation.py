@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.revocation import RevocationList
+from veiltab.common.rpc.parties.revocation import RevocationList
 from veiltab.deploy.pki.authority import Authority, new_authority
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from veiltab.common.errors import (
     error_class,
     kinds,
 )
-from veiltab.common.rpc.status import CODES, DETAILS_KEY, DOMAIN, abort, error_from_rpc, incident, to_status
+from veiltab.common.rpc.statuses import CODES, DETAILS_KEY, DOMAIN, abort, error_from_rpc, incident, to_status
 
 KINDS: list[type[VeiltabError]] = [kind for kind in kinds() if kind.__module__ == VeiltabError.__module__]
 """Every kind there is: a subclass that a room or a test defines for itself arrives as the kind it is of."""

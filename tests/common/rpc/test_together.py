@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from veiltab.common.errors import NotReadyError
-from veiltab.common.rpc.together import together
+from veiltab.common.rpc.waiting.together import together
 
 
 class Calls:

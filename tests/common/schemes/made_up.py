@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.elementary import Floats
-from veiltab.common.core.rounding import exp_below, ln_above, ln_below
+from veiltab.common.core.numbers.elementary import Floats
+from veiltab.common.core.numbers.rounding import exp_below, ln_above, ln_below
 from veiltab.common.core.sampling import uniform_indices
 from veiltab.common.schemes import Relation, Rows, Scheme, SizeLaw
 

@@ -19,12 +19,17 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.description import ReleaseDescription, description_of
-from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.release import wire
-from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
+from veiltab.common.privacy.planning.planning import Plan, plan_release
+from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
+from veiltab.common.release.messages import release_messages as wire
+from veiltab.common.release.messages.release_messages import (
+    request_from_proto,
+    request_to_proto,
+    spec_from_proto,
+    spec_to_proto,
+)
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.wire import request_from_proto, request_to_proto, spec_from_proto, spec_to_proto
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
 from veiltab.curator.planning.checks import foreseen_plan
 from veiltab.deploy.plan import privacy_cli

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from veiltab.common.core.coding import DROP, UNKNOWN
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import DROP, UNKNOWN
 from veiltab.common.study.file import NORMALISE_STEPS, AnalystMember, Study, load_study, study_from_bytes
 
 TEXT = """

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from veiltab.common.study.draft import draft_from_bytes
+from veiltab.common.study.drafts.draft import draft_from_bytes
+from veiltab.common.study.drafts.template import study_template
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.keys import DRAFT_TABLES, STUDY_TABLES, Kind, TableKeys
 from veiltab.common.study.problems import study_problems
-from veiltab.common.study.template import study_template
 from veiltab.curator.officer.policy import load_policy
 
 DOCS = Path(__file__).parents[3] / "docs"

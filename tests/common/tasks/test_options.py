@@ -7,10 +7,10 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import utc_now
+from veiltab.common.rpc.parties.identity import utc_now
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import InProcess
-from veiltab.common.tasks.options import EngineOptions, engine_options
+from veiltab.common.tasks.engine_options import EngineOptions, engine_options
 from veiltab.common.tasks.pool import Pool
 from veiltab.deploy.pki.authority import new_authority
 from veiltab.deploy.pki.cluster import init_cluster
@@ -30,14 +30,14 @@ def test_several_are_a_pool() -> None:
 
 
 def test_by_default_there_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.common.tasks.options.cores", lambda: 5)
+    monkeypatch.setattr("veiltab.common.tasks.engine_options.cores", lambda: 5)
     pool = EngineOptions().engine(study_authority=STUDY)
     assert isinstance(pool, Pool)
     assert pool._workers == 5
 
 
 def test_no_more_processes_than_cores_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.common.tasks.options.cores", lambda: 2)
+    monkeypatch.setattr("veiltab.common.tasks.engine_options.cores", lambda: 2)
     assert EngineOptions(workers=32).workers == 32
     with pytest.raises(InvalidInputError, match="33 processes are more than 16 for each of 2 cores") as caught:
         EngineOptions(workers=33)

@@ -23,18 +23,18 @@ from tests.conftest import request_with, reserve, spec_with
 from tests.curator.made_records import deny as deny_release
 from tests.made_receipts import made_tests
 from veiltab.common.command.options import ServeOptions
-from veiltab.common.core.canonical import read_canonical
+from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.statement import LedgerHead, Statement, published_columns
-from veiltab.common.rpc.certificate_check import signers
-from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
-from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.common.rpc.signing import SignedText, signed
+from veiltab.common.rpc.certificates.certificate_check import signers
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, party_of_certificate
+from veiltab.common.rpc.parties.signing import SignedText, signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.common.tasks.options import EngineOptions
+from veiltab.common.tasks.engine_options import EngineOptions
 from veiltab.curator.audit.log import Event
 from veiltab.curator.cli import curator
 from veiltab.curator.evidence.check import check_evidence

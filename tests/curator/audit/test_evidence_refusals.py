@@ -8,7 +8,7 @@ import pytest
 
 from tests.curator.audit.test_evidence import PEM, Office, failures, identity, in_index, office, replaced, rewritten
 from veiltab.common.errors import IntegrityError
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.evidence import files as evidence_files
 from veiltab.curator.evidence.check import check_evidence

@@ -20,7 +20,7 @@ from tests.common.web.browser import HOST, Browser, Guest, enter, link_of
 from tests.conftest import reserve
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.storage.database import transaction
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.curator.audit.log import Event

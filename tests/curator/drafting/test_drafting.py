@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.draft import draft_from_bytes
+from veiltab.common.study.drafts.draft import draft_from_bytes
 from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.check.drafted_table import TableProposal, propose_table
 from veiltab.curator.check.profile import profile_columns

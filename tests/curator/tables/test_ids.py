@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.curator.made_rows import ids_in
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.draft import Draft
+from veiltab.common.study.drafts.draft import Draft
+from veiltab.common.study.drafts.merging import missing_steps, with_steps
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.id_rules import id_rules
 from veiltab.common.study.id_shapes import can_match, repair, shape_after
-from veiltab.common.study.merging import missing_steps, with_steps
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.table.respondents import normalised_ids
 from veiltab.curator.table.table import load_table, read_table

@@ -8,7 +8,7 @@ import pytest
 from tests.compose.releases import ATTRIBUTES, DELTA, EPSILON
 from tests.compose.stack import PARTIES
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import Role, load_identity
+from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.common.study.file import Study, load_study
 from veiltab.curator.officer.policy import load_policy
 from veiltab.deploy.compose.prepare import IMAGE_USER, prepare

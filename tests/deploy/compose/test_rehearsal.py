@@ -10,7 +10,7 @@ import pytest
 from tests.deploy.rehearsed_study import STUDY
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.identity import load_identity
+from veiltab.common.rpc.parties.identity import load_identity
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.officer.policy import policy_of

@@ -7,7 +7,7 @@ import pytest
 
 from tests.made_receipts import made_tests
 from veiltab.common.core.mechanism import UNIT
-from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.deploy.play.demos.cheating import CheatOutcome, CuratorOutcome

@@ -16,9 +16,9 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
-from veiltab.common.release.canary_changes import ChangesCollector
-from veiltab.common.release.noise_tests import CanaryOrders, Family
-from veiltab.common.release.receipt import Receipt, is_right, joint_receipt, own_receipt
+from veiltab.common.release.receipts.canary_changes import ChangesCollector
+from veiltab.common.release.receipts.noise_tests import CanaryOrders, Family
+from veiltab.common.release.receipts.receipt import Receipt, is_right, joint_receipt, own_receipt
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.chunks import data_of
 from veiltab.deploy.play.demos.cheating_server import Cheat, perturb_dishonestly

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tests.deploy.rehearsed_study import STUDY
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.rpc.identity import load_identity
+from veiltab.common.rpc.parties.identity import load_identity
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.pki.certificates import init_pki

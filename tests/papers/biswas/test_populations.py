@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.papers.biswas.populations import EPSILONS, LAWS, NODES, design, randomiser, truth, with_share
 
 

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
 from veiltab.common.collection.oracles.reports import Category
-from veiltab.common.collection.wire import report_to_proto
+from veiltab.common.collection.round_messages import report_to_proto
 from veiltab.papers.biswas.communication import report_length
 from veiltab.papers.biswas.distance_figures import exact_distance, megabytes
 from veiltab.papers.biswas.expected_distance import expected_distance

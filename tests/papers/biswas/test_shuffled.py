@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.papers.biswas.populations import EPSILONS, NODES, randomiser, truth
 from veiltab.papers.biswas.shuffled import CENTRAL, DELTA, guarantee, planned, tasks

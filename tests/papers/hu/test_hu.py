@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import laplace
 
-from veiltab.common.privacy.gain import sample_epsilon
+from veiltab.common.privacy.pricing.gain import sample_epsilon
 from veiltab.papers.experiment import Comparison, Findings, Settings, Task
 from veiltab.papers.hu import EXPERIMENT
 from veiltab.papers.hu.formulas import (

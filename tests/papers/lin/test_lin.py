@@ -14,7 +14,7 @@ from scipy import stats
 
 from veiltab.common.core.mechanism import GammaDiagonal, invert, perturb
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.privacy.planning import mean_squared_error, paper_sample, plan_release
+from veiltab.common.privacy.planning.planning import mean_squared_error, paper_sample, plan_release
 from veiltab.papers.census import CELLS, POPULATION
 from veiltab.papers.experiment import Findings, Plain, Settings
 from veiltab.papers.lin.curves import bound, concentration, exact

@@ -8,7 +8,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import norm
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.composition import subsampled_delta
+from veiltab.common.privacy.pricing.composition import subsampled_delta
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.papers.must.designs import COMPOSITION, FIXED_SIZE, Design, Tabulated
 from veiltab.papers.must.pairs import Pair, composed_delta, eye_to_eye, one_sided

@@ -19,7 +19,7 @@ from tests.researcher.analysis.simulated import (
 )
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.researcher.analysis.comparisons import SAME_RESPONDENTS, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from veiltab.common.collection.oracles import oracle_for
 from veiltab.common.collection.round import Round, RoundState, RoundStatus, Stratum
 from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.common.privacy.card import advised_delta
+from veiltab.common.privacy.cards.card import advised_delta
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.collection.guarantee import (

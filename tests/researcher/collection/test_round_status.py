@@ -7,7 +7,7 @@ import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID, PLAIN, plain_round, study
 from veiltab.common.collection.round import Round, RoundState
-from veiltab.common.collection.wire import round_to_proto
+from veiltab.common.collection.round_messages import round_to_proto
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.researcher.collection.rounds_client import round_status_from_proto
 from veiltab.v1 import collection_pb2

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.researcher.collection.shuffling import (

@@ -14,9 +14,9 @@ from tests.made_receipts import made_tests
 from tests.researcher.made_status import made_status, result_of
 from tests.researcher.made_workload import PAIRS, workload_with
 from veiltab.common.errors import NotFoundError, UnavailableError
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client.client import Client, Release
 from veiltab.researcher.status.release_status import Status, TableStatus

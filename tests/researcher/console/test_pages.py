@@ -29,10 +29,10 @@ from tests.researcher.console.made_client import (
     study_with_delta,
 )
 from veiltab.common.errors import UnavailableError
-from veiltab.common.privacy.planning import plan_release
-from veiltab.common.privacy.price import price_budget
-from veiltab.common.privacy.questions import Check
-from veiltab.common.rpc.identity import Role
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.privacy.planning.questions import Check
+from veiltab.common.privacy.pricing.price import price_budget
+from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.console.calculations import Background, Calculations

@@ -7,7 +7,7 @@ import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, measured, people, status
 from tests.researcher.test_report import Page
-from veiltab.common.privacy.card import Bound
+from veiltab.common.privacy.cards.card import Bound
 from veiltab.researcher.microdata.expectation import ExpectedError
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.microdata.synthesis import synthesise

@@ -14,7 +14,7 @@ import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, RELEASE_ID, measured, people, status, workload
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
-from veiltab.common.privacy.card import Bound, EpsilonCard
+from veiltab.common.privacy.cards.card import Bound, EpsilonCard
 from veiltab.researcher.estimates.table_result import fitted
 from veiltab.researcher.microdata import synthesis
 from veiltab.researcher.microdata.comparison import cells_of, distance, fractions_of, mean_distance

@@ -22,10 +22,10 @@ from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS, ID, OTHE
 from tests.common.collection.rounds import study as poll
 from tests.server.collection.test_rounds import SOUTHERN, TOKENS, opened
 from veiltab.common.collection.oracles import Category, Report
-from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import InvalidInputError, kinds
-from veiltab.common.rpc.status import HTTP_STATUS
+from veiltab.common.rpc.statuses import HTTP_STATUS
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.server.https import application as http_application
 from veiltab.server.https import http

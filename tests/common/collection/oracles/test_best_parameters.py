@@ -16,7 +16,7 @@ from scipy.stats import binomtest, chisquare
 from veiltab.common.collection.oracles import OptimisedLocalHashing, SubsetSelection
 from veiltab.common.collection.oracles.olh import best_g, hashes
 from veiltab.common.collection.oracles.ss import best_w
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 
 ALPHA = 1e-4
 gammas = st.fractions(min_value=Fraction(101, 100), max_value=30, max_denominator=1000)

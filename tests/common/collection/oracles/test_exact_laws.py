@@ -24,7 +24,7 @@ from veiltab.common.collection.oracles import (
 )
 from veiltab.common.collection.oracles.olh import hashes
 from veiltab.common.core.mechanism import UNIT
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.numbers.rounding import exp_below
 
 EPSILONS = tuple(map(Decimal, ("0.1", "0.693147180559", "1", "2.5", "4")))
 SEEDS = tuple(bytes([number]) * 16 for number in range(12))

@@ -31,8 +31,8 @@ from veiltab.common.collection.oracles import (
     oracle_of,
 )
 from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.core.randomness import CipherStream, SystemSource
-from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 
 ALPHA = 1e-5

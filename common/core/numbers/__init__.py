@@ -1,0 +1,1 @@
+"""Exact numbers: counts, sums of logarithms, rounding that never flatters."""

@@ -1,0 +1,1 @@
+"""What each coalition faces, in numbers and words."""

@@ -1,0 +1,1 @@
+"""Which noise and sample a question needs, before anybody is asked."""

@@ -1,0 +1,1 @@
+"""What a release costs beside others: prices, compositions, gains."""

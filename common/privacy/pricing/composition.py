@@ -1,0 +1,181 @@
+"""Several releases together: pure epsilons add up, and so do squares of prices, for (epsilon, delta).
+
+All bounds are for releases that each draw a fresh sample; one sample never serves two (its gammas multiply).
+
+Many noisy steps on subsamples, as in DP-SGD, are composed as privacy loss distributions. A certified profile
+delta(epsilon), valid in both directions, is read on a grid and replaced by its convex minorant. The exact profile is
+convex, so the minorant still lies above it. Linear interpolation between the points makes it a loss distribution.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
+from veiltab.common.privacy.amplification import MultiplicityLaw, amplify, base_epsilon
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.domination import convex_minorant
+from veiltab.common.privacy.pricing.price import price, repeated, total
+from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace
+from veiltab.common.privacy.shuffle import check_delta
+from veiltab.common.schemes import Poisson, Relation
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+_POINTS = 1024
+_NEGLIGIBLE = 1e-16
+_LARGEST_GRID = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """The guarantee of several releases together (substitution; against an adversary who sees all results).
+
+    Args:
+        epsilon: at delta, nats, an upper bound; never above `pure_epsilon`.
+        delta: at which epsilon holds.
+        pure_epsilon: sum of the pure epsilons, nats; holds with delta = 0.
+    """
+
+    epsilon: float
+    delta: float
+    pure_epsilon: Decimal
+
+
+def compose(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) -> Composed:
+    """Compose releases, each with a count.
+
+    Args:
+        releases: (description, count), count at least 1; every one of them on a fresh sample.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidInputError: no release, a count below 1, or delta out of range.
+
+    Source: basic composition; docs/accounting.md for prices.
+    """
+    check_delta(delta)
+    if not releases or any(count < 1 for _, count in releases):
+        raise InvalidInputError("there must be at least one release, each at least once", where="composition")
+    pure = sum((count * release.pure_epsilon for release, count in releases), Decimal(0))
+    if len(releases) == 1 and releases[0][1] == 1:
+        epsilon = _single(releases[0][0], delta)
+    else:
+        # Half a percent of epsilon, as in a budget, in equal parts.
+        slack = Decimal(delta) / (10 * sum(count for _, count in releases))
+        epsilon = total(repeated(price(release, slack), count) for release, count in releases).epsilon(delta)
+    return Composed(epsilon=min(epsilon, float(pure)), delta=delta, pure_epsilon=pure)
+
+
+def _single(release: ReleaseDescription, delta: float) -> float:
+    """Return the least epsilon of one release, by bisection from the allowed side."""
+    low, high = 0.0, float(release.pure_epsilon)
+    if release.delta(0.0) <= delta:
+        return 0.0
+    while high - low > 1e-9 * max(high, 1e-3):
+        middle = (low + high) / 2
+        low, high = (low, middle) if release.delta(middle) <= delta else (middle, high)
+    return high
+
+
+def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
+    scheme: MultiplicityLaw, *, mechanism: str, noise_multiplier: float, steps: int, epsilon: float, clip: float = 1.0
+) -> float:
+    """Return an upper bound of delta after many steps of noise on a fresh subsample each (as in DP-SGD).
+
+    The sum of clipped values moves by 2 clip under substitution, by clip when one is added or removed (Poisson).
+
+    Args:
+        scheme: how each step samples; its relation is that of the result.
+        mechanism: "gaussian" or "laplace".
+        noise_multiplier: scale of the noise over clip.
+        steps: T, at least 1.
+        epsilon: nats, above 0.
+        clip: norm to which each value is clipped.
+
+    Raises:
+        InvalidInputError: out of range.
+
+    Source: the profile of MUST, Theorem 5, composed as Koskela, Jaelkoe, Honkela 2020 and Doroshenko et al. 2022 do.
+    The pair of mixtures that MUST composes instead (its equations 6 and 7) is not a worst case for sampling without
+    replacement, with replacement, or MUST, and under-reports.
+    """
+    if not (noise_multiplier > 0 and np.isfinite(noise_multiplier) and steps >= 1 and 0 < epsilon < 100):
+        raise InvalidInputError("noise multiplier and epsilon must be above 0, steps at least 1", where="composition")
+    match scheme.relation:
+        case Relation.SUBSTITUTION:
+            profile = _noise_profile(mechanism, 2 * clip / noise_multiplier)
+        case Relation.ADD_REMOVE if isinstance(scheme, Poisson):
+            return _poisson_delta(scheme, mechanism, noise_multiplier / clip, steps, epsilon)
+        case _:
+            raise InvalidInputError("its steps are not composed here", where=f"relation {scheme.relation.value}")
+
+    def delta(epsilon_after: float) -> float:
+        return amplify(scheme, profile, base_epsilon(scheme, epsilon_after)).delta
+
+    top = _top(delta, _LARGEST_GRID)
+    one = _distribution(delta, top)
+    return min(1.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)) * (1 + 1e-9))
+
+
+def _noise_profile(mechanism: str, ratio: float) -> GroupProfile:
+    match mechanism:
+        case "gaussian":
+            return Gaussian(ratio=ratio)
+        case "laplace":
+            return Laplace(ratio=ratio)
+        case _:
+            raise InvalidInputError(f"noise {mechanism!r} is not known", where="mechanism")
+
+
+def _poisson_delta(scheme: Poisson, mechanism: str, scale: float, steps: int, epsilon: float) -> float:
+    with importing("composition", "composing subsampled steps"):
+        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - an optional package
+
+    match mechanism:
+        case "gaussian":
+            make = pld.from_gaussian_mechanism
+        case "laplace":
+            make = pld.from_laplace_mechanism
+        case _:
+            raise InvalidInputError(f"noise {mechanism!r} is not known", where="mechanism")
+    one = make(scale, sampling_prob=scheme.eta, value_discretization_interval=1e-4)
+    # The library's sum may fall below 0 by a rounding.
+    return max(0.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)))
+
+
+def _top(delta: Callable[[float], float], pure: float) -> float:
+    """Return an epsilon from which on delta is negligible, at most a little beyond it."""
+    low, high = 0.0, min(pure, _LARGEST_GRID)
+    while high - low > 0.02 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta(middle) <= _NEGLIGIBLE else (middle, high)
+    return high
+
+
+def _distribution(delta: Callable[[float], float], top: float) -> "PrivacyLossDistribution":
+    """Return a pessimistic loss distribution of a profile of both directions that is negligible from `top`."""
+    with importing("composition", "composing subsampled steps"):
+        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - an optional package
+        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415
+
+    interval = top / _POINTS
+    rounded = np.arange(_POINTS + 1, dtype=np.int64)
+    epsilons = np.asarray(rounded * interval, np.float64)
+    deltas = np.minimum.accumulate(np.array([delta(float(x)) for x in epsilons]))
+    both = np.concatenate([mirrored(epsilons, deltas)[:0:-1], deltas])
+    support = np.concatenate([-rounded[:0:-1], rounded])
+    hull = convex_minorant(np.exp(support * interval), both)
+    return pld.PrivacyLossDistribution(pld_pmf.create_pmf_pessimistic_connect_dots(interval, support, hull))
+
+
+def mirrored(epsilons: NDArray[np.float64], deltas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon)), as the other direction has the same profile."""
+    result: NDArray[np.float64] = 1 - np.exp(-epsilons) * (1 - deltas)
+    return result

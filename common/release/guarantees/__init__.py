@@ -1,0 +1,1 @@
+"""The card of a release, of one table or of several."""

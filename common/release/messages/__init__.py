@@ -1,0 +1,1 @@
+"""Releases as messages, and the ledgers that others have seen."""

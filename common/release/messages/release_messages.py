@@ -1,0 +1,341 @@
+"""Requests, specs and what they consist of, to and from protocol messages."""
+
+from collections.abc import Collection, Mapping, Sized
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from typing import TypeVar
+
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning.noise_split import parse_split
+from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.schemes import SCHEMES
+from veiltab.common.study.file import MAX_TABLES
+from veiltab.v1 import release_pb2
+
+_STATES: dict[ReleaseState, release_pb2.ReleaseState] = {
+    state: getattr(release_pb2, f"RELEASE_STATE_{state.name}") for state in ReleaseState
+}
+_SAMPLINGS: dict[Sampling, release_pb2.SamplingMode] = {
+    mode: getattr(release_pb2, f"SAMPLING_MODE_{mode.name}") for mode in Sampling
+}
+_PADS: dict[Pad, release_pb2.PadKind] = {pad: getattr(release_pb2, f"PAD_KIND_{pad.name}") for pad in Pad}
+_SCHEMES: dict[str, release_pb2.Scheme] = {
+    name: getattr(release_pb2, f"SCHEME_{name.upper().replace('.', '_')}") for name in SCHEMES
+}
+
+MAX_COLUMNS = 64
+"""Most columns of a release; with two categories each, fewer already have more cells than any release may have."""
+
+_PROBABILITY_BYTES = 9
+
+_LONGEST_KEPT = 1 << 14
+"""Longest message of a spec, in bytes, that is remembered with what it says."""
+
+Member = TypeVar("Member", bound=Enum | str)
+
+
+def state_to_proto(state: ReleaseState) -> release_pb2.ReleaseState:
+    """Encode a state."""
+    return _STATES[state]
+
+
+def state_from_proto(value: int) -> ReleaseState:
+    """Decode a state."""
+    return _known(_STATES, value, "release state")
+
+
+def sampling_to_proto(mode: Sampling) -> release_pb2.SamplingMode:
+    """Encode a sampling mode."""
+    return _SAMPLINGS[mode]
+
+
+def sampling_from_proto(value: int) -> Sampling:
+    """Decode a sampling mode."""
+    return _known(_SAMPLINGS, value, "sampling mode")
+
+
+def pad_to_proto(pad: Pad) -> release_pb2.PadKind:
+    """Encode a kind of pad."""
+    return _PADS[pad]
+
+
+def pad_from_proto(value: int) -> Pad:
+    """Decode a kind of pad."""
+    return _known(_PADS, value, "kind of pad")
+
+
+def scheme_to_proto(name: str) -> release_pb2.Scheme:
+    """Encode the name of a sampling scheme."""
+    return _SCHEMES[name]
+
+
+def scheme_from_proto(value: int) -> str:
+    """Decode the name of a sampling scheme."""
+    return _known(_SCHEMES, value, "sampling scheme")
+
+
+def _known(table: Mapping[Member, int], value: int, what: str) -> Member:
+    for member, number in table.items():
+        if number == value:
+            return member
+    raise InvalidInputError(f"{what} {value} is not known here", remedy="Run the same version at every party.")
+
+
+def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
+    """Encode a release spec."""
+    return release_pb2.ReleaseSpec(
+        release_id=spec.release_id,
+        study_digest=spec.study_digest,
+        researcher=spec.researcher,
+        columns=map(_column_to_proto, spec.columns),
+        population=spec.population,
+        sample=spec.sample,
+        server_replacement=_units_to_proto(spec.server_replacement),
+        curator_replacement=_units_to_proto(spec.curator_replacement),
+        canaries=spec.canaries,
+        epsilon=str(spec.epsilon),
+        scheme=scheme_to_proto(spec.scheme),
+        sampling=sampling_to_proto(spec.sampling),
+        pad=pad_to_proto(spec.pad),
+        alignment=spec.alignment,
+        deadline=spec.deadline,
+        delta=_optional_text(spec.delta),
+        stage=spec.stage,
+        part_of=spec.part_of,
+    )
+
+
+def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
+    """Decode and validate a release spec, whose mechanism keeps what was asked for."""
+    data = message.SerializeToString(deterministic=True)
+    # Longer ones are padded with what nobody knows here; they are not kept.
+    return _remembered_spec(data) if len(data) <= _LONGEST_KEPT else _spec_of(message)
+
+
+@lru_cache(maxsize=256)
+def _remembered_spec(data: bytes) -> ReleaseSpec:
+    """Decode a spec once; each party of a release states the same one, some of them again and again."""
+    return _spec_of(release_pb2.ReleaseSpec.FromString(data))
+
+
+def _spec_of(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
+    spec = ReleaseSpec(
+        release_id=text_from_proto(message.release_id, "release id"),
+        study_digest=text_from_proto(message.study_digest, "study digest"),
+        researcher=text_from_proto(message.researcher, "researcher"),
+        columns=_columns_from_proto(message.columns),
+        population=whole_from_proto(message.population, "population"),
+        sample=whole_from_proto(message.sample, "sample"),
+        server_replacement=_units_from_proto(message.server_replacement),
+        curator_replacement=_units_from_proto(message.curator_replacement),
+        canaries=whole_from_proto(message.canaries, "canaries"),
+        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
+        scheme=scheme_from_proto(message.scheme),
+        sampling=sampling_from_proto(message.sampling),
+        pad=pad_from_proto(message.pad),
+        alignment=text_from_proto(message.alignment, "alignment"),
+        deadline=whole_from_proto(message.deadline, "deadline"),
+        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
+        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
+        part_of=text_from_proto(message.part_of, "part of"),
+    )
+    check_keeps_what_was_asked(spec)
+    return spec
+
+
+def workload_to_proto(workload: WorkloadSpec) -> release_pb2.WorkloadSpec:
+    """Encode the spec of a release of several tables."""
+    return release_pb2.WorkloadSpec(
+        release_id=workload.release_id,
+        study_digest=workload.study_digest,
+        researcher=workload.researcher,
+        columns=map(_column_to_proto, workload.columns),
+        population=workload.population,
+        sample=workload.sample,
+        epsilon=str(workload.epsilon),
+        delta=str(workload.delta),
+        scheme=scheme_to_proto(workload.scheme),
+        sampling=sampling_to_proto(workload.sampling),
+        pad=pad_to_proto(workload.pad),
+        alignment=workload.alignment,
+        deadline=workload.deadline,
+        tables=map(_table_to_proto, workload.tables),
+        repeated_tables=map(_table_to_proto, workload.repeated),
+        repeats=workload.repeats,
+    )
+
+
+def workload_from_proto(message: release_pb2.WorkloadSpec) -> WorkloadSpec:
+    """Decode and validate the spec of a release of several tables; whoever reads it checks what they cost together."""
+    return WorkloadSpec(
+        release_id=text_from_proto(message.release_id, "release id"),
+        study_digest=text_from_proto(message.study_digest, "study digest"),
+        researcher=text_from_proto(message.researcher, "researcher"),
+        columns=_columns_from_proto(message.columns),
+        population=whole_from_proto(message.population, "population"),
+        sample=whole_from_proto(message.sample, "sample"),
+        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
+        delta=parse_delta(text_from_proto(message.delta, "delta")),
+        scheme=scheme_from_proto(message.scheme),
+        sampling=sampling_from_proto(message.sampling),
+        pad=pad_from_proto(message.pad),
+        alignment=text_from_proto(message.alignment, "alignment"),
+        deadline=whole_from_proto(message.deadline, "deadline"),
+        tables=_tables_from_proto(message.tables),
+        repeated=_tables_from_proto(message.repeated_tables),
+        repeats=message.repeats,
+    )
+
+
+def _table_to_proto(table: TablePlan) -> release_pb2.TablePlan:
+    return release_pb2.TablePlan(
+        columns=table.columns,
+        server_replacement=_units_to_proto(table.server_replacement),
+        curator_replacement=_units_to_proto(table.curator_replacement),
+        canaries=table.canaries,
+    )
+
+
+def _tables_from_proto(messages: Collection[release_pb2.TablePlan]) -> tuple[TablePlan, ...]:
+    _check_most(messages, MAX_TABLES, "tables")
+    return tuple(
+        TablePlan(
+            columns=tuple(message.columns),
+            server_replacement=_units_from_proto(message.server_replacement),
+            curator_replacement=_units_from_proto(message.curator_replacement),
+            canaries=whole_from_proto(message.canaries, "canaries"),
+        )
+        for message in messages
+    )
+
+
+def _units_to_proto(units: int) -> bytes:
+    return units.to_bytes(_PROBABILITY_BYTES, "big")
+
+
+def _units_from_proto(data: bytes) -> int:
+    if len(data) != _PROBABILITY_BYTES:
+        raise InvalidInputError(f"a replacement probability has {_PROBABILITY_BYTES} bytes", where="release spec")
+    return int.from_bytes(data, "big")
+
+
+def _column_to_proto(column: Column) -> release_pb2.Column:
+    return release_pb2.Column(attribute=column.attribute, owner=column.owner, size=column.size)
+
+
+def _columns_from_proto(messages: Collection[release_pb2.Column]) -> tuple[Column, ...]:
+    _check_most(messages, MAX_COLUMNS, "columns")
+    return tuple(
+        Column(
+            attribute=text_from_proto(message.attribute, "attribute"),
+            owner=text_from_proto(message.owner, "owner"),
+            size=message.size,
+        )
+        for message in messages
+    )
+
+
+def _check_most(messages: Sized, most: int, what: str, where: str = "") -> None:
+    """Refuse more messages than a release can have, before any of them is read."""
+    if len(messages) > most:
+        raise InvalidInputError(f"a release has at most {most} {what}", where=where or what)
+
+
+def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
+    """Encode a request; the researcher's name travels in its certificate."""
+    return release_pb2.ReleaseRequest(
+        release_id=request.release_id,
+        attributes=request.attributes,
+        epsilon=str(request.epsilon),
+        purpose=request.purpose,
+        deadline=request.deadline,
+        partial=request.partial,
+        sampling=sampling_to_proto(request.sampling),
+        pad=pad_to_proto(request.pad),
+        sample=request.sample,
+        delta=_optional_text(request.delta),
+        max_local_epsilon=_optional_text(request.max_local_epsilon),
+        scheme=scheme_to_proto(request.scheme),
+        stage=request.stage,
+        noise_split=str(request.noise_split),
+        max_pair_epsilon=_optional_text(request.max_pair_epsilon),
+        canaries=request.canaries,
+        tables=[release_pb2.Table(attributes=table) for table in request.tables],
+        repeats=request.repeats,
+    )
+
+
+def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> ReleaseRequest:
+    """Decode and validate a request of the researcher that the certificate names."""
+    _check_most(message.attributes, MAX_COLUMNS, "columns", where="attributes")
+    _check_most(message.tables, MAX_TABLES, "tables")
+    return ReleaseRequest(
+        release_id=text_from_proto(message.release_id, "release id"),
+        researcher=researcher,
+        attributes=tuple(text_from_proto(name, "attributes") for name in message.attributes),
+        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
+        purpose=message.purpose,
+        deadline=whole_from_proto(message.deadline, "deadline"),
+        partial=message.partial,
+        sampling=sampling_from_proto(message.sampling),
+        pad=pad_from_proto(message.pad),
+        sample=whole_from_proto(message.sample, "sample") if message.HasField("sample") else None,
+        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
+        max_local_epsilon=parse_epsilon(
+            text_from_proto(message.max_local_epsilon, "max_local_epsilon"), what="max_local_epsilon"
+        )
+        if message.HasField("max_local_epsilon")
+        else None,
+        scheme=scheme_from_proto(message.scheme),
+        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
+        noise_split=parse_split(text_from_proto(message.noise_split, "noise_split")),
+        max_pair_epsilon=parse_epsilon(
+            text_from_proto(message.max_pair_epsilon, "max_pair_epsilon"), what="max_pair_epsilon"
+        )
+        if message.HasField("max_pair_epsilon")
+        else None,
+        canaries=whole_from_proto(message.canaries, "canaries") if message.HasField("canaries") else None,
+        tables=tuple(
+            tuple(text_from_proto(name, "tables") for name in table.attributes[:MAX_COLUMNS])
+            for table in message.tables
+        ),
+        repeats=message.repeats,
+    )
+
+
+def _optional_text(number: Decimal | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def receipt_to_proto(receipt: Receipt, *, with_counts: bool) -> release_pb2.Receipt:
+    """Encode a receipt; an analyst gets it without counts."""
+    return release_pb2.Receipt(
+        curator=receipt.tester,
+        canaries=receipt.canaries,
+        expected=str(receipt.expected),
+        sd=str(receipt.sd),
+        passed=receipt.passed,
+        text=canonical_text(receipt) if with_counts else "",
+    )
+
+
+def receipt_from_proto(message: release_pb2.Receipt) -> Receipt:
+    """Decode a whole receipt.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    try:
+        return read_canonical(Receipt, message.text)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
+        raise InvalidInputError("this is no receipt of tests", where="receipt") from None

@@ -1,0 +1,1 @@
+"""Canaries and what they show of the server: plans, tests, receipts."""

@@ -1,0 +1,1 @@
+"""The certificate of a release: its statements, its file, its check."""

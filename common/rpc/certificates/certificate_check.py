@@ -1,0 +1,378 @@
+"""Checks release certificates and the statements in them, offline, a line for each check."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+from veiltab.common.core.texts.canonical import canonical_json, read_canonical
+from veiltab.common.core.texts.spelling import escaped
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked
+from veiltab.common.release.guarantees.workload_guarantees import card_of_release, tables_keep_what_was_asked
+from veiltab.common.release.receipts.pooled_receipts import pooled_counts
+from veiltab.common.release.receipts.receipt import Receipt, is_right
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.rpc.certificates.release_certificate import CardRow, ReleaseCertificate, card_rows, plain_pem
+from veiltab.common.rpc.certificates.statement import Statement
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.revocation import check_none_revoked
+from veiltab.common.rpc.parties.signing import SignedText, signer_of
+from veiltab.common.study.file import Study
+
+_EPSILON = re.compile(r"(?:(?<== )|(?<== \())(\d+\.\d{6})\b")
+"""An epsilon in what a coalition faces."""
+
+_LAST_DIGIT = Decimal("1e-6")
+
+_ALL_COLUMNS = "tests of all columns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of a verification.
+
+    Args:
+        what: what was checked.
+        detail: what was found, in words.
+        holds: whether it is as it must be; None if that was not checked, so that the whole does not hold either.
+    """
+
+    what: str
+    detail: str
+    holds: bool | None
+
+
+def statement_of(one: SignedText) -> Statement:
+    """Read what was signed.
+
+    Raises:
+        IntegrityError: it is no statement, or not in the canonical form.
+    """
+    try:
+        read = read_canonical(Statement, one.text)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
+        raise IntegrityError("what was signed is no statement about a release", where="statement") from None
+    if read.to_json() != one.text:
+        raise IntegrityError("what was signed is not in the canonical form", where="statement")
+    return read
+
+
+def check_statement(one: SignedText, party: Party, release: ReleaseSpec | WorkloadSpec, authority: bytes) -> Statement:
+    """Return a party's statement about a release, or about a table.
+
+    Raises:
+        IntegrityError: it is another's, about another release, or not signed by a certificate that was valid then.
+    """
+    stated = statement_of(one)
+    try:
+        at = datetime.fromtimestamp(stated.signed_at, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise IntegrityError("a statement was signed at no possible time", where=str(party)) from None
+    signer = signer_of(one, authority, at)
+    if signer != party or stated.party != party.uri:
+        raise IntegrityError(f"the statement is signed by {signer}, not by {party}", where=str(party))
+    if stated.spec_digest != release.digest().hex():
+        raise IntegrityError("the statement is about another release", where=str(party))
+    return stated
+
+
+def verified(
+    certificate: ReleaseCertificate, study: Study, authority: bytes | None = None, revoked: Path | None = None
+) -> tuple[Finding, ...]:
+    """Check a release certificate against a study file; return a line for each check.
+
+    Args:
+        certificate: as it was read.
+        study: the study file that the release must be of.
+        authority: certificate of the study's authority, PEM, if the checker has it; without it the certificate does not
+            hold, as anybody can make an authority and sign as every party.
+        revoked: the authority's revocation list, PEM, if nobody whom it revokes may have signed.
+    """
+    findings = tuple(_findings(certificate, study, authority))
+    return findings if revoked is None else (*findings, _revocation(certificate, revoked))
+
+
+def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | None) -> Iterator[Finding]:
+    release = certificate.release
+    is_same = release.study_digest == study.digest
+    exact = f"the release is of study {study.id}, of exactly these bytes"
+    yield Finding(what="study", detail=exact if is_same else "the release is of another study file", holds=is_same)
+    if authority is None:
+        yield unknown_authority(certificate.fingerprint)
+    else:
+        same = plain_pem(authority) == certificate.authority
+        detail = "the certificates are of your authority" if same else "the certificates are of another authority"
+        yield Finding(what="authority", detail=detail, holds=same)
+    yield _kept(certificate)
+    issuer = certificate.authority.encode()
+    if isinstance(release, ReleaseSpec):
+        yield from _table(release, certificate.statements, study, issuer)
+    else:
+        yield from _tables(release, certificate, study, issuer)
+
+
+def _tables(
+    workload: WorkloadSpec, certificate: ReleaseCertificate, study: Study, authority: bytes
+) -> Iterator[Finding]:
+    """Check that the tables in the file are those that every curator states, and each of them."""
+    statements: dict[Party, Statement] = {}
+    curators = signers(study)[:-1]
+    yield from _signatures(workload, certificate.statements, curators, authority, statements)
+    for party, stated in statements.items():
+        if stated.ledger is None or stated.published or stated.receipts:
+            yield Finding(what=str(party), detail="of all tables a curator states which, and its ledger", holds=False)
+    yield _all_there(workload, certificate, {stated.tables for stated in statements.values()})
+    joint = []
+    for table in certificate.tables:
+        try:
+            spec = workload.table(table.number)
+        except NotFoundError:
+            yield Finding(what=f"table {table.number}", detail="the release has no such table", holds=False)
+            continue
+        name = f"table {table.number} ({', '.join(column.attribute for column in spec.columns)})"
+        found = tuple(_table(spec, table.statements, study, authority))
+        wrong = [one for one in found if not one.holds]
+        yield from (Finding(what=f"{name}: {one.what}", detail=one.detail, holds=False) for one in wrong)
+        if not wrong:
+            signed = f"signed by {', '.join(map(str, signers(study)))}, who state the same columns"
+            tested = [one.detail for one in found if one.what == _ALL_COLUMNS]
+            yield Finding(what=name, detail="; ".join([signed, *tested]), holds=True)
+            joint += _joint_receipts(table.statements)
+    if joint:
+        yield _pooled(joint)
+
+
+def _all_there(workload: WorkloadSpec, certificate: ReleaseCertificate, lists: set[tuple[int, ...]]) -> Finding:
+    """Compare the tables in the file with those that the curators state."""
+    here = tuple(table.number for table in certificate.tables)
+    first = len(workload.tables)
+    problem = ""
+    if len(lists) != 1:
+        problem = "the curators state different tables" if lists else "no curator states which tables there are"
+    else:
+        (stated,) = lists
+        missing, foreign = sorted(set(stated) - set(here)), sorted(set(here) - set(stated))
+        if missing or foreign:
+            said = {"missing from the file": missing, "in the file, and in no curator's list": foreign}
+            problem = "; ".join(f"{what}: table {', '.join(map(str, which))}" for what, which in said.items() if which)
+        elif list(here) != sorted(set(here)):
+            problem = "a table stands twice, or not in its place"
+        elif sum(number >= first for number in here) > workload.repeats:
+            problem = "more tables ran a second time than the release allows"
+        elif not here:
+            problem = "there is no table"
+    if problem:
+        return Finding(what="tables", detail=problem, holds=False)
+    again = sum(number >= first for number in here)
+    ran = f"{len(here) - again} of {first} planned"
+    ran += f", {again} of at most {workload.repeats} a second time" if workload.repeats else ""
+    return Finding(
+        what="tables", detail=f"none is missing of the {len(here)} that every curator states: {ran}", holds=True
+    )
+
+
+def _joint_receipts(statements: Iterable[SignedText]) -> list[Receipt]:
+    """Return the receipt of all columns together of a table whose statements hold."""
+    receipts = (receipt for one in statements for receipt in statement_of(one).receipts if not receipt.tester)
+    return list(receipts)[:1]
+
+
+def _pooled(receipts: list[Receipt]) -> Finding:
+    refused = [one for one in pooled_counts(receipts) if not one.passed]
+    detail = refused[0].sentence() if refused else f"the sums over {len(receipts)} tables are as honest noise has them"
+    return Finding(what="tests of all tables", detail=detail, holds=not refused)
+
+
+def _signatures(
+    release: ReleaseSpec | WorkloadSpec,
+    signed: Iterable[SignedText],
+    parties: Iterable[Party],
+    authority: bytes,
+    statements: dict[Party, Statement],
+) -> Iterator[Finding]:
+    """Check who signed what about a release, or a table, and put what holds into `statements`."""
+    signed = tuple(signed)
+    stated_by = [_stated_party(one) for one in signed]
+    by_uri = dict(zip(stated_by, signed, strict=True))
+    if len(by_uri) < len(stated_by):
+        twice = max(stated_by, key=stated_by.count)
+        yield Finding(what="statements", detail=f"{twice} states more than once", holds=False)
+    elif stated_by != sorted(stated_by):
+        yield Finding(what="statements", detail="they are not in the order of their parties' URIs", holds=False)
+    for party in parties:
+        one = by_uri.pop(party.uri, None)
+        try:
+            stated = None if one is None else check_statement(one, party, release, authority)
+        except IntegrityError as error:
+            yield Finding(what=str(party), detail=error.problem, holds=False)
+            continue
+        if stated is None:
+            yield Finding(what=str(party), detail="its signature is missing", holds=False)
+        else:
+            statements[party] = stated
+            yield _signed(party, stated)
+    for uri in by_uri:
+        yield Finding(what=uri or "statement", detail="a statement of nobody who takes part in releases", holds=False)
+
+
+def _table(spec: ReleaseSpec, signed: Iterable[SignedText], study: Study, authority: bytes) -> Iterator[Finding]:
+    """Check the statements about a table."""
+    statements: dict[Party, Statement] = {}
+    yield from _signatures(spec, signed, signers(study), authority, statements)
+    if any(stated.tables for stated in statements.values()):
+        yield Finding(what="statements", detail="they list tables of a release that has one", holds=False)
+    owners = {column.owner for column in spec.columns}
+    by_party = {
+        stated.published for party, stated in statements.items() if party.role is Role.SERVER or party.name in owners
+    }
+    if len(by_party) > 1:
+        yield Finding(what="published columns", detail="the parties state different columns", holds=False)
+    elif by_party:
+        (published,) = by_party
+        whole = tuple(one.attribute for one in published) == tuple(c.attribute for c in spec.columns)
+        listed = ", ".join(f"{one.attribute} {one.digest[:16]}..." for one in published)
+        yield Finding(what="published columns", detail=f"all parties state the same: {listed}", holds=whole)
+    yield from _receipts(spec, statements)
+
+
+def unknown_authority(fingerprint: str) -> Finding:
+    """Return the line of a file that was checked by nothing but the authority that it brings."""
+    return Finding(
+        what="authority",
+        detail=f"the file brings its own, SHA-256 {fingerprint}, and anybody can make one. Name the certificate of the"
+        " study's authority that you have from elsewhere (ca.pem)",
+        holds=None,
+    )
+
+
+def _revocation(certificate: ReleaseCertificate, revoked: Path) -> Finding:
+    signed_by = (one.certificate for one in certificate.signed_texts())
+    try:
+        detail = check_none_revoked(revoked, certificate.authority.encode(), signed_by)
+    except VeiltabError as error:
+        return Finding(what="revocation", detail=escaped(str(error)), holds=False)
+    return Finding(what="revocation", detail=detail, holds=True)
+
+
+def signers(study: Study) -> tuple[Party, ...]:
+    """Return who signs the release certificates of a study: every curator, and the server."""
+    curators = [Party(study=study.id, role=Role.CURATOR, name=one.name) for one in study.curators]
+    return (*curators, Party(study=study.id, role=Role.SERVER, name=study.server.name))
+
+
+def _kept(certificate: ReleaseCertificate) -> Finding:
+    release = certificate.release
+    asked = f"epsilon {release.epsilon}" + (f" at delta {delta_text(release.delta)}" if release.delta else "")
+    if problem := _not_kept(release):
+        return Finding(what="privacy", detail=f"{asked} was asked for, but {problem}", holds=False)
+    card = card_rows(release)
+    rows = "; ".join(f"{row.coalition}: {row.faces}" for row in card)
+    if not _is_same(card, certificate.card):
+        return Finding(
+            what="privacy", detail=f"another card follows from the release than the file says. {rows}", holds=False
+        )
+    return Finding(what="privacy", detail=f"{asked} was asked for and is kept. {rows}", holds=True)
+
+
+def _not_kept(release: ReleaseSpec | WorkloadSpec) -> str:
+    """Say why a release does not keep what was asked for; empty if it does."""
+    if isinstance(release, WorkloadSpec):
+        return "" if tables_keep_what_was_asked(release) else "the tables together do not keep it"
+    if release.part_of:
+        return "this is one table of several, which keep it together: the certificate is that of all of them"
+    try:
+        check_keeps_what_was_asked(release)
+    except InvalidInputError as error:
+        return error.problem
+    return ""
+
+
+def _is_same(computed: tuple[CardRow, ...], stated: tuple[CardRow, ...]) -> bool:
+    """Whether two cards say the same; an epsilon of another version may differ by one in its last digit."""
+    # Texts that alternate with epsilons.
+    ours, theirs = (
+        _EPSILON.split(canonical_json([[row.coalition, row.faces] for row in card])) for card in (computed, stated)
+    )
+    if ours[::2] != theirs[::2]:
+        return False
+    return all(
+        abs(Decimal(one) - Decimal(other)) <= _LAST_DIGIT for one, other in zip(ours[1::2], theirs[1::2], strict=True)
+    )
+
+
+def _stated_party(one: SignedText) -> str:
+    try:
+        return statement_of(one).party
+    except IntegrityError:
+        return ""
+
+
+def _signed(party: Party, stated: Statement) -> Finding:
+    at = datetime.fromtimestamp(stated.signed_at, UTC)
+    ledger = ""
+    if stated.ledger is not None:
+        ledger = f"; its ledger then had {stated.ledger.length} entries, head {stated.ledger.digest[:16]}..."
+    return Finding(what=str(party), detail=f"signed on {at:%Y-%m-%d %H:%M:%S} UTC{ledger}", holds=True)
+
+
+def _receipts(spec: ReleaseSpec, statements: Mapping[Party, Statement]) -> Iterator[Finding]:
+    owners = {column.owner for column in spec.columns}
+    joint = set()
+    for party, stated in statements.items():
+        what = f"receipts of {party}"
+        if (party.role is Role.CURATOR) != (stated.ledger is not None):
+            yield Finding(what=str(party), detail="a curator, and nobody else, states its ledger", holds=False)
+        if party.role is not Role.CURATOR or party.name not in owners:
+            if stated.receipts:
+                yield Finding(what=what, detail="receipts of a party without columns", holds=False)
+        elif [one.tester for one in stated.receipts] != [party.name, ""]:
+            yield Finding(what=what, detail="one of its columns and one of all together are not there", holds=False)
+        elif spec.canaries == 0:
+            yield Finding(what=what, detail="no canaries: nothing shows that the server added its noise", holds=True)
+        else:
+            joint.add(stated.receipts[1])
+            yield _tests(what, spec, stated.receipts)
+    if joint:
+        one, *others = joint
+        detail = f"{one.sentence()}. This shows nothing if a curator told the server the places of the canaries"
+        if others:
+            detail = "the owners state different results"
+        yield Finding(what=_ALL_COLUMNS, detail=detail, holds=not others)
+
+
+def _tests(what: str, spec: ReleaseSpec, receipts: tuple[Receipt, ...]) -> Finding:
+    if not all(_is_of_all_canaries(one, spec) for one in receipts):
+        # What follows from a number takes as long as the number is large.
+        return Finding(what=what, detail=f"not of the release's {spec.canaries:,} canaries", holds=False)
+    for one in receipts:
+        if not is_right(one, spec):
+            return Finding(what=what, detail=f"of {one.where} it states what no test of this release has", holds=False)
+        if not one.passed:
+            return Finding(what=what, detail=one.sentence(), holds=False)
+    return Finding(what=what, detail=receipts[0].sentence(), holds=True)
+
+
+def _is_of_all_canaries(receipt: Receipt, spec: ReleaseSpec) -> bool:
+    """Whether a test had every canary of the release; where the server samples, as many as it may have published."""
+    if spec.sampling.is_by_server:
+        return 0 <= receipt.canaries <= spec.published_rows
+    return receipt.canaries == spec.canaries
+
+
+def to_dict(certificate: ReleaseCertificate, findings: tuple[Finding, ...]) -> dict[str, object]:
+    """Return a verification as plain data for JSON."""
+    return {
+        "holds": all(one.holds for one in findings),
+        "release_id": certificate.release.release_id,
+        "tables": len(certificate.tables) or 1,
+        "authority": certificate.fingerprint,
+        "findings": [{"what": one.what, "detail": one.detail, "holds": one.holds} for one in findings],
+        "spec": json.loads(certificate.release.to_json()),
+        "card": [bound.as_dict() for bound in card_of_release(certificate.release).bounds],
+    }

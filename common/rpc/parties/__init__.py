@@ -1,0 +1,1 @@
+"""Who is who: identities, revocation and signatures."""

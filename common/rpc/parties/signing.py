@@ -1,0 +1,123 @@
+"""Texts that a party signs with the key of its certificate, and who signed them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.rpc.parties.identity import Identity, Party, check_issuer, party_of_certificate
+from veiltab.v1.release_pb2 import SignedStatement
+
+_PURPOSE = b"veiltab statement\n"
+"""What is signed begins with this, so that no signature serves another purpose, such as TLS."""
+
+_LONGEST = 2**17
+_PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedText:
+    """A text and the signature of one party.
+
+    Args:
+        text: what is signed.
+        signature: hexadecimal, lower case.
+        certificate: the signer's, PEM.
+    """
+
+    text: str
+    signature: str
+    certificate: str
+
+
+def signed(identity: Identity, text: str, now: datetime) -> SignedText:
+    """Return a text signed by a party: ECDSA or RSA-PSS with SHA-256, or Ed25519, as its key is.
+
+    Raises:
+        InvalidInputError: the party's certificate is not valid now, or its key signs in no such way.
+    """
+    identity.check_lifetime(now)
+    key = load_pem_private_key(identity.key, password=None)
+    data = _PURPOSE + text.encode()
+    match key:
+        case ec.EllipticCurvePrivateKey():
+            signature = key.sign(data, ec.ECDSA(hashes.SHA256()))
+        case rsa.RSAPrivateKey():
+            signature = key.sign(data, _PSS, hashes.SHA256())
+        case ed25519.Ed25519PrivateKey():
+            signature = key.sign(data)
+        case _:
+            raise InvalidInputError("a key of this kind cannot sign", where="private key", remedy="Use EC P-256.")
+    plain = x509.load_pem_x509_certificate(identity.certificate).public_bytes(Encoding.PEM)
+    return SignedText(text=text, signature=signature.hex(), certificate=plain.decode())
+
+
+def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
+    """Return who signed a text.
+
+    Args:
+        one: the signed text.
+        authority: certificate of the study's authority, PEM.
+        at: when it was signed, by its own words.
+
+    Raises:
+        IntegrityError: the certificate is not the authority's, was not valid then, or the signature is not its key's.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificate(one.certificate.encode())
+        stated = party_of_certificate(one.certificate.encode())
+        check_issuer(certificate, authority)
+        stated.check_lifetime(at)
+        # PEM and hexadecimal have more than one spelling; only the plain one is the signed file's.
+        plain = one.certificate.encode() == certificate.public_bytes(Encoding.PEM)
+        signature = bytes.fromhex(one.signature)
+    except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
+        raise IntegrityError("a signature or its certificate cannot be read", where="signature") from None
+    except InvalidInputError as error:
+        raise IntegrityError(error.problem, where="signature", remedy=error.remedy) from None
+    if not plain or signature.hex() != one.signature or not _is_signature(certificate, one.text, signature):
+        raise IntegrityError(f"the signature of {stated.party} does not fit what it signed", where="signature")
+    return stated.party
+
+
+def signed_to_proto(one: SignedText) -> SignedStatement:
+    """Encode a signed text."""
+    return SignedStatement(text=one.text, signature=bytes.fromhex(one.signature), certificate=one.certificate.encode())
+
+
+def signed_from_proto(message: SignedStatement) -> SignedText:
+    """Decode a signed text, which proves nothing before its signature is checked.
+
+    Raises:
+        InvalidInputError: it is longer than any statement, or no text.
+    """
+    if max(len(message.text), len(message.signature), len(message.certificate)) > _LONGEST:
+        raise InvalidInputError("a statement is longer than any can be", where="statement")
+    try:
+        certificate = message.certificate.decode("ascii")
+    except UnicodeDecodeError:
+        raise InvalidInputError("this is no PEM certificate", where="statement") from None
+    return SignedText(text=message.text, signature=message.signature.hex(), certificate=certificate)
+
+
+def _is_signature(certificate: x509.Certificate, text: str, signature: bytes) -> bool:
+    data = _PURPOSE + text.encode()
+    try:
+        key = certificate.public_key()
+        match key:
+            case ec.EllipticCurvePublicKey():
+                key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+            case rsa.RSAPublicKey():
+                key.verify(signature, data, _PSS, hashes.SHA256())
+            case ed25519.Ed25519PublicKey():
+                key.verify(signature, data)
+            case _:
+                return False
+    except (InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True

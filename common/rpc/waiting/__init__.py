@@ -1,0 +1,1 @@
+"""Waiting for others, and asking several at once."""

@@ -1,0 +1,1 @@
+"""How a value becomes a category."""

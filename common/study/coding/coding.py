@@ -1,0 +1,194 @@
+"""Codes the raw values of a column as symbols: recoded texts, binned numbers or dates; missing values by a rule."""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+
+from veiltab.common.core.domain import MAX_CATEGORIES
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.dates import DateBins
+
+DROP = -1
+"""Code of a missing value whose respondent leaves the table."""
+
+UNKNOWN = -2
+"""Code of a value that is no category, no recoded value and in no bin."""
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+"""A raw value that bins take for a number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coding:
+    """How the raw values of one attribute become symbols; white space around a raw value never counts.
+
+    A raw value equal to a category, or recoded to it, becomes its symbol. With bins, a number x becomes symbol i when
+    bins[i] <= x < bins[i+1]; the last bin holds its upper edge too. With dates, see `DateBins`. A value that is absent
+    or among `missing_values` becomes the symbol of `missing`, or DROP.
+
+    Args:
+        categories: names of the symbols 0, 1, ..., all different.
+        recode: pairs (raw value, category).
+        bins: increasing edges, one more than there are binned categories; empty for texts.
+        dates: bins of dates; None for texts and numbers.
+        missing_values: raw values that stand for a missing one.
+        missing: the category of missing values; None to drop their respondents.
+
+    Raises:
+        InvalidInputError: if the rule contradicts itself; the message names the rule's own texts, never data.
+    """
+
+    categories: tuple[str, ...]
+    recode: tuple[tuple[str, str], ...] = ()
+    bins: tuple[Decimal, ...] = ()
+    dates: DateBins | None = None
+    missing_values: tuple[str, ...] = ("", "NA", "?")
+    missing: str | None = None
+    _known: dict[str, int] = field(init=False, repr=False, compare=False)
+    _absent: frozenset[str] = field(init=False, repr=False, compare=False)
+    _missing: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.bins or self.dates:
+            _check_bins(self)
+        _check_texts(self)
+        symbols = {category: symbol for symbol, category in enumerate(self.categories)}
+        if self.missing is not None and self.missing not in symbols:
+            raise InvalidInputError(
+                f"missing = {self.missing!r} is not a category", remedy='Name one of the categories, or "drop".'
+            )
+        object.__setattr__(self, "_missing", DROP if self.missing is None else symbols[self.missing])
+        object.__setattr__(self, "_absent", frozenset(self.missing_values))
+        if self.bins or self.dates:
+            object.__setattr__(self, "_known", {})
+        else:
+            object.__setattr__(self, "_known", symbols | _recoded(self, symbols))
+            _check_apart(self)
+
+    def is_missing(self, raw: str | None) -> bool:
+        """Return whether a raw value stands for a missing one."""
+        return raw is None or raw.strip() in self._absent
+
+    def code(self, raw: str | None) -> int:
+        """Return the symbol of a raw value (None: absent), or DROP, or UNKNOWN, as of a number outside the bins."""
+        if raw is None:
+            return self._missing
+        value = raw.strip()
+        if value in self._absent:
+            return self._missing
+        if self.dates:
+            place = self.dates.bin(value)
+            return UNKNOWN if place is None else place
+        return self._bin(value) if self.bins else self._known.get(value, UNKNOWN)
+
+    def examples(self) -> Iterator[str]:
+        """Yield raw values of every kind: categories, what is recoded to them, edges and middles of bins, dates.
+
+        Some may be unknown to it, as are the names of bins; `code` says which.
+        """
+        yield from self.categories
+        yield from (raw for raw, _ in self.recode)
+        yield from self.dates.examples() if self.dates else ()
+        yield from map(str, self.bins)
+        yield from (str((low + high) / 2) for low, high in pairwise(self.bins))
+
+    def _bin(self, value: str) -> int:
+        """Return the bin of a number in decimal notation, compared exactly."""
+        if not NUMBER.fullmatch(value):
+            return UNKNOWN
+        number = Decimal(value)
+        if not self.bins[0] <= number <= self.bins[-1]:
+            return UNKNOWN
+        return min(bisect_right(self.bins, number), len(self.bins) - 1) - 1
+
+
+def bin_labels(bins: tuple[Decimal, ...]) -> tuple[str, ...]:
+    """Return one label a bin, such as "[18, 65)"; the last one is closed."""
+    labels = [f"[{low}, {high})" for low, high in pairwise(bins)]
+    return (*labels[:-1], f"{labels[-1][:-1]}]") if labels else ()
+
+
+def _check_texts(coding: Coding) -> None:
+    """Refuse an alphabet that is too large, listed twice, or cannot be written back and read again."""
+    if not 1 <= len(coding.categories) <= MAX_CATEGORIES:
+        raise InvalidInputError(
+            f"{len(coding.categories)} categories are listed", remedy=f"List 1 to {MAX_CATEGORIES} categories."
+        )
+    for category in coding.categories:
+        if not category or category != category.strip() or not category.isprintable() or len(category) > 80:
+            raise InvalidInputError(
+                f"category {category!r} cannot be shown",
+                remedy="Use 1 to 80 printable characters without white space around them.",
+            )
+    for category, times in Counter(coding.categories).items():
+        if times > 1:
+            raise InvalidInputError(f"category {category!r} is listed twice", remedy="List each category once.")
+    for raw in (*(raw for raw, _ in coding.recode), *coding.missing_values):
+        if raw != raw.strip():
+            raise InvalidInputError(
+                f"raw value {raw!r} has white space around it",
+                remedy="Remove it: white space around raw values never counts.",
+            )
+
+
+def _check_bins(coding: Coding) -> None:
+    """Refuse edges that are not finite and increasing, or do not match the categories."""
+    if coding.dates and (coding.recode or coding.bins):
+        raise InvalidInputError("dates stands beside recode or bins", remedy="Keep one of them.")
+    if coding.recode:
+        raise InvalidInputError(
+            "both recode and bins are given", remedy="Keep one: recode for texts, bins for numbers."
+        )
+    if coding.dates:
+        _check_binned(coding, len(coding.dates.labels))
+        return
+    if not all(edge.is_finite() for edge in coding.bins):
+        raise InvalidInputError("a bin edge is not a finite number", remedy="Use finite edges.")
+    if len(coding.bins) < 2 or any(low >= high for low, high in pairwise(coding.bins)):
+        raise InvalidInputError("bin edges do not increase", remedy="List at least two edges, smallest first.")
+    _check_binned(coding, len(coding.bins) - 1)
+
+
+def _check_binned(coding: Coding, binned: int) -> None:
+    """Refuse categories that are not one a bin, and at most one more for missing values."""
+    own_last = coding.categories[-1:] == (coding.missing,)
+    if len(coding.categories) != binned and not (own_last and len(coding.categories) == binned + 1):
+        raise InvalidInputError(
+            f"{len(coding.categories)} categories for {binned} bins",
+            remedy="Name one category a bin; one more, the last, may be that of missing values.",
+        )
+
+
+def _recoded(coding: Coding, symbols: dict[str, int]) -> dict[str, int]:
+    """Return the symbol of each recoded raw value."""
+    table: dict[str, int] = {}
+    for raw, category in coding.recode:
+        if category not in symbols:
+            raise InvalidInputError(
+                f"recode sends {raw!r} to {category!r}, which is not a category",
+                remedy=f"Categories: {', '.join(coding.categories)}.",
+            )
+        if (
+            table.get(raw, symbols[category]) != symbols[category]
+            or symbols.get(raw, symbols[category]) != symbols[category]
+        ):
+            raise InvalidInputError(
+                f"recode gives {raw!r} a second meaning",
+                remedy="A raw value has one category, a category's own name stays.",
+            )
+        table[raw] = symbols[category]
+    return table
+
+
+def _check_apart(coding: Coding) -> None:
+    """Refuse a raw value that is both missing and something else."""
+    for value in coding.missing_values:
+        if value in coding._known and coding._known[value] != coding._missing:  # noqa: SLF001 (its own module)
+            raise InvalidInputError(
+                f"{value!r} is both a missing value and a category",
+                remedy="Set missing_values of this attribute, without it.",
+            )

@@ -1,0 +1,1 @@
+"""Drafts of a study, merged; the template of a study file."""

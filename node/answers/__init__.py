@@ -1,0 +1,1 @@
+"""An answer of a node: decided once, kept, sent until it is counted."""

@@ -1,0 +1,1 @@
+"""One node that reports, or thousands."""
