@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from veiltab.common.study.file import Study
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
-    from veiltab.researcher.client.client import Client, Release
+    from veiltab.researcher.client.client import Client
+    from veiltab.researcher.client.release import Release
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.status.release_status import Status
 

@@ -265,7 +265,7 @@ def _no_worker(address: str) -> UnavailableError:
 def _start(address: str, command: str) -> str:
     """Say how to start a part of a cluster."""
     if address.startswith("tls:"):
-        return "Start one as docs/operations/cluster.md says."
+        return 'Start one as docs/operations/cluster.md says under "A cluster".'
     return f"Start one with: {command}"
 
 

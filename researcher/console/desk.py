@@ -7,7 +7,8 @@ from veiltab.common.privacy.cards.card import EpsilonCard
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.file import Study
 from veiltab.researcher.analysis.comparisons import Table
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.console.calculations import Background, Calculations
 from veiltab.researcher.report.presentation import card_of
 from veiltab.researcher.status.release_status import Status

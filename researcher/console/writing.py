@@ -10,7 +10,7 @@ from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundErro
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.common.study.file import Study
 from veiltab.common.web.document import write_page
-from veiltab.researcher.client.client import Release
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.console.downloads import file_name
 from veiltab.researcher.microdata.files import Rows, provenance_path, write_rows
 from veiltab.researcher.microdata.synthesis import REPLICATES, Microdata

@@ -19,7 +19,6 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.table_result import TableResult, table_result
-from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.parties.agreement import agreed_workload
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Answers
@@ -171,6 +170,8 @@ class Workloads:
     def _choice(self, workload: WorkloadSpec) -> list[int]:
         """Return the numbers of the tables that show the strongest dependences, ascending."""
         results = [self._result(workload, one) for one in self._store.tables(workload.release_id)]
+        from veiltab.researcher.model.choosing import chosen_tables  # noqa: PLC0415 - linked releases alone
+
         chosen = chosen_tables(
             self._study.domain({name for one in results for name in one.names}),
             [one.measurement for one in results],

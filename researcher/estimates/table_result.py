@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,10 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.schemes import scheme_of
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign, total_variance
-from veiltab.researcher.model.fitting import Model, fit
-from veiltab.researcher.model.measurement import Measurement
+
+if TYPE_CHECKING:
+    from veiltab.researcher.model.fitting import Model
+    from veiltab.researcher.model.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,8 +36,10 @@ class TableResult:
     design: ReleaseDesign
 
     @property
-    def measurement(self) -> Measurement:
+    def measurement(self) -> "Measurement":
         """The table as a model takes it: unbiased fractions, weighted by their mean variance at the uniform table."""
+        from veiltab.researcher.model.measurement import Measurement  # noqa: PLC0415 - releases of one table need none
+
         cells = self.design.mechanism.cells
         return Measurement(
             names=self.names,
@@ -64,12 +69,14 @@ def table_result(number: int, names: tuple[str, ...], spec: ReleaseSpec, histogr
     )
 
 
-def fitted(domain: Domain, tables: Sequence[TableResult]) -> Model:
+def fitted(domain: Domain, tables: Sequence[TableResult]) -> "Model":
     """Return the model of the tables of a release.
 
     Raises:
         InvalidInputError: an attribute of the domain is in none of them.
     """
+    from veiltab.researcher.model.fitting import fit  # noqa: PLC0415 - as above
+
     return fit(domain, [one.measurement for one in tables], rows=tables[0].design.population)
 
 

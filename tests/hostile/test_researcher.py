@@ -162,13 +162,13 @@ def test_a_party_ends_while_it_plans(world: World) -> None:
 def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved(
     world: World, change: dict[str, Any]
 ) -> None:
-    """Each curator's officer reads a purpose of its own, and would approve it."""
+    """Each curator's officer reads a purpose of its own, and would approve it. Rita has no request left by now."""
     release_id = f"{secrets.randbits(128):032x}"
 
     async def propose() -> None:
         asked: dict[str, Any] = {"attributes": ["region", "health"], "purpose": "a study", "release_id": release_id}
         for curator, one in ((ALICE, asked), (BOB, asked | change)):
-            async with connection(world.local, RITA, curator) as channel:
+            async with connection(world.local, ROSA, curator) as channel:
                 await call(channel, PROPOSE)(proposal(world, 1, **one), timeout=20)
 
     before = world.charges("alice"), world.charges("bob")
@@ -176,7 +176,7 @@ def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved
     for curator in ("alice", "bob"):
         world.wait_for_state(curator, release_id, "failed")
         with world.store(curator) as store:
-            assert "researcher rita: asked curators alice and bob for different things" in (
+            assert "researcher rosa: asked curators alice and bob for different things" in (
                 store.releases.release(release_id).failure
             )
     assert (world.charges("alice"), world.charges("bob")) == before

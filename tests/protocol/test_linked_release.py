@@ -11,7 +11,7 @@ from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, lau
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.researcher.client.client import Release
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import Status, TableStatus
 
 THREE = ("region", "income", "smoker")

@@ -12,7 +12,7 @@ from tests.protocol.village import CATEGORIES, FREE, TWO, Rules, made_people, wr
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Answer, Who, World, launcher, made_world
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.researcher.client.client import Release
+from veiltab.researcher.client.release import Release
 
 
 @pytest.fixture(scope="module")

@@ -168,14 +168,14 @@ def test_an_entry_of_another_subject_is_refused() -> None:
 
 def client_of(desk: Desk, asker: Party, monkeypatch: pytest.MonkeyPatch) -> Client:
     client = object.__new__(Client)
-    client.study, client._timeout, client._asker, client._desk = STUDY_OF_ANA, 1.0, asker, ROSA
+    client.study, client._timeout, client._asker, client.desk = STUDY_OF_ANA, 1.0, asker, ROSA
 
     async def ask(method: str, message: Any, **_: object) -> Any:  # noqa: ANN401 - messages
         return await getattr(desk.servicer, method)(message, None)
 
     names = ("StartRelease", "ListReleases", "ListAccesses")
     stub = SimpleNamespace(**{name: name for name in names})
-    client._service = cast("Any", SimpleNamespace(stub=stub, ask=ask))
+    client.service = cast("Any", SimpleNamespace(stub=stub, ask=ask))
     client._link = cast("Any", SimpleNamespace(wait=asyncio.run, close=lambda: None))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: client)
     monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: asker)

@@ -33,15 +33,15 @@ def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **key
     """Return the request that a client sends."""
     client = object.__new__(Client)
     client.study, client._timeout = study, 1.0
-    client._asker = client._desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
-    client._service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
+    client._asker = client.desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+    client.service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
     sent: list[Any] = []
 
     def ask(_method: object, message: Any) -> SimpleNamespace:  # noqa: ANN401 - messages
         sent.append(message)
         return SimpleNamespace(release_id="f" * 32, continued=False)
 
-    monkeypatch.setattr(client, "_ask", ask)
+    monkeypatch.setattr(client, "ask", ask)
     client.request(attributes, **keywords)
     (message,) = sent
     return request_from_proto(message.request, "rosa")

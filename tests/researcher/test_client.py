@@ -16,7 +16,8 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 from veiltab.researcher.status.release_status import ReleaseList, Status, release_status_from_proto
 from veiltab.v1 import release_pb2, researcher_pb2
@@ -139,7 +140,7 @@ def test_a_researcher_that_waits_asks_for_the_counts(seconds: float, *, is_owner
         return researcher_pb2.GetResultResponse(summary=summary, counts=b"12345678")
 
     service = SimpleNamespace(stub=SimpleNamespace(GetResult=None))
-    client = SimpleNamespace(is_owner=is_owner, _ask=answer, _service=service)
+    client = SimpleNamespace(is_owner=is_owner, ask=answer, service=service)
     assert Client.status(cast("Client", client), ID, seconds=seconds).counts == b"12345678"
     assert [message.with_counts for message in asked] == [is_owner and seconds > 0]
 
@@ -277,16 +278,16 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
     client = object.__new__(Client)
     client.study = study
     client._timeout = 1.0
-    client._asker = client._desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+    client._asker = client.desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
     sent: list[Any] = []
 
     def ask(_method: object, message: Any) -> Any:  # noqa: ANN401 - messages
         sent.append(message)
         return SimpleNamespace(release_id=ID, continued=True)
 
-    monkeypatch.setattr(client, "_ask", ask)
+    monkeypatch.setattr(client, "ask", ask)
     monkeypatch.setattr("veiltab.researcher.client.client.time.time", lambda: NOW)
-    client._service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
+    client.service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
     made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)
     assert (made.id, made.continued) == (ID, True)
     (message,) = sent

@@ -21,7 +21,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.service import ResearcherServicer
 from veiltab.researcher.parties.parties import PartyLinks
@@ -51,7 +52,7 @@ class Service:
         """Return a client that has some study file."""
         client = object.__new__(Client)
         client.study, client._timeout = study, 1.0
-        client._asker = client._desk = ROSA
+        client._asker = client.desk = ROSA
 
         async def ask(method: str, message: object, **_: object) -> object:
             return await getattr(self.servicer, method)(message, None)
@@ -62,7 +63,7 @@ class Service:
 
         names = ("StartRelease", "GetResult", "FetchHistogram", "FetchStudy")
         stub = SimpleNamespace(**{name: name for name in names})
-        client._service = cast("Any", SimpleNamespace(stub=stub, ask=ask, fetch=fetch))
+        client.service = cast("Any", SimpleNamespace(stub=stub, ask=ask, fetch=fetch))
         client._link = cast("Any", SimpleNamespace(wait=asyncio.run))
         return client
 

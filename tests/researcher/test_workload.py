@@ -153,7 +153,7 @@ def test_a_choice_is_made_once_whoever_does_not_answer(desk: Desk, monkeypatch: 
     def other(*_: object, **__: object) -> tuple[tuple[str, ...], ...]:
         raise AssertionError("it is chosen again")
 
-    monkeypatch.setattr("veiltab.researcher.desk.workload.chosen_tables", other)
+    monkeypatch.setattr("veiltab.researcher.model.choosing.chosen_tables", other)
     desk.silent = False
     desk.advance()
     assert {numbers for _, numbers in desk.choices} == {chosen}

@@ -26,7 +26,8 @@ from veiltab.deploy.play.studies import linked_tables
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import ExpectedError
 from veiltab.researcher.microdata.files import Rows

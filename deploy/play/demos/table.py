@@ -22,7 +22,8 @@ from veiltab.deploy.play.demos.own_tables import own_tables, study_text
 from veiltab.deploy.play.folder import new_folder
 from veiltab.deploy.play.processes import APPROVAL, LocalStudy, free_ports
 from veiltab.deploy.play.studies import adult_tables
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.status.release_status import Status
 

@@ -10,7 +10,8 @@ from veiltab.common.collection.population import parse_population
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.deploy.play.rehearsal.rehearsal import Rehearsal
 from veiltab.deploy.play.rounds import AnsweredRound, AskedRound, answered_round
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.frequency.frequencies import Frequencies, estimate, total_variation
 from veiltab.researcher.status.release_status import Status

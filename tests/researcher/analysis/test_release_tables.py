@@ -23,7 +23,8 @@ from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import NO_INTERVAL
 from veiltab.researcher.cli import researcher
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.pooling import PooledEstimate
 from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.status.release_status import Status, TableStatus

@@ -18,7 +18,8 @@ from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.researcher.client.client import Client, Release
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import Status, TableStatus
 
 SCRIPT = "<script>alert(1)</script>"

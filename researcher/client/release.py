@@ -1,0 +1,382 @@
+"""One release at a desk: how it stands, its tables, its rows."""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, overload
+
+from veiltab.common.core.domain import Domain
+from veiltab.common.errors import (
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.extras import importing
+from veiltab.common.release.state import ReleaseState, not_ready
+from veiltab.common.study.missing import respondents_sentence
+from veiltab.common.web.document import facts
+from veiltab.researcher.client.connection import Connection
+from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.estimates.pooling import pooled
+from veiltab.researcher.estimates.table import labelled, to_frame
+from veiltab.researcher.estimates.table_result import TableResult, fitted, table_result
+from veiltab.researcher.status.release_status import Status, TableStatus
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from veiltab.researcher.analysis.comparisons import Table
+    from veiltab.researcher.drawing.style import Picture
+    from veiltab.researcher.microdata.synthesis import Microdata
+    from veiltab.researcher.model.fitting import Model
+
+
+_WAIT_SECONDS = 1.0
+"""Seconds that the service may wait with an answer; `watch` is shown one so often."""
+
+_LOOK_AGAIN_SECONDS = 0.1
+_MANY_TABLES_SECONDS = 0.5
+"""Seconds between looks at a release of several tables, each of which tells of all of them."""
+
+
+class Release:
+    """One release of a client's."""
+
+    def __init__(self, client: Connection, release_id: str, *, continued: bool) -> None:
+        self.id = release_id
+        self.continued = continued
+        self._client = client
+        self._ready: Status | None = None
+        self._fitted: Model | None = None
+
+    def status(self) -> Status:
+        """Return how the release stands."""
+        return self._client.status(self.id)
+
+    def certificate(self) -> str:
+        """Return the release certificate: who vouches for it, signed; `veiltab verify` checks it offline.
+
+        Raises:
+            DeniedError: an analyst asks.
+            NotReadyError: the release is not ready.
+            UnavailableError: a party that has not signed yet does not answer.
+        """
+        return self._client.certificate(self.id)
+
+    def wait(self, timeout: float = 600.0, watch: Callable[[Status], None] | None = None) -> Status:
+        """Wait until the release is ready.
+
+        Args:
+            timeout: seconds to wait; the release itself goes on after them.
+            watch: shown every status on the way.
+
+        Raises:
+            DeniedError: a curator said no.
+            FailedReleaseError: it ended without a result.
+            UnavailableError: it is not ready in time; says who is waited for.
+        """
+        end = time.monotonic() + timeout
+        # Who watches is shown at once how the release stands.
+        seconds = min(_WAIT_SECONDS, timeout) if watch is None else 0.0
+        while True:
+            began = time.monotonic()
+            status = self._client.status(self.id, seconds=seconds)
+            if watch is not None:
+                watch(status)
+            if status.state is ReleaseState.READY:
+                self._ready = status
+                return status
+            if status.state.unsuccessful:
+                raise _not_ready(status)
+            if time.monotonic() >= end:
+                raise UnavailableError(
+                    f"not ready after {timeout:g} s; {status.waiting_for or 'every party is at work'}",
+                    where=f"release {self.id}",
+                    remedy="The release goes on; run the same command again to keep waiting for it.",
+                )
+            if seconds:
+                # A service that lets nobody wait answers at once.
+                pause = _MANY_TABLES_SECONDS if status.tables else _LOOK_AGAIN_SECONDS
+                time.sleep(max(0.0, began + pause - time.monotonic()))
+            seconds = min(_WAIT_SECONDS, max(0.0, end - time.monotonic()))
+
+    def respondents(self) -> str:
+        """Say whom n counts under the study's rules for missing values, and which attributes have a category of them.
+
+        Raises:
+            InvalidInputError: the release was asked for under another study file than the client's.
+        """
+        status = self.status()
+        self._client.check_study(status.study_digest, f"release {self.id}")
+        return respondents_sentence(self._client.study, status.granted, status.left_out)
+
+    def domain(self) -> Domain:
+        """Return the attributes that have a result, with the study's categories.
+
+        Raises:
+            NotReadyError: the release is not ready.
+            InvalidInputError: the release was asked for under another study file than the client's.
+        """
+        return self._client.study.domain(self._ready_status().measured_attributes)
+
+    def tables(self) -> tuple[TableStatus, ...]:
+        """Return the tables of the release that are under way or over, by number; of one table, itself as number 0."""
+        return self.status().all_tables
+
+    def tables_of(self, attributes: Sequence[str] | None = None) -> tuple[TableStatus, ...]:
+        """Return the tables that are ready, or those of exactly some attributes: two if the table ran twice.
+
+        Raises:
+            NotReadyError: the release is not ready.
+            NotFoundError: there is no table of these attributes.
+        """
+        ready = self._ready_status().ready_tables
+        if attributes is None:
+            return ready
+        wanted = self._client.study.domain(attributes).names
+        having = tuple(one for one in ready if one.attributes == wanted)
+        if not having:
+            raise NotFoundError(
+                f"no table of the release has exactly {', '.join(wanted)}",
+                where=f"release {self.id}",
+                remedy="`veiltab researcher status --json` lists its tables.",
+            )
+        return having
+
+    def measurements(self) -> tuple[TableResult, ...]:
+        """Return every table as it was measured, by number; one that ran twice is there twice.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: the release was asked for under another study file than the client's.
+        """
+        status = self._ready_status()
+        return self._results(status, status.ready_tables)
+
+    @overload
+    def estimate(self, attributes: None = None, *, confidence: float = 0.95) -> Estimate: ...
+
+    @overload
+    def estimate(self, attributes: Sequence[str] | None, *, confidence: float = 0.95) -> TableEstimate: ...
+
+    def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> TableEstimate:
+        """Return an estimated joint distribution.
+
+        Args:
+            attributes: of the table, which is pooled of all tables that have them; by default all that were granted,
+                for a release of one table.
+            confidence: probability that one cell's interval holds its true fraction.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: an attribute is not in the release, no table has all of these attributes, several have
+                and none is named, or the release was asked for under another study file than the client's.
+        """
+        if attributes is None:
+            status = self._known_status()
+            if status.tables:
+                raise InvalidInputError(
+                    f"this is a release of {len(status.tables)} tables",
+                    where=f"release {self.id}",
+                    remedy="Name the attributes of one, with --attributes, or in Python release.table([...]).",
+                )
+            (result,) = self._results(status, status.ready_tables)
+            return self._estimate(status, result, confidence)
+        return self._pooled(self._ready_status(), attributes, confidence)
+
+    def _pooled(self, status: Status, attributes: Sequence[str], confidence: float) -> TableEstimate:
+        """Return the table of some attributes, pooled of all tables that have them."""
+        wanted = self._client.study.domain(attributes).names
+        released = status.measured_attributes
+        absent = [name for name in wanted if name not in released]
+        if absent:
+            raise InvalidInputError(
+                f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
+                where=f"release {self.id}",
+                remedy=f"It has {', '.join(released)}.",
+            )
+        having = [one for one in status.ready_tables if set(one.attributes).issuperset(wanted)]
+        if not having:
+            raise InvalidInputError(
+                f"no table of the release has all of {', '.join(wanted)}",
+                where=f"release {self.id}",
+                remedy="Ask for a table of them, or estimate it from the model of the release.",
+            )
+        return pooled([self._estimate(status, one, confidence) for one in self._results(status, having)], attributes)
+
+    def table(self, attributes: Sequence[str], *, confidence: float = 0.95) -> "Table":
+        """Return a table to analyse: as it was measured, or, if no table of the release has it, from a model of all.
+
+        Analyses mark what comes from the model, and give no interval for it.
+
+        Args:
+            attributes: of the table.
+            confidence: as for `estimate`.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: an attribute is in no table of the release, or the release was asked for under another
+                study file.
+        """
+        status = self._ready_status()
+        if not status.needs_model(self._client.study.domain(attributes).names):
+            return self._pooled(status, attributes, confidence)
+        from veiltab.researcher.analysis.modelled import ModelledTable  # noqa: PLC0415 - linked releases alone
+
+        model = self._model(status)
+        return ModelledTable(
+            domain=model.domain.subset(attributes),
+            raw=model.marginal(attributes),
+            population=status.spec_of(status.ready_tables[0]).population,
+            confidence=confidence,
+            study_digest=status.study_digest,
+        )
+
+    def plot(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "Picture":
+        """Draw the estimates with their intervals; as `estimate` does. `save` writes the picture."""
+        return self.estimate(attributes, confidence=confidence).plot()
+
+    def __repr__(self) -> str:
+        """Return the id alone: nothing is asked of the service."""
+        return f"Release({self.id!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            status = self.status()
+        except VeiltabError as error:
+            return facts([("release", self.id), ("status", str(error))])
+        return facts(
+            [
+                ("release", status.label or self.id),
+                ("state", status.state.value),
+                ("attributes", ", ".join(status.attributes)),
+                ("epsilon", status.epsilon),
+                *([("tables", str(len(status.tables)))] if status.tables else []),
+                *([("failure", status.failure)] if status.failure else []),
+                *([("waits for", status.waiting_for)] if status.waiting_for else []),
+            ]
+        )
+
+    def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "pd.DataFrame":
+        """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
+        return to_frame(self.estimate(attributes, confidence=confidence))
+
+    def rows(self) -> "pd.DataFrame":
+        """Return the noisy rows as a DataFrame, one column an attribute, in an order of their own at each call.
+
+        Every row is a sampled respondent's with the retention probability, else uniform noise; estimates must invert
+        that, as `estimate` does. The rows are drawn here from the counts, in a random order from the operating
+        system: the released rows came in a random order too, so given the counts both have the same law, and the order
+        of either says nothing.
+
+        Raises:
+            As `estimate` does.
+        """
+        with importing("researcher", "a data frame"):
+            import pandas as pd  # noqa: PLC0415 - an optional package
+
+        from veiltab.researcher.model.rows import rows_of_counts  # noqa: PLC0415 - whoever wants rows
+
+        found = self.estimate()
+        columns = {}
+        rows = rows_of_counts(found.counts, found.domain.shape, secrets.token_bytes(32))
+        for attribute, symbols in zip(found.domain.attributes, rows, strict=True):
+            columns[attribute.name] = labelled(symbols, attribute)
+        frame = pd.DataFrame(columns)
+        frame.attrs["study_digest"] = found.study_digest
+        return frame
+
+    def synthesise(  # noqa: PLR0913 - one argument a choice
+        self,
+        *,
+        rows: int | None = None,
+        replicates: int = 0,
+        copies: int = 0,
+        seed: str | int | None = None,
+        attributes: Sequence[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> "Microdata":
+        """Return microdata: rows drawn from a model of all tables, with the study's categories.
+
+        release.synthesise().frame()
+        release.synthesise(replicates=20, seed="census").write("linked.parquet")
+
+        Args:
+            rows: of the file; as many as there are respondents if not given. For intervals, ten times as many.
+            replicates: weights for intervals (`veiltab.with_replicates`), by so many replays of the release: 20.
+            copies: the same as files for packages that combine files, an even number.
+            seed: the same seed gives the same rows; a random one if not given.
+            attributes: of the rows; all that were asked for if not given.
+            progress: told how many of how many replays are done; may raise, and so end the work.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: an attribute that no table has, numbers out of range, or the release was asked for under
+                another study file.
+        """
+        from veiltab.researcher.microdata.synthesis import check_size, no_progress, synthesise  # noqa: PLC0415 - slow to load
+
+        check_size(1 if rows is None else rows, replicates, copies)
+        status = self._ready_status()
+        tables = self._results(status, status.ready_tables)
+        return synthesise(
+            self._client.study.domain(status.attributes if attributes is None else attributes),
+            status,
+            tables,
+            rows=tables[0].design.population if rows is None else rows,
+            replicates=replicates,
+            copies=copies,
+            seed=secrets.token_hex(8) if seed is None else str(seed),
+            progress=progress or no_progress,
+        )
+
+    def _ready_status(self) -> Status:
+        """Return the status of a release that is ready, under the client's study file.
+
+        Raises:
+            NotReadyError, DeniedError, FailedReleaseError: it is not.
+            InvalidInputError: it was asked for under another study file.
+        """
+        status = self._known_status()
+        if status.state is not ReleaseState.READY:
+            raise _not_ready(status)
+        return status
+
+    def _known_status(self) -> Status:
+        """Return the status of a release under the client's study file; InvalidInputError if that is another one.
+
+        That of a release which was waited for is known: no result of it changes any more.
+        """
+        status = self._ready or self.status()
+        self._client.check_study(status.study_digest, f"release {self.id}")
+        return status
+
+    def _results(self, status: Status, tables: Sequence[TableStatus]) -> tuple[TableResult, ...]:
+        histograms = [status.counts or self._client.histogram(table.release_id) for table in tables]
+        return tuple(
+            table_result(table.number, table.attributes, status.spec_of(table), histogram)
+            for table, histogram in zip(tables, histograms, strict=True)
+        )
+
+    def _model(self, status: Status) -> "Model":
+        """Return the model of all tables of the release, which is fitted once."""
+        if self._fitted is None:
+            results = self._results(status, status.ready_tables)
+            domain = self._client.study.domain({name for result in results for name in result.names})
+            self._fitted = fitted(domain, results)
+        return self._fitted
+
+    def _estimate(self, status: Status, result: TableResult, confidence: float) -> Estimate:
+        return Estimate(
+            domain=self._client.study.domain(result.names),
+            design=result.design,
+            counts=result.counts,
+            confidence=confidence,
+            study_digest=status.study_digest,
+        )
+
+
+def _not_ready(status: Status) -> VeiltabError:
+    reason = status.failure or status.progress
+    return not_ready(status.state, reason, where=f"release {status.release_id}", remedy=status.advice)
