@@ -171,7 +171,6 @@ def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved
             async with connection(world.local, ROSA, curator) as channel:
                 await call(channel, PROPOSE)(proposal(world, 1, **one), timeout=20)
 
-    before = world.charges("alice"), world.charges("bob")
     asyncio.run(propose())
     for curator in ("alice", "bob"):
         world.wait_for_state(curator, release_id, "failed")
@@ -179,7 +178,7 @@ def test_what_each_curator_was_asked_for_is_compared_before_anything_is_approved
             assert "researcher rosa: asked curators alice and bob for different things" in (
                 store.releases.release(release_id).failure
             )
-    assert (world.charges("alice"), world.charges("bob")) == before
+    assert release_id not in {*world.charges("alice"), *world.charges("bob")}
 
 
 @pytest.mark.long
