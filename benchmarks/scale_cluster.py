@@ -31,7 +31,7 @@ from veiltab.curator.alignment.exchange import own_tokens
 from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns.draw_tasks import DrawnSample
-from veiltab.curator.table.table import load_table
+from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.table.workplace import Workplace
 
 _OWNER = "alice"

@@ -47,8 +47,9 @@ from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import CuratorsNoise
 from veiltab.curator.columns.shared_sample import sample_check
+from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.table.table import Table, load_table
+from veiltab.curator.table.table import Table
 from veiltab.curator.table.workplace import Workplace
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.deploy.plan.scale.costs import TABLE_COSTS, TableCosts

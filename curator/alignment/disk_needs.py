@@ -6,15 +6,13 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.curator.alignment.intersection import SymbolType
-from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES
-from veiltab.curator.peers.ring import Flow, FlowKind
 from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 
-_ROW_BYTES = 8
+ROW_BYTES = 8
 """Of a row number, and of a word by which rows are ordered."""
 
-_FOLDERS = 2**16
+FOLDERS = 2**16
 """Bytes of folders, ends of files and canaries' ciphertext that no count of rows says."""
 
 
@@ -30,27 +28,7 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> in
         curators: all of the study.
     """
     row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types)
-    return rows * (2 * row + TOKEN_LENGTH * curators) + _FOLDERS
-
-
-def private_alignment_bytes(rows: int, types: Iterable[SymbolType], flows: Iterable[Flow], curator: str) -> int:
-    """Return what a private alignment writes at the most, if no other table is larger; see `private_work`.
-
-    While a table is put in order its tokens, symbols and row numbers lie there twice, and the tokens and numbers by
-    themselves. Half of that is then free for the common respondents. Each flow that the curator makes or receives is a
-    file, and so are the batches of the one that it makes now. The querier keeps its query in another order, and what
-    the others share, masked by itself; its query has one element more than its table, and so has what is made of that.
-
-    Args:
-        rows: respondents.
-        types: of the symbols of each attribute.
-        flows: all of the study's curators; see `ring.flows`.
-        curator: who aligns.
-    """
-    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + _ROW_BYTES
-    files = 1 + sum(flow.producer == curator or curator in flow.receivers for flow in flows)
-    files += 2 * any(flow.kind is FlowKind.RESPONDENTS and flow.producer == curator for flow in flows)
-    return rows * (2 * row + TOKEN_LENGTH + _ROW_BYTES) + (rows + 1) * ELEMENT_BYTES * files + _FOLDERS
+    return rows * (2 * row + TOKEN_LENGTH * curators) + FOLDERS
 
 
 def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str, *, copies: bool = False) -> int:
@@ -82,8 +60,8 @@ def _drawn_bytes(spec: ReleaseSpec, curator: str) -> int:
     Of two stages, what looks the first up comes to that.
     """
     looked_up = 0 if spec.stage is None else spec.stage + 2 * spec.sample
-    rows = _ROW_BYTES * spec.data_rows
-    return max(3 * rows + _ROW_BYTES * looked_up, 2 * (rows + _sent_bytes(spec, curator))) + _FOLDERS
+    rows = ROW_BYTES * spec.data_rows
+    return max(3 * rows + ROW_BYTES * looked_up, 2 * (rows + _sent_bytes(spec, curator))) + FOLDERS
 
 
 def _copied_bytes(spec: ReleaseSpec, curator: str) -> int:

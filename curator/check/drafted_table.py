@@ -20,8 +20,8 @@ from veiltab.curator.formats.columns.reading import read_header
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.table.id_shapes import id_shapes
-from veiltab.curator.table.table import read_respondents
+from veiltab.curator.reading.id_shapes import id_shapes
+from veiltab.curator.reading.table_reading import read_respondents
 
 _NONE: Mapping[str, Collection[str]] = {}
 

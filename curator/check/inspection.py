@@ -14,10 +14,10 @@ from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_aft
 from veiltab.curator.check.cost import AlignmentCost, private_cost, token_cost
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import first_rows
-from veiltab.curator.table.column import ColumnReading, UnknownValue
-from veiltab.curator.table.id_shapes import id_shapes
-from veiltab.curator.table.table import Reading, read_table
-from veiltab.curator.table.unknown_values import unknown_values
+from veiltab.curator.reading.column import ColumnReading, UnknownValue
+from veiltab.curator.reading.id_shapes import id_shapes
+from veiltab.curator.reading.table_reading import Reading, read_table
+from veiltab.curator.reading.unknown_values import unknown_values
 
 _SHOWN = 20
 

@@ -19,9 +19,9 @@ from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import AttributeRule, attribute_rule
 from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.formats.columns.refusals import rows_have
-from veiltab.curator.table.column import ColumnReading
-from veiltab.curator.table.dates import year_edges
-from veiltab.curator.table.round_bins import quantile_edges, round_edges
+from veiltab.curator.reading.column import ColumnReading
+from veiltab.curator.reading.dates import year_edges
+from veiltab.curator.reading.round_bins import quantile_edges, round_edges
 
 MOST_CATEGORIES = 64
 """Most categories that are proposed for a column of texts."""

@@ -28,10 +28,11 @@ from veiltab.curator.officer.policy import policy_of, policy_source
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.party.status import observe
+from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.served_files import ServedTable
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
-from veiltab.curator.table.table import Table, load_table
+from veiltab.curator.table.table import Table
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 

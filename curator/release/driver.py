@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import (
@@ -44,8 +44,6 @@ from veiltab.common.study.id_rules import id_rules
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.disk_needs import release_bytes
 from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.alignment.private.masking import MAX_IDS, Masking
-from veiltab.curator.alignment.private.private_exchange import PrivateExchange
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
@@ -91,6 +89,9 @@ from veiltab.curator.release.statements import signed_statement
 from veiltab.curator.release.upload import ServerLink
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.workplace import Workplace
+
+if TYPE_CHECKING:
+    from veiltab.curator.alignment.private.private_exchange import PrivateExchange
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
@@ -187,9 +188,13 @@ class CuratorDriver:
         # Releases whose publication came with the answer to this process's upload, and is recorded.
         self._published: set[str] = set()
 
-    def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
+    def _exchange_of(self, folder: Path) -> "TokenExchange | PrivateExchange":
         if self.study.alignment == "tokens":
             return TokenExchange(len(self.study.curators), folder, self._room)
+        # A study that aligns by tokens needs neither these nor libsodium.
+        from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415
+        from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415
+
         names = [curator.name for curator in self.study.curators]
         return PrivateExchange(
             self.name,
@@ -205,13 +210,13 @@ class CuratorDriver:
     # Called by the RPCs
 
     @property
-    def private_exchange(self) -> PrivateExchange:
+    def private_exchange(self) -> "PrivateExchange":
         """This curator's part in private alignments.
 
         Raises:
             DeniedError: the study aligns by tokens.
         """
-        if not isinstance(self._exchange, PrivateExchange):
+        if isinstance(self._exchange, TokenExchange):
             raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
         return self._exchange
 

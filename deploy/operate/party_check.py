@@ -29,7 +29,7 @@ from veiltab.curator import cli as curator_cli
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.officer.policy import policy_of, policy_source
 from veiltab.curator.officer.work_options import WorkOptions
-from veiltab.curator.table.table import read_table
+from veiltab.curator.reading.table_reading import read_table
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
 from veiltab.server.https.http_options import http_options

@@ -5,8 +5,8 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.id_shapes import can_match, check_id_shape
-from veiltab.curator.table.id_shapes import id_shapes
-from veiltab.curator.table.respondents import SEPARATOR
+from veiltab.curator.reading.id_shapes import id_shapes
+from veiltab.curator.reading.respondents import SEPARATOR
 
 
 def shapes(*ids: str, columns: int = 1) -> tuple[str, ...]:

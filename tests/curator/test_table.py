@@ -16,9 +16,10 @@ from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.coding.coding import DROP, UNKNOWN
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.files import text_file
-from veiltab.curator.table import column, respondents
-from veiltab.curator.table.respondents import RepeatedIds, normalised_ids
-from veiltab.curator.table.table import Table, load_table, read_table
+from veiltab.curator.reading import column, respondents
+from veiltab.curator.reading.respondents import RepeatedIds, normalised_ids
+from veiltab.curator.reading.table_reading import load_table, read_table
+from veiltab.curator.table.table import Table
 
 STUDY = """
 [study]

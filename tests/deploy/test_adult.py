@@ -10,7 +10,8 @@ import pytest
 from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.table.table import Table, load_table
+from veiltab.curator.reading.table_reading import load_table
+from veiltab.curator.table.table import Table
 from veiltab.deploy.play.studies import adult_tables
 from veiltab.deploy.play.studies.adult_tables import adult_study, assignment, truth, write_tables
 

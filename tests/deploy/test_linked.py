@@ -12,7 +12,7 @@ from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.table.table import load_table
+from veiltab.curator.reading.table_reading import load_table
 from veiltab.deploy.play.studies.adult_extract import FILES, command, extract
 from veiltab.deploy.play.studies.linked_tables import (
     ATTRIBUTION,

@@ -14,7 +14,7 @@ import pytest
 
 from veiltab.common.command.cli import run
 from veiltab.common.study.file import load_study
-from veiltab.curator.table.table import load_table
+from veiltab.curator.reading.table_reading import load_table
 from veiltab.deploy.study.study_cli import study
 
 Run = Callable[..., tuple[int, str, str]]

@@ -24,8 +24,8 @@ from types import MappingProxyType
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest
-from veiltab.curator.alignment.disk_needs import private_alignment_bytes
 from veiltab.curator.alignment.private.masking import MAX_IDS, Masking
+from veiltab.curator.alignment.private.private_disk import private_alignment_bytes
 from veiltab.curator.alignment.private.private_work import ROOM, ChangedQueryError, SilentCuratorError, Work, named
 from veiltab.curator.alignment.private.ristretto import fresh_scalar, fresh_seed
 from veiltab.curator.peers.calls import Peers

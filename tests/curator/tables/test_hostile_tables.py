@@ -21,7 +21,7 @@ from veiltab.curator.formats.columns.source import Selection
 from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
 from veiltab.curator.formats.files import spreadsheet
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.table.table import load_table, read_respondents
+from veiltab.curator.reading.table_reading import load_table, read_respondents
 
 WRITERS = {
     "t.parquet": written.write_parquet,

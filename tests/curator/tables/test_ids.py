@@ -17,8 +17,8 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.id_rules import id_rules
 from veiltab.common.study.id_shapes import can_match, repair, shape_after
 from veiltab.curator.check.inspection import inspect_table
-from veiltab.curator.table.respondents import normalised_ids
-from veiltab.curator.table.table import load_table, read_table
+from veiltab.curator.reading.respondents import normalised_ids
+from veiltab.curator.reading.table_reading import load_table, read_table
 
 IDS = 'id_columns = ["pid"]\n'
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.common.study.naming import attribute_name
-from veiltab.curator.table.table import load_table
+from veiltab.curator.reading.table_reading import load_table
 from veiltab.deploy.play.demos.own_tables import own_tables, study_text
 
 ENDPOINTS = {

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veiltab.common.study.id_shapes import DECIMALS, MOST_CHARACTERS, TEXT, WHOLE_NUMBERS
-from veiltab.curator.table.respondents import SEPARATOR
+from veiltab.curator.reading.respondents import SEPARATOR
 
 
 def id_shapes(ids: Iterable[pa.Array], columns: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import re
 from datetime import date
 
 from veiltab.common.study.coding.dates import ISO
-from veiltab.curator.table.round_bins import MOST_BINS
+from veiltab.curator.reading.round_bins import MOST_BINS
 
 _OTHER = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})", re.ASCII)
 _ORDERS = ("Ymd", "dmY", "mdY", "dmy", "mdy")

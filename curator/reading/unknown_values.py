@@ -11,8 +11,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding
 from veiltab.curator.formats.columns.numerals import Notation, is_number
 from veiltab.curator.formats.columns.refusals import first_rows, row_count
-from veiltab.curator.table.column import ColumnReading
-from veiltab.curator.table.dates import DateWritings
+from veiltab.curator.reading.column import ColumnReading
+from veiltab.curator.reading.dates import DateWritings
 
 _WHOLE_WITH_DECIMALS = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
 _SHOWN, _LONGEST = 3, 40

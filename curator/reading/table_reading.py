@@ -1,0 +1,294 @@
+"""A curator's own table: ids and symbols of its respondents, checked, coded and digested in one pass over the file."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from veiltab.common.command.cli import note
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.progress import Progress
+from veiltab.common.storage.run_files import RunFiles
+from veiltab.common.storage.scratch import Scratch
+from veiltab.common.study.coding.coding import DROP
+from veiltab.common.study.file import MAX_RESPONDENTS, AttributeRule, Study
+from veiltab.curator.formats.address import TableAddress
+from veiltab.curator.formats.columns.numerals import Notation, numerals_of
+from veiltab.curator.formats.columns.reading import find_column, read_batches
+from veiltab.curator.formats.columns.refusals import first_rows, row_count, rows_have
+from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
+from veiltab.curator.formats.opening import known_rows, open_table
+from veiltab.curator.reading.column import FIRST, ColumnReader, ColumnReading
+from veiltab.curator.reading.id_shapes import ShapeReader
+from veiltab.curator.reading.respondents import RepeatedIds, normalised_ids
+from veiltab.curator.reading.unknown_values import unknown_values
+from veiltab.curator.table.table import Table
+from veiltab.curator.table.table_rows import TableRows, rows_on_disk
+from veiltab.curator.table.texts import string_buffers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The result of one pass over a table's file; it makes a table if there are no errors.
+
+    Args:
+        respondents: normalised ids and symbols of the kept rows.
+        columns: one a wanted attribute, in study order.
+        rows_read: rows of the file, as far as it could be read.
+        rows_dropped: rows that left because an attribute is missing.
+        empty_ids: rows with an empty id.
+        repeated_ids: rows whose id an earlier row has too.
+        errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
+        description: how the table looks, for people; "" if it could not be opened.
+        content_digest: as that of a table.
+        raw_id_shapes: how the ids of each column are written in the table, if that was asked for.
+    """
+
+    respondents: TableRows
+    columns: tuple[ColumnReading, ...]
+    rows_read: int
+    rows_dropped: int
+    empty_ids: int
+    repeated_ids: int
+    errors: tuple[InvalidInputError, ...]
+    description: str
+    content_digest: str
+    raw_id_shapes: tuple[str, ...] = ()
+
+
+def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, run: RunFiles | None = None) -> Table:
+    """Load the table of a curator.
+
+    Args:
+        table: where the table is.
+        study: says which columns are ids and attributes, and how they are coded.
+        curator_name: the curator whose table this is.
+        run: holds its rows from then on; without one they are among the temporary files, for this process alone.
+
+    Raises:
+        InvalidInputError: for the gravest thing wrong with the file or its rows; it names counts and row numbers (the
+            header is row 1), never an id or a value.
+    """
+    reading = read_table(table, study, curator_name, run=run)
+    if reading.errors:
+        raise reading.errors[0]
+    return Table(
+        respondents=reading.respondents,
+        rows_read=reading.rows_read,
+        rows_dropped=reading.rows_dropped,
+        missing={c.rule.name: c.missing for c in reading.columns if c.rule.coding.missing is None},
+        content_digest=reading.content_digest,
+        description=reading.description,
+    )
+
+
+def read_table(
+    table: TableAddress | Path,
+    study: Study,
+    curator_name: str,
+    *,
+    with_id_shapes: bool = False,
+    run: RunFiles | None = None,
+) -> Reading:
+    """Read a curator's table and gather all errors, not only the first; `run` as for `load_table`."""
+    curator = study.curator(curator_name)
+    rules = study.attributes_of(curator_name)
+    return read_respondents(
+        table,
+        curator.id_columns,
+        curator.normalise,
+        rules,
+        with_id_shapes=with_id_shapes,
+        run=run,
+        most_rows=study.maximum_respondents,
+    )
+
+
+def read_respondents(  # noqa: PLR0913 - what reading a table consists of
+    table: TableAddress | Path,
+    id_columns: Sequence[str],
+    normalise: Sequence[str],
+    rules: Sequence[AttributeRule],
+    *,
+    with_id_shapes: bool = False,
+    run: RunFiles | None = None,
+    source: Source | None = None,
+    most_rows: int = MAX_RESPONDENTS,
+) -> Reading:
+    """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`.
+
+    Whoever has opened it gives the `source`: opening a spreadsheet reads all of it.
+    """
+    rows = _Rows(id_columns, normalise, rules, run, with_id_shapes=with_id_shapes)
+    errors: list[InvalidInputError] = []
+    description = ""
+    try:
+        source = source or open_table(table)
+        description = source.description
+        rows.look_at(source, TableAddress.of(table).decimal)
+        progress = Progress("reading the table", known_rows(source), tell=note)
+        wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise
+        for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
+            rows.take(batch)
+            progress.advance(batch.rows)
+    except InvalidInputError as error:
+        errors.append(error)
+    return rows.reading(TableAddress.of(table).shown, description, errors)
+
+
+class _Rows:
+    """A table while its file is read."""
+
+    def __init__(
+        self,
+        id_columns: Sequence[str],
+        normalise: Sequence[str],
+        rules: Sequence[AttributeRule],
+        run: RunFiles | None,
+        *,
+        with_id_shapes: bool,
+    ) -> None:
+        self._id_columns, self._normalise = id_columns, normalise
+        self._columns = [ColumnReader(rule) for rule in rules]
+        self._shapes = {name: ShapeReader() for name in id_columns} if with_id_shapes else {}
+        self._read = self._dropped = self._empty = self._separated = self._broken = 0
+        self._first_broken: list[int] = []
+        types = {column.rule.name: column.dtype for column in self._columns}
+        self._respondents = rows_on_disk(types, run)
+        self._repeats = RepeatedIds(Scratch(None if run is None else run.folder))
+        self._digest = _ContentDigest([rule.name for rule in rules])
+
+    def look_at(self, source: Source, decimal: str) -> None:
+        """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
+        for column in self._columns:
+            if column.rule.coding.bins:
+                column.numerals = numerals_of(source.where, find_column(source, column.rule.column), decimal)
+
+    def take(self, batch: Batch) -> None:
+        """Code the rows of a batch, and note the rows to keep."""
+        first_row = FIRST_ROW + self._read
+        ids = normalised_ids([batch.texts[name] for name in self._id_columns], self._normalise)
+        kept = ids.whole.copy()
+        dropped = np.zeros(batch.rows, np.bool_)
+        codes = [
+            column.codes(batch.coded[column.rule.column], first_row, batch.exact.get(column.rule.column))
+            for column in self._columns
+        ]
+        for code in codes:
+            kept &= code >= 0
+            dropped |= code == DROP
+        all_kept = bool(kept.all())
+        symbols = {
+            column.rule.name: column.symbols(code if all_kept else code[kept])
+            for column, code in zip(self._columns, codes, strict=True)
+        }
+        self._read += batch.rows
+        self._dropped += int(np.count_nonzero(dropped))
+        self._empty += ids.empty
+        self._separated += ids.separated
+        self._broken += int(np.count_nonzero(ids.broken))
+        self._first_broken += [
+            int(row) + first_row for row in np.flatnonzero(ids.broken)[: FIRST - len(self._first_broken)]
+        ]
+        for name, shape in self._shapes.items():
+            shape.take(batch.texts[name])
+        self._repeats.take(ids.values)
+        self._respondents.append(ids.values, kept, symbols)
+        self._digest.update(ids.values if all_kept else ids.values.filter(pa.array(kept)), symbols)
+
+    @property
+    def _number_step(self) -> str:
+        """What keeps a step of numbers from taking an id."""
+        if "integer" in self._normalise:
+            return 'is no whole number, though normalise has "integer"'
+        return 'is a number with decimals or an exponent, of which "digits" would make another number'
+
+    def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
+        """Find repeated ids among all rows, those that are not kept too."""
+        repeats = self._repeats.rows(self._respondents.all_ids)
+        columns = tuple(column.reading() for column in self._columns)
+        found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
+        found += [unknown_values(where, column) for column in columns if column.unknown_rows]
+        if not found and not len(self._respondents):
+            found.append(_no_rows(where, self._read))
+        return Reading(
+            respondents=self._respondents,
+            columns=columns,
+            rows_read=self._read,
+            rows_dropped=self._dropped,
+            empty_ids=self._empty,
+            repeated_ids=len(repeats),
+            errors=tuple(found),
+            content_digest=self._digest.hexdigest(),
+            raw_id_shapes=tuple(shape.shape() for shape in self._shapes.values()),
+            description=", ".join(text for text in (description, _commas(columns)) if text),
+        )
+
+    def _id_errors(self, where: str, rows: Sequence[int], repeated: int) -> list[InvalidInputError]:
+        """Say what is wrong with the ids, by counts and row numbers."""
+        names = ", ".join(self._id_columns)
+        repeat = "repeats" if repeated == 1 else "repeat"
+        found = [
+            (
+                self._empty,
+                f"{rows_have(self._empty)} an empty id ({names})",
+                "Give every respondent an id, or leave the row out.",
+            ),
+            (
+                self._separated,
+                f"{rows_have(self._separated)} the control character U+001F in an id ({names})",
+                "Remove it.",
+            ),
+            (
+                self._broken,
+                f"{rows_have(self._broken)} an id ({names}) that {self._number_step}{first_rows(self._first_broken)}",
+                'Correct them, or change normalise: "integer" is for whole numbers, "digits" for what holds others.',
+            ),
+            (
+                repeated,
+                f"{row_count(repeated)} {repeat} the id ({names}) of an earlier row, spelling apart{first_rows(rows)}",
+                "Keep one row a respondent.",
+            ),
+        ]
+        return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in found if count]
+
+
+def _commas(columns: Sequence[ColumnReading]) -> str:
+    """Say which columns have a decimal comma."""
+    names = [column.rule.column for column in columns if column.notation is Notation.COMMA]
+    return f"decimal comma in {', '.join(names)}" if names else ""
+
+
+def _no_rows(where: str, read: int) -> InvalidInputError:
+    """Say that nobody is left."""
+    problem = f"all {read} rows miss a value" if read else "the file has no rows"
+    return InvalidInputError(problem, where=where, remedy="Give a table with at least one complete row.")
+
+
+class _ContentDigest:
+    """A SHA-256 that does not depend on how the rows are cut into batches."""
+
+    def __init__(self, attributes: Sequence[str]) -> None:
+        self._rows = 0
+        self._lengths, self._texts = hashlib.sha256(), hashlib.sha256()
+        self._columns = {name: hashlib.sha256() for name in attributes}
+
+    def update(self, ids: pa.Array, columns: Mapping[str, Symbols]) -> None:
+        """Take some respondents."""
+        offsets, text = string_buffers(ids)
+        self._rows += len(ids)
+        self._lengths.update(np.diff(offsets).astype("<u4").data)
+        self._texts.update(text.data)
+        for name, digest in self._columns.items():
+            digest.update(columns[name].data)
+
+    def hexdigest(self) -> str:
+        """Return the digest of all respondents so far."""
+        head = json.dumps(["veiltab table 1", self._rows, list(self._columns)], ensure_ascii=True).encode("ascii")
+        parts = [hashlib.sha256(head), self._lengths, self._texts, *self._columns.values()]
+        return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()
