@@ -122,10 +122,22 @@ lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --constraint requirements-dev.lock --extra console --extra http --extra researcher --extra tables pyproject.toml \
 	  -o requirements.lock
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
+	$(COMPILE) --constraint requirements-dev.lock --group release pyproject.toml -o requirements-release.lock
 	$(COMPILE) --constraint requirements-dev.lock --group linked pyproject.toml -o benchmarks/linked-requirements.txt
 	for extra in dask metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
 	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
 	  pyproject.toml -o deploy/compose/locks/$$extra.lock; done
+
+# The same commit gives the same bytes: hatchling takes the time from the commit.
+release: .venv/dev requirements-release.lock ## wheel, source, list of parts and checksums of a release, in build/release: 20 s
+	rm -rf build/release build/release-tools
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/hatchling build -d build/release
+	$(PYTHON) -m venv build/release-tools
+	build/release-tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.lock
+	build/release-tools/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+	  -o build/release/veiltab.cdx.json
+	cp requirements.lock build/release/requirements.lock
+	cd build/release && sha256sum * > SHA256SUMS
 
 clean: ## remove what the targets made
 	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis
