@@ -1,9 +1,15 @@
-"""Opens a table by what its address looks like: each ending of a name stands for one kind of source."""
+"""Opens a table by what its address looks like: each ending of a name stands for one kind of source.
+
+A kind of file is a line of `_FILES`; its module loads when such a file is opened.
+"""
 
 import os
+from collections.abc import Callable, Mapping
 from glob import glob, has_magic
+from importlib import import_module
 from pathlib import Path
 from stat import S_ISREG
+from typing import cast
 
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import refusal
@@ -11,7 +17,6 @@ from veiltab.curator.formats.columns.source import Source
 from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
 from veiltab.curator.formats.databases.postgresql import PostgresqlQuery
 from veiltab.curator.formats.databases.sqlite import SqliteQuery
-from veiltab.curator.formats.files.arrow_file import ArrowFile
 from veiltab.curator.formats.files.json_file import JsonFile
 from veiltab.curator.formats.files.parquet import ParquetFile
 from veiltab.curator.formats.files.parquet_files import ParquetFiles, files_in
@@ -22,7 +27,13 @@ _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _JSON = (".json", ".ndjson", ".jsonl")
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".duckdb")
 _PARQUET = (".parquet", ".pq")
-_ARROW = (".arrow", ".feather")
+_FILES: Mapping[tuple[str, ...], str] = {
+    _PARQUET: "veiltab.curator.formats.files.parquet:ParquetFile",
+    (".arrow", ".feather"): "veiltab.curator.formats.files.arrow_file:ArrowFile",
+}
+"""Endings -> the class that reads such a file, given its path."""
+
+_PLAIN = tuple(ending for endings in _FILES for ending in endings)
 _KINDS = (
     "Give a .csv, .tsv, .txt, .json or .ndjson file, compressed (.gz) or not, a .parquet file or a folder of them,"
     " .arrow, .feather, .xlsx, .xls, .ods, .sqlite, .duckdb, or postgresql://HOST/DATABASE with --query."
@@ -50,7 +61,7 @@ def open_table(table: TableAddress | Path) -> Source:
     if path.is_dir() or (has_magic(str(path)) and not path.exists()):
         return _parquet_files(path)
     plain_name = name.removesuffix(".gz")
-    if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PARQUET, *_ARROW, *SPREADSHEETS, *_DATABASES))):
+    if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PLAIN, *SPREADSHEETS, *_DATABASES))):
         if not path.exists():
             raise refusal(address.shown, "no such file or folder", f"Check the path. {_KINDS}")
         raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
@@ -58,8 +69,10 @@ def open_table(table: TableAddress | Path) -> Source:
     if plain_name.endswith((*_TEXTS, *_JSON)):
         _check_compression(path, start)
         return TextFile(path, address.encoding) if plain_name.endswith(_TEXTS) else JsonFile(path)
-    if name.endswith((*_PARQUET, *_ARROW)):
-        return (ParquetFile if name.endswith(_PARQUET) else ArrowFile)(path)
+    for endings, place in _FILES.items():
+        if name.endswith(endings):
+            module, reader = place.split(":")
+            return cast("Callable[[Path], Source]", getattr(import_module(module), reader))(path)
     if name.endswith(SPREADSHEETS):
         return Spreadsheet(path, part)
     is_duckdb = start[_DUCKDB_MARK] == b"DUCK"

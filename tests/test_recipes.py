@@ -1,0 +1,160 @@
+"""The recipes of CONTRIBUTING.md, followed in a copy of the tree: so many files, and it works."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("src", "protos", "common", "curator", "researcher", "server", "node", "deploy")
+
+
+class Tree:
+    """A copy of the product that a recipe changes; it remembers which files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.changed: set[str] = set()
+        for name in FOLDERS:
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def write(self, path: str, text: str) -> None:
+        """Write a new file."""
+        assert not (self.folder / path).exists()
+        (self.folder / path).write_text(text)
+        self.changed.add(path)
+
+    def put(self, path: str, after: str, text: str) -> None:
+        """Put text behind a part of a file that is there once."""
+        before = (self.folder / path).read_text()
+        assert before.count(after) == 1, f"{after!r} is {before.count(after)} times in {path}"
+        (self.folder / path).write_text(before.replace(after, after + text))
+        self.changed.add(path)
+
+    def generate(self) -> None:
+        """Generate the Python of the protocol, as `make proto` does."""
+        files = [
+            str(path.relative_to(self.folder / "protos")) for path in self.folder.glob("protos/veiltab/v1/*.proto")
+        ]
+        self._run("-m", "grpc_tools.protoc", "-I", "protos", "--python_out=protos", "--pyi_out=protos", *files)
+
+    def check(self, code: str) -> None:
+        """Run Python in the changed tree."""
+        self._run("-c", code)
+
+    def _run(self, *words: str) -> None:
+        environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, *words], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+REQUEST = """
+from decimal import Decimal
+from veiltab.common.release.messages.release_messages import request_from_proto, request_to_proto
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+asked = ReleaseRequest(
+    release_id="0" * 32, researcher="rosa", attributes=("sex",), epsilon=Decimal(1), purpose="", deadline=1,
+    partial=False, sampling=Sampling.SEED, pad=Pad.CHACHA20, sample=None, {changes}
+)
+assert request_from_proto(request_to_proto(asked), "rosa") == ReleaseRequest.from_json(asked.to_json()) == asked
+"""
+
+
+def test_a_field_of_a_request_is_five_files(tree: Tree) -> None:
+    tree.put("common/release/request.py", "    canaries: int | None = None\n", '    grant: str = ""\n')
+    tree.put(
+        "protos/veiltab/v1/release.proto",
+        "  // So many of the tables may be released a second time, chosen after the first results; 0 without tables.\n"
+        "  uint32 repeats = 18;\n",
+        "  // Number of the grant that pays for it; may be empty.\n  string grant = 99;\n",
+    )
+    messages = "common/release/messages/release_messages.py"
+    tree.put(messages, "        repeats=request.repeats,\n", "        grant=request.grant,\n")
+    tree.put(messages, 'if message.HasField("canaries") else None,\n', "        grant=message.grant,\n")
+    client = "researcher/client/client.py"
+    tree.put(client, "        canaries: int | None = None,\n", '        grant: str = "",\n')
+    tree.put(client, "canaries=self.study.canaries if canaries is None else canaries,\n", "            grant=grant,\n")
+    option = '@click.option("--purpose", default="", help="Purpose, for the people who decide.")\n'
+    tree.put("researcher/cli.py", option, option.replace("purpose", "grant"))
+    tree.generate()
+    tree.check(REQUEST.format(changes='grant="A-7"'))
+    tree.check("from veiltab.researcher.cli import request; assert 'grant' in {one.name for one in request.params}")
+    assert len(tree.changed) == 5
+
+
+def test_an_oracle_is_a_file_and_a_line(tree: Tree) -> None:
+    tree.write(
+        "common/collection/oracles/quiet.py",
+        "from typing import ClassVar\n"
+        "from veiltab.common.collection.oracles.krr import KaryRandomisedResponse\n\n\n"
+        "class Quiet(KaryRandomisedResponse):\n"
+        '    name: ClassVar[str] = "quiet"\n',
+    )
+    registry = "common/collection/oracles/oracle_registry.py"
+    tree.put(registry, "    SubsetSelection,\n", "    Quiet,\n")
+    tree.put(
+        registry,
+        "import SubsetSelection\n",
+        "from veiltab.common.collection.oracles.quiet import Quiet\n",
+    )
+    tree.check(
+        "from decimal import Decimal\n"
+        "from veiltab.common.collection.oracles.oracle_registry import ORACLE_NAMES, oracle_for\n"
+        'assert "quiet" in ORACLE_NAMES and oracle_for("quiet", 4, Decimal(1)).name == "quiet"\n'
+    )
+    assert len(tree.changed) == 2
+
+
+def test_a_scheme_is_a_file_a_line_and_an_enum(tree: Tree) -> None:
+    tree.write(
+        "common/schemes/late.py",
+        "from typing import ClassVar\n"
+        "from veiltab.common.schemes.without_replacement import WithoutReplacement\n\n\n"
+        "class Late(WithoutReplacement):\n"
+        '    name: ClassVar[str] = "late"\n',
+    )
+    tree.put("common/schemes/registry.py", "(WithoutReplacement, Poisson, WithReplacement, ", "Late, ")
+    tree.put(
+        "common/schemes/registry.py",
+        "from veiltab.common.errors import InvalidInputError\n",
+        "from veiltab.common.schemes.late import Late\n",
+    )
+    tree.put("protos/veiltab/v1/release.proto", "  SCHEME_MUST_WW = 6;\n", "  // A copy.\n  SCHEME_LATE = 99;\n")
+    tree.generate()
+    tree.check(REQUEST.format(changes='scheme="late"'))
+    assert len(tree.changed) == 3
+
+
+def test_a_table_format_is_a_file_and_a_line(tree: Tree) -> None:
+    tree.write(
+        "curator/formats/files/ipc_file.py",
+        "from veiltab.curator.formats.files.arrow_file import ArrowFile\n\n\n"
+        "class IpcFile(ArrowFile):\n"
+        '    """An Arrow file by another name."""\n',
+    )
+    tree.put(
+        "curator/formats/opening.py",
+        '    (".arrow", ".feather"): "veiltab.curator.formats.files.arrow_file:ArrowFile",\n',
+        '    (".ipc",): "veiltab.curator.formats.files.ipc_file:IpcFile",\n',
+    )
+    tree.check(
+        "from pathlib import Path\n"
+        "import pyarrow as pa\n"
+        "from veiltab.curator.formats.opening import open_table\n"
+        'table = pa.table({"id": ["1", "2"], "sex": ["f", "m"]})\n'
+        'with pa.ipc.new_file("people.ipc", table.schema) as file:\n'
+        "    file.write(table)\n"
+        'assert [one.name for one in open_table(Path("people.ipc")).columns()] == ["id", "sex"]\n'
+    )
+    assert len(tree.changed) == 2
