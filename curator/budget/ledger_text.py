@@ -7,7 +7,8 @@ from decimal import Decimal
 from veiltab.common.core.numbers.rounding import upward
 from veiltab.common.privacy.cards.words import delta_text
 from veiltab.curator.budget.doubts import Doubt
-from veiltab.curator.budget.ledger import Entry, Ledger, percent
+from veiltab.curator.budget.entries import Entry, percent
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.records.store import CuratorStore
 
 

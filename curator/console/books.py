@@ -15,7 +15,8 @@ from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.study.file import read_file
 from veiltab.curator.audit.log import EMPTY, chained
 from veiltab.curator.budget.coalitions import bounds_of_charges
-from veiltab.curator.budget.ledger import Entry, Ledger
+from veiltab.curator.budget.entries import Entry
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.opened import Standing, check_served_study, current_budget
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from veiltab.common.privacy.cards.words import odds_text
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.web.pages import Console, Journal
-from veiltab.curator.budget.ledger import percent
+from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import adding_up
 from veiltab.curator.check.inspection import Inspection
 from veiltab.curator.console.books import Books

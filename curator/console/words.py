@@ -8,7 +8,7 @@ from veiltab.common.core.numbers.rounding import upward
 from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.budget.ledger import Entry
+from veiltab.curator.budget.entries import Entry
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 
 

@@ -12,7 +12,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.web.document import facts, page, table
 from veiltab.curator.audit.log import AuditEntry, AuditHead, Event
-from veiltab.curator.budget.ledger import percent
+from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import asked_text, purpose_of, released_text, spent_text
 from veiltab.curator.evidence.audit_text import facts_text
 from veiltab.curator.evidence.files import AUDIT, PAGE, ReleaseRecord, asked_under_text

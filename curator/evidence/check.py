@@ -25,7 +25,7 @@ from veiltab.common.rpc.parties.revocation import check_none_revoked
 from veiltab.common.rpc.parties.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import AuditEntry, AuditHead
-from veiltab.curator.budget.ledger import GENESIS, covered_audit_head, linked
+from veiltab.curator.budget.entries import GENESIS, covered_audit_head, linked
 from veiltab.curator.evidence.files import (
     AUDIT,
     AUTHORITY,

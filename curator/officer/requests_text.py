@@ -5,7 +5,8 @@ from dataclasses import fields
 
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.curator.budget.ledger import Ledger, percent
+from veiltab.curator.budget.entries import percent
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.officer.requests import AttributeStatus, RequestView
 from veiltab.curator.progress.progress import HELD, Approval, CuratorRelease

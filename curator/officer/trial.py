@@ -7,7 +7,8 @@ from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyErro
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study
-from veiltab.curator.budget.ledger import Ledger, percent
+from veiltab.curator.budget.entries import percent
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.officer.policy import Outlook, Policy
 from veiltab.curator.planning.checks import foreseen_plan

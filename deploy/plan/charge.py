@@ -10,7 +10,7 @@ from veiltab.common.privacy.planning.planning import Plan
 from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance, Sums
-from veiltab.curator.budget.ledger import percent
+from veiltab.curator.budget.entries import percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees.guarantees import epsilon_card
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import load_study
-from veiltab.curator.budget.ledger import Ledger, percent
+from veiltab.curator.budget.entries import percent
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.cli import curator
 from veiltab.curator.officer.policy import load_policy
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision

@@ -20,7 +20,8 @@ from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.budget.allowance import Charge, Sums
-from veiltab.curator.budget.ledger import Ledger, _chained
+from veiltab.curator.budget.entries import chained
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.records.store import CuratorStore
 
@@ -351,7 +352,7 @@ def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore, make
     store.connection.execute("UPDATE ledger SET epsilon = '0.01' WHERE number = 1")
     head = hashlib.sha256(b"veiltab ledger").digest()
     for row in store.connection.execute("SELECT * FROM ledger ORDER BY number").fetchall():
-        head = _chained(head, row["number"], row["release_id"], row["entry"], row["epsilon"])
+        head = chained(head, row["number"], row["release_id"], row["entry"], row["epsilon"])
         store.connection.execute("UPDATE ledger SET digest = ? WHERE number = ?", [head, row["number"]])
     rewritten = Ledger(store.connection, BUDGET)
     assert rewritten.spent < Decimal("0.3")

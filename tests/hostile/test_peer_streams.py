@@ -20,7 +20,7 @@ from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, ROSA, World, made_world
 from veiltab.common.core.coin import commitment
 from veiltab.common.study.file import MAX_RESPONDENTS
-from veiltab.curator.budget.ledger import GENESIS
+from veiltab.curator.budget.entries import GENESIS
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 PEER = "CuratorPeerService"

@@ -175,7 +175,8 @@ def modules(root: Path, patterns: Sequence[str]) -> list[str]:
 def nearest_tests(root: Path, module: str) -> list[tuple[str, ...]]:
     """Return the test files of a module in steps: its mirror and those that import it, then others of their folder."""
     path = Path(module)
-    mirror = root / "tests" / path.parent / f"test_{path.name}"
+    named = sorted((root / "tests" / path.parts[0]).glob(f"**/test_{path.name}"))
+    mirror = named[0] if named else root / "tests" / path.parent / f"test_{path.name}"
     *around, stem = path.with_suffix("").parts
     package = re.escape(".".join(around))
     name = re.compile(rf"\bveiltab\.{package}\.{stem}\b|from veiltab\.{package} import .*\b{stem}\b")

@@ -78,7 +78,7 @@ def test_the_mirror_comes_first() -> None:
 
 
 def test_a_seed_draws_the_same_mutants_of_every_module() -> None:
-    names = modules(ROOT, ("common/core/*.py",))
+    names = modules(ROOT, ("common/core/**/*.py",))
     drawn = sampled(ROOT, names, 2 * len(names), 3)
     assert drawn == sampled(ROOT, names, 2 * len(names), 3)
     assert drawn != sampled(ROOT, names, 2 * len(names), 4)

@@ -10,7 +10,7 @@ from itertools import accumulate
 from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.budget.ledger import Entry
+from veiltab.curator.budget.entries import Entry
 from veiltab.curator.budget.ledger_text import time_of
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.budget_chart import budget_chart

@@ -6,7 +6,7 @@ from functools import partial
 from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.budget.ledger import Entry
+from veiltab.curator.budget.entries import Entry
 from veiltab.curator.budget.ledger_text import purpose_of, released_text, time_of
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.audit.log import Event as AuditEvent
 from veiltab.curator.audit.log import Fact
-from veiltab.curator.budget.ledger import Entry, percent
+from veiltab.curator.budget.entries import Entry, percent
 from veiltab.curator.budget.ledger_text import time_of
 from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
 from veiltab.curator.officer.opened import Standing

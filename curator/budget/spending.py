@@ -1,0 +1,132 @@
+"""What a curator has spent, and what one more release may have."""
+
+import json
+import sqlite3
+from decimal import Decimal
+from functools import reduce
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.cards.all_releases import price_for_desk
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.pricing.price import Price
+from veiltab.common.storage.database import Database
+from veiltab.curator.budget.allowance import Allowance, Charge, Sums
+from veiltab.curator.budget.chain import Chain
+from veiltab.curator.budget.charged_releases import releases_of
+from veiltab.curator.budget.entries import charge_of, described
+from veiltab.curator.budget.remaining import Kind, Left, kind_of, left_for
+from veiltab.curator.budget.view_prices import ViewPrices
+
+_LAST_CHARGED = "SELECT entry FROM ledger ORDER BY number DESC LIMIT 1"
+_RESERVED = "SELECT entry FROM reservation LIMIT 1"
+RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"
+
+
+class Spending(Chain):
+    """What is spent of a budget and left of it, by the sums of its ledger.
+
+    Args:
+        connection: the curator's database.
+        allowance: the budget.
+    """
+
+    def __init__(self, connection: Database, allowance: Allowance) -> None:
+        super().__init__(connection, allowance)
+        self.view_prices = ViewPrices(connection)
+        self._running = (0, Sums())
+        self._for_desk = (0, Sums())
+
+    @property
+    def budget(self) -> Decimal:
+        """Most that may ever be spent, in nats."""
+        return self.allowance.epsilon
+
+    @property
+    def delta(self) -> Decimal | None:
+        """Delta of the budget; None adds up pure epsilons."""
+        return self.allowance.delta
+
+    @property
+    def spent(self) -> Decimal:
+        """The least epsilon of all charges together that is proved, nats: at the budget's delta, or their sum.
+
+        It is also what analyst and desk face.
+        """
+        charged, for_desk = self._sums(), self._sums_for_desk()
+        by_charges = self.allowance.spent(charged, self._only_release())
+        return by_charges if for_desk is None else min(by_charges, self.allowance.spent(for_desk))
+
+    @property
+    def pure_spent(self) -> Decimal:
+        """The sum of the pure epsilons of all charges, nats."""
+        return self._sums().epsilon
+
+    @property
+    def share(self) -> Decimal:
+        """What part of the budget all charges take together."""
+        return self.allowance.spent_share(self._sums(), self._only_release())
+
+    @property
+    def left(self) -> Left:
+        """What one more release of the last one's kind may have, beside all that is charged or reserved."""
+        return left_for(self.allowance, self._sums_beside(), self._last_kind())
+
+    @property
+    def remaining(self) -> Decimal:
+        """The epsilon of what is left, nats."""
+        return self.left.epsilon
+
+    def holds(self, charge: Charge) -> bool:
+        """Whether the budget holds a release now, beside all that is charged or reserved."""
+        return self.allowance.holds(charge, others=self._sums_beside())
+
+    def fits_what_is_charged(self, release_id: str, charge: Charge) -> bool:
+        """Whether the budget would hold a release if nothing were reserved for others."""
+        return self.is_charged(release_id) or self.allowance.holds(charge, others=self._sums())
+
+    def left_after(self, charge: Charge, kind: Kind) -> Left:
+        """Return what one more release of the same kind could have after a release."""
+        return left_for(self.allowance, self._sums_beside().plus(charge), kind)
+
+    def _sums(self) -> Sums:
+        """Return the sums of all charges; only those are read that have come since the last call."""
+        number, sums = self._running
+        for row in self._rows_after(number):
+            number, sums = row["number"], sums.plus(charge_of(row))
+        self._running = (number, sums)
+        return sums
+
+    def _sums_beside(self, release_id: str = "") -> Sums:
+        """Return the sums of all charges, and of what is kept for other releases than this one."""
+        return reduce(Sums.plus, map(charge_of, self._rows(f"{RESERVATION} <> ?", release_id)), self._sums())
+
+    def _sums_for_desk(self) -> Sums | None:
+        """Return the sums of all charges by what the desk sees of each; None where an entry says too little of it."""
+        number, sums = self._for_desk
+        if self.delta is None:
+            return None
+        for row in self._rows_after(number):
+            price = self._price_for_desk(row, self.delta)
+            if price is None:
+                return None
+            sums = sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))
+            self._for_desk = row["number"], sums
+        return sums
+
+    def _price_for_desk(self, row: sqlite3.Row, delta: Decimal) -> Price | None:
+        try:
+            return price_for_desk(releases_of(json.loads(row["entry"])), delta, self.view_prices)
+        except InvalidInputError:
+            return None
+
+    def _last_kind(self) -> Kind | None:
+        """Return the kind of what was charged last, or else of what is reserved."""
+        rows = self._rows(_LAST_CHARGED) or self._rows(_RESERVED)
+        return kind_of(json.loads(rows[0]["entry"])) if rows else None
+
+    def _only_release(self) -> ReleaseDescription | None:
+        """Return the release that is charged, if it is the only one."""
+        if self._sums().count != 1:
+            return None
+        (row,) = self._rows_after(0)
+        return described(row)
