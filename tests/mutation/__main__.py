@@ -177,12 +177,13 @@ def nearest_tests(root: Path, module: str) -> list[tuple[str, ...]]:
     path = Path(module)
     named = sorted((root / "tests" / path.parts[0]).glob(f"**/test_{path.name}"))
     mirror = named[0] if named else root / "tests" / path.parent / f"test_{path.name}"
+    folder = next(one for one in mirror.parents if one.is_dir())
     *around, stem = path.with_suffix("").parts
     package = re.escape(".".join(around))
     name = re.compile(rf"\bveiltab\.{package}\.{stem}\b|from veiltab\.{package} import .*\b{stem}\b")
     part = sorted(root.glob(f"tests/{path.parts[0]}/**/test_*.py"), key=lambda file: file != mirror)
     first = [file for file in part if file == mirror or name.search(file.read_text())]
-    second = [file for file in sorted(mirror.parent.glob("test_*.py")) if file not in first]
+    second = [file for file in sorted(folder.glob("test_*.py")) if file not in first]
     return [tuple(str(file.relative_to(root)) for file in step) for step in (first, second) if step]
 
 
