@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from veiltab.common.privacy.cards.card import N_IS_EXACT
+from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger
@@ -11,7 +12,7 @@ from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.officer.requests import AttributeStatus, RequestView
 from veiltab.curator.progress.progress import HELD, Approval, CuratorRelease
 
-_ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "tables"}
+_ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "delta", "tables"}
 _BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _ELSEWHERE}
 _LABELS = _BELOW | {
     "waiting_for": "waits for",
@@ -51,7 +52,7 @@ def _headline(stored: CuratorRelease) -> str:
     request = stored.request
     return (
         f"{request.release_id}  {stored.state.value}  {request.researcher} asks for {', '.join(request.attributes)}"
-        f" at epsilon {request.epsilon}"
+        f" at epsilon {request.epsilon}" + ("" if request.delta is None else f" at delta {delta_text(request.delta)}")
     )
 
 

@@ -37,7 +37,7 @@ def confirm_table(proposal: TableProposal, again: Propose, *, takes_all: bool) -
     Raises:
         InvalidInputError: the person does not take the id columns.
     """
-    _show(f"{proposal.rows:,} rows, {proposal.respondents:,} of them complete. Table: {proposal.description}.")
+    _show(f"{proposal.rows:,} rows, {proposal.respondents:,} of them stay. Table: {proposal.description}.")
     for omission in proposal.omissions:
         _show(f"{omission.column or 'a column without a name'} stays out: {omission.reason}")
     _show(f"\n{proposal.ids.as_text()}")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 WIDTH, HEIGHT = 720, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 40
 """Room for labels of 24 units: a phone shows the whole picture at half its size."""
 _TICKS = 4
 _SVG = Markup(
@@ -14,7 +14,7 @@ _SVG = Markup(
     '<title id="budget-title">The budget over time</title><desc id="budget-text">{text}</desc>{parts}</svg>'
 )
 _GRID = Markup('<line class="{kind}" x1="{left}" y1="{y}" x2="{right}" y2="{y}"/>')
-_LABEL = Markup('<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
+_LABEL = Markup('<text class="{kind}" x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
 
 
 def budget_chart(points: Sequence[tuple[int, float]], now: int) -> Markup:
@@ -36,7 +36,10 @@ def budget_chart(points: Sequence[tuple[int, float]], now: int) -> Markup:
     line = " ".join(steps)
     parts = [
         *(_GRID.format(kind="grid", left=_LEFT, right=WIDTH - _RIGHT, y=y(part / 4)) for part in range(1, 4)),
-        *(_LABEL.format(x=_LEFT - 6, y=y(part / 4) + 4, anchor="end", text=f"{25 * part}%") for part in range(5)),
+        *(
+            _LABEL.format(x=_LEFT - 6, y=y(part / 4) + 4, anchor="end", kind="", text=f"{25 * part}%")
+            for part in range(5)
+        ),
         Markup('<path class="area" d="{} V{} Z"/>').format(line, y(0)),
         Markup('<path class="line" d="{}"/>').format(line),
         _GRID.format(kind="limit", left=_LEFT, right=WIDTH - _RIGHT, y=y(1)),
@@ -55,5 +58,6 @@ def _times(first: int, last: int, x: Callable[[float], float]) -> list[Markup]:
         seconds = first + (last - first) * number / (_TICKS - 1)
         anchor = "start" if number == 0 else "end" if number == _TICKS - 1 else "middle"
         text = f"{datetime.fromtimestamp(seconds, UTC):{form}}"
-        labels.append(_LABEL.format(x=x(seconds), y=HEIGHT - 12, anchor=anchor, text=text))
+        kind = "inner" if anchor == "middle" else ""  # a phone has no room for it
+        labels.append(_LABEL.format(x=x(seconds), y=HEIGHT - 12, anchor=anchor, kind=kind, text=text))
     return labels
