@@ -16,7 +16,7 @@ from tests.rooms import rooms
 
 ROOT = Path(__file__).parents[1]
 MOST_FILES, MOST_ROOM_LINES, MOST_LINES, MOST_METHODS, MOST_IMPORTS = 12, 2000, 400, 25, 20
-PRODUCT_LINES, CORE_LINES = 75_600, 34_700
+PRODUCT_LINES, CORE_LINES = 75_650, 33_900
 """Budgets: whoever adds takes away as much, or argues it in docs/decisions. The aims are 58,000 and 28,000."""
 
 LONG_FILES = {
@@ -24,7 +24,6 @@ LONG_FILES = {
     "curator/progress/progress.py",
     "curator/release/driver.py",
     "deploy/plan/privacy_cli.py",
-    "researcher/cli.py",
     "researcher/records/store.py",
     "server/records/store.py",
 }
@@ -36,7 +35,6 @@ WIDE_FILES = {
     "curator/release/driver.py",
     "deploy/operate/party_check.py",
     "deploy/play/demos/linked.py",
-    "researcher/cli.py",
     "researcher/desk/driver.py",
     "server/release/releases.py",
 }

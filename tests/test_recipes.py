@@ -86,10 +86,13 @@ def test_a_field_of_a_request_is_five_files(tree: Tree) -> None:
     tree.put(client, "        canaries: int | None = None,\n", '        grant: str = "",\n')
     tree.put(client, "canaries=self.study.canaries if canaries is None else canaries,\n", "            grant=grant,\n")
     option = '@click.option("--purpose", default="", help="Purpose, for the people who decide.")\n'
-    tree.put("researcher/cli.py", option, option.replace("purpose", "grant"))
+    tree.put("researcher/commands/asking_cli.py", option, option.replace("purpose", "grant"))
     tree.generate()
     tree.check(REQUEST.format(changes='grant="A-7"'))
-    tree.check("from veiltab.researcher.cli import request; assert 'grant' in {one.name for one in request.params}")
+    tree.check(
+        "from veiltab.researcher.commands.asking_cli import request\n"
+        "assert 'grant' in {one.name for one in request.params}\n"
+    )
     assert len(tree.changed) == 5
 
 

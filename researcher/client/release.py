@@ -15,7 +15,6 @@ from veiltab.common.errors import (
 from veiltab.common.extras import importing
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.missing import respondents_sentence
-from veiltab.common.web.document import facts
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.pooling import pooled
@@ -242,6 +241,8 @@ class Release:
         return f"Release({self.id!r})"
 
     def _repr_html_(self) -> str:
+        from veiltab.common.web.document import facts  # noqa: PLC0415 - notebooks alone
+
         try:
             status = self.status()
         except VeiltabError as error:

@@ -33,7 +33,6 @@ from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.desk.budget_check import check_fits_budget
-from veiltab.researcher.desk.certifying import certify, ledger_heads
 from veiltab.researcher.desk.workload import Workloads
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table
 from veiltab.researcher.parties.parties import PartyLinks
@@ -197,6 +196,8 @@ class ResearcherDriver:
         self, release: ReleaseSpec | WorkloadSpec, study: Study, parties: PartyLinks, path: Path
     ) -> None:
         """Make the certificate of a release."""
+        from veiltab.researcher.desk.certifying import certify, ledger_heads  # noqa: PLC0415 - a room of its own
+
         stated = self._stated.pop(release.release_id, {})
         numbers = [one.number for one in self.store.tables(release.release_id) if one.state is ReleaseState.READY]
 

@@ -17,7 +17,6 @@ from veiltab.common.core.domain import Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.storage.files import written_whole
-from veiltab.common.web.document import table
 from veiltab.researcher.drawing.shown import ShownTable
 
 if TYPE_CHECKING:
@@ -144,6 +143,8 @@ def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
 
 def to_html(estimate: ShownTable) -> str:
     """Return the estimates as an HTML table for a notebook: the largest CELLS_SHOWN cells, in order."""
+    from veiltab.common.web.document import table  # noqa: PLC0415 - notebooks alone
+
     shown = np.sort(np.argsort(-estimate.raw, kind="stable")[:CELLS_SHOWN])
     numbers = (estimate.raw, estimate.se, estimate.low, estimate.high, estimate.projected)
     rows = [

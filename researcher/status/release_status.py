@@ -16,7 +16,6 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import MAX_CANARIES, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.web.document import table
 from veiltab.v1 import release_pb2, researcher_pb2
 
 _HEADINGS = ("release", "label", "state", "attributes", "epsilon", "delta")
@@ -241,6 +240,8 @@ class ReleaseList(tuple[Status, ...]):
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
+        from veiltab.common.web.document import table  # noqa: PLC0415 - notebooks alone
+
         return table(_HEADINGS, self._rows)
 
 

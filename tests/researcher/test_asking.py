@@ -98,8 +98,8 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
 
     service = nullcontext(SimpleNamespace(request=request))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
-    monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {})
-    monkeypatch.setattr("veiltab.researcher.cli._status_text", lambda _: "")
+    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_dict", lambda _: {})
+    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_text", lambda _: "")
     words = ["request", "study.toml", "--name", "rosa", "--identity", "pki"]
     for name, value in CHOICES.items():
         words.append(f"--{name.replace('_', '-')}")
@@ -134,8 +134,8 @@ def test_who_asks_for_several_tables_reads_how_to_plan_them(
     release = SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
     service = nullcontext(SimpleNamespace(request=lambda *_, **__: release))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: service)
-    monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {})
-    monkeypatch.setattr("veiltab.researcher.cli._status_text", lambda _: "")
+    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_dict", lambda _: {})
+    monkeypatch.setattr("veiltab.researcher.commands.asking_cli.status_text", lambda _: "")
     start = ["request", "study.toml", "--name", "rosa", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6"]
     said = CliRunner().invoke(researcher, [*start, *shlex.split(words)], catch_exceptions=False).stderr
     if options is None:

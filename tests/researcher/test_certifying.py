@@ -19,7 +19,7 @@ from veiltab.common.rpc.certificates.statement import published_columns
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed_to_proto
 from veiltab.common.study.file import Study
-from veiltab.researcher.desk import driver as driver_module
+from veiltab.researcher.desk import certifying
 from veiltab.researcher.desk.certifying import certify
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.parties.parties import PartyLinks
@@ -88,7 +88,7 @@ class Making:
 @pytest.fixture
 def making(monkeypatch: pytest.MonkeyPatch) -> Making:
     made = Making()
-    monkeypatch.setattr(driver_module, "certify", made.certify)
+    monkeypatch.setattr(certifying, "certify", made.certify)
     return made
 
 
@@ -144,7 +144,7 @@ def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_d
             asked.append((party.name, await arguments[4](party, ID)))
         raise IntegrityError("does not fit")
 
-    monkeypatch.setattr(driver_module, "certify", certify)
+    monkeypatch.setattr(certifying, "certify", certify)
     driver._parties = cast("Any", SimpleNamespace(ask_statement=ask_statement))
     driver._stated[ID] = {bob.uri: stated}
     for _ in range(2):

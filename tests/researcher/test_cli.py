@@ -16,7 +16,8 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.researcher.cli import _Watcher, researcher
+from veiltab.researcher.cli import researcher
+from veiltab.researcher.commands.status_cli import Watcher
 from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 
@@ -68,7 +69,7 @@ def test_who_waits_reads_what_is_done_at_once_and_how_far_it_is_from_time_to_tim
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = [100.0]
-    watcher = _Watcher(lambda: now[0])
+    watcher = Watcher(lambda: now[0])
     for seconds, said in (
         (0, "drawing the sample: 0 %"),
         (5, "drawing the sample: 10 %, less than a minute left"),

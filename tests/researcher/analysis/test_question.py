@@ -53,7 +53,7 @@ class MadeReleases:
 def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wages: Table = WHOLE) -> Result:
     client = MadeReleases(wages=wages, before=BEFORE, elsewhere=BEFORE.marginal(["sex"]))
     monkeypatch.setattr("veiltab.researcher.client.client.Client", lambda *_, **__: nullcontext(client))
-    monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {"release": {"id": "1"}})
+    monkeypatch.setattr("veiltab.researcher.commands.tables_cli.status_dict", lambda _: {"release": {"id": "1"}})
     start = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
     return CliRunner().invoke(researcher, [*start, *words], catch_exceptions=False)
 

@@ -1,0 +1,1 @@
+"""The commands of `veiltab researcher`, beside those of rounds."""

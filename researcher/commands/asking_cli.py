@@ -1,0 +1,112 @@
+"""`veiltab researcher request` and `status`: ask for a release, and see how it stands."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from veiltab.common.command.cli import emit, finite, json_option, note
+from veiltab.common.command.options import (
+    noise_options,
+    tables_options,
+)
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.schemes import SCHEMES
+from veiltab.researcher.commands.options_cli import (
+    RELEASE,
+    member_option,
+    with_client,
+)
+from veiltab.researcher.commands.status_cli import Watcher, status_dict, status_text
+
+if TYPE_CHECKING:
+    from veiltab.researcher.client.client import Client
+
+
+@click.command(
+    epilog="Example: veiltab researcher request study.toml --name rosa --identity pki/researcher-rosa"
+    " --attributes education,salary --epsilon 1 --purpose 'wage gap' --wait\n\n"
+    "Several tables: --attributes age,education,salary --workload linked --epsilon 1 --delta 1e-6,"
+    " or --tables age,salary education,salary"
+)
+@with_client
+@tables_options
+@click.option("--epsilon", required=True, help="Epsilon in nats, of all tables together; pure unless with --delta.")
+@click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
+@click.option(
+    "--max-local-epsilon", help="Largest ln gamma of the server's noise: a row's epsilon against who knows its person."
+)
+@click.option(
+    "--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True, help="How rows are drawn."
+)
+@click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
+@noise_options
+@click.option("--purpose", default="", help="Purpose, for the people who decide.")
+@click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
+@click.option("--partial", is_flag=True, help="Continue with the granted attributes if some are denied.")
+@member_option("--sampling", Sampling, help="By default as the study says.")
+@member_option("--pad", Pad, help="By default as the study says.")
+@click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the planner's choice.")
+@click.option(
+    "--lifetime-hours",
+    default=24.0,
+    show_default=True,
+    callback=finite,
+    help="Time until an unfinished release is abandoned.",
+)
+@click.option("--wait", is_flag=True, help="Wait until the release is ready.")
+@click.option(
+    "--timeout",
+    default=600.0,
+    show_default=True,
+    callback=finite,
+    help="Seconds to wait; the release continues after that.",
+)
+@json_option
+def request(
+    client: "Client",
+    *,
+    attributes: tuple[str, ...],
+    tables: tuple[tuple[str, ...], ...],
+    lifetime_hours: float,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
+    **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
+) -> None:
+    """Ask the curators for a release; the same command continues an unfinished one."""
+    release = client.request(attributes, tables=tables, lifetime_seconds=round(lifetime_hours * 3600), **choices)
+    note(f"release {release.id}" + (" (continued)" if release.continued else ""))
+    if choices["workload"] or tables:
+        note(_planning_hint(attributes, tables, choices))
+    status = release.wait(timeout, Watcher()) if wait else release.status()
+    emit(as_json, status_dict(status) | {"continued": release.continued}, status_text(status))
+
+
+@click.command(
+    epilog="Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa --release wages"
+)
+@with_client
+@click.option("--release", "release_name", help=f"{RELEASE}; by default all are listed.")
+@json_option
+def status(client: "Client", release_name: str | None, as_json: bool) -> None:
+    """Show releases, and the parties that they wait for."""
+    found = [client.status(release_name)] if release_name else client.releases()
+    if release_name:
+        emit(as_json, status_dict(found[0]), status_text(found[0]))
+    else:
+        text = "\n".join(status_text(one) for one in found) or "No releases yet."
+        emit(as_json, {"releases": [status_dict(one) for one in found]}, text)
+
+
+def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:
+    """Return the command that says what several tables cost and how near to the truth they come."""
+    own = {name: choices[name] for name in ("workload", "repeats", "epsilon", "delta", "sample")}
+    words = [f"--{name} {shlex.quote(str(value))}" for name, value in own.items() if value]
+    words += [f"--attributes {shlex.quote(','.join(attributes))}"] if attributes else []
+    words += [f"--tables {shlex.quote(','.join(table))}" for table in tables]
+    return (
+        f"veiltab plan --study STUDY.toml --population N {' '.join(words)} says the tables, the price, the foreseen"
+        " error and the bytes; N is the number of common respondents."
+    )

@@ -1,0 +1,162 @@
+"""`veiltab researcher synthesise`, `certificate` and `access-log`: what a release leaves behind."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from veiltab.common.command.cli import PATH, emit, json_option, listed, note
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.files import written_whole
+from veiltab.researcher.commands.options_cli import release_option, with_client
+
+if TYPE_CHECKING:
+    from veiltab.researcher.client.client import Client
+
+
+@click.command(
+    epilog="Example: veiltab researcher synthesise study.toml --name rosa --identity pki/researcher-rosa"
+    " --release linked --rows 400000 --seed census --out linked.parquet"
+)
+@with_client
+@release_option
+@click.option("--attributes", help="Only these attributes, separated by commas; by default all that were asked for.")
+@click.option(
+    "--rows", type=int, help="Rows; by default as many as there are respondents. For intervals, take ten times that."
+)
+@click.option(
+    "--replicates",
+    type=int,
+    help="Columns of weights for intervals, 20 by default: the release is played again so often. 0 for none.",
+)
+@click.option("--copies", type=int, help="Instead of weights, so many files, for mitools and its like; an even number.")
+@click.option("--seed", help="The same seed gives the same rows; by default a random one, which is printed.")
+@click.option(
+    "--out", required=True, type=PATH, help="File to write (.parquet or .csv); copies get numbers, -1, -2, ..."
+)
+@click.option("--report", "page", type=PATH, help="Also write an HTML page about the file.")
+@json_option
+def synthesise(
+    client: "Client",
+    release_name: str,
+    attributes: str | None,
+    rows: int | None,
+    replicates: int | None,
+    copies: int | None,
+    seed: str | None,
+    out: Path,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Write microdata: rows drawn from a model of all tables of a release, which are no people.
+
+    The rows are the best estimate. Columns of weights say how far they may be from the truth: R's survey, Stata and SAS
+    read them by the line that the file brings, and veiltab.with_replicates in Python. Where the rows come from stands
+    in the file (Parquet: pandas reads it as attrs) or beside it (CSV: a .json of the same name).
+    """
+    from veiltab.common.web.document import check_page, write_page
+    from veiltab.researcher.microdata.files import check_microdata_path
+    from veiltab.researcher.microdata.provenance import WARNING
+    from veiltab.researcher.microdata.synthesis import REPLICATES
+
+    if copies is not None and replicates is not None:
+        raise InvalidInputError(
+            "a file has weights, or there are copies",
+            where="--copies",
+            remedy="Give --replicates for one file with weights, or --copies for files without.",
+        )
+    check_microdata_path(out)
+    if page is not None:
+        check_page(page)
+    release = client.release(release_name)
+    microdata = release.synthesise(
+        rows=rows,
+        replicates=REPLICATES if replicates is None and not copies else replicates or 0,
+        copies=copies or 0,
+        seed=seed,
+        attributes=listed(attributes) if attributes else None,
+        progress=lambda done, whole: None if done % 5 else note(f"the release was played again: {done} of {whole}"),
+    )
+    files = microdata.write(out)
+    if page is not None:
+        from veiltab.researcher.report.microdata_page import render
+        from veiltab.researcher.report.presentation import card_of, microdata_report
+
+        write_page(render(microdata_report(client.study, microdata, card_of(release.status()))), page)
+    known = microdata.provenance
+    data = {
+        "release": release.id,
+        "files": files,
+        "rows": known.rows,
+        "replicates": known.replicates,
+        "copies": known.copies,
+        "seed": known.seed,
+        "model": known.model,
+        "graph": known.graph,
+        "report": page,
+    }
+    lines = [
+        *(f"Written: {file}" for file in files),
+        f"{known.rows:,} rows{' a file' if known.copies else ''}, model: {known.model}; seed {known.seed}",
+        *(
+            [f"Weights of {known.replicates} replicates, for intervals"]
+            if known.replicates and not known.copies
+            else []
+        ),
+        WARNING,
+        *([known.remark] if known.remark else []),
+        *([] if page is None else [f"Report: {page}"]),
+    ]
+    emit(as_json, data, "\n".join(lines))
+
+
+@click.command(
+    epilog="Example: veiltab researcher certificate study.toml --name rosa --identity pki/researcher-rosa"
+    " --release wages --out wages.certificate"
+)
+@with_client
+@release_option
+@click.option("--out", type=PATH, required=True, help="File to write.")
+@json_option
+def certificate(client: "Client", release_name: str, out: Path, as_json: bool) -> None:
+    """Write the release certificate: description, receipts and ledgers, signed by every curator and the server.
+
+    One file holds all tables of a release, and says that none is missing. An auditor checks it offline, with the study
+    file and `veiltab verify`. It holds the counts of the tests: keep it from analysts, who may not ask for it.
+    """
+    release = client.release(release_name)
+    with written_whole(out) as file:
+        file.write(release.certificate().encode())
+    emit(as_json, {"release": release.id, "certificate": out}, f"Certificate: {out}")
+
+
+@click.command(epilog="Example: veiltab researcher access-log study.toml --name rosa --identity pki/researcher-rosa")
+@with_client
+@json_option
+def access_log(client: "Client", as_json: bool) -> None:
+    """Show which analyst asked for what of which release, and when; for the researcher alone."""
+    accesses = client.accesses()
+    labels = {status.release_id: status.label for status in client.releases()}
+    data = [
+        {
+            "analyst": access.analyst,
+            "subject": access.subject.value,
+            "release": access.release_id or None,
+            "label": labels.get(access.release_id) or None,
+            "times": access.times,
+            "first": _instant(access.first).isoformat(),
+            "last": _instant(access.last).isoformat(),
+        }
+        for access in accesses
+    ]
+    lines = [
+        f"{_instant(access.first):%Y-%m-%d %H:%M:%S} to {_instant(access.last):%H:%M:%S} UTC  {access.analyst}"
+        f"  {access.times}x {access.subject.value}  {access.release_id}  {labels.get(access.release_id, '')}".rstrip()
+        for access in accesses
+    ]
+    emit(as_json, {"accesses": data}, "\n".join(lines) or "No analyst has asked for anything.")
+
+
+def _instant(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

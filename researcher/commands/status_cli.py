@@ -1,0 +1,106 @@
+"""How a release stands, as data and as lines of a terminal; and a line while somebody waits for it."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from veiltab.common.command.cli import note
+from veiltab.common.observe.progress import without_figures
+
+if TYPE_CHECKING:
+    from veiltab.common.release.spec import ReleaseSpec
+    from veiltab.researcher.status.release_status import Status
+
+
+_SAME_WORK_SECONDS = 10.0
+"""Between two lines that say how far the same work is."""
+
+
+class Watcher:
+    """Prints a release's status to stderr when it changes; how far the same work is, from time to time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = ""
+        self._printed = 0.0
+
+    def __call__(self, status: "Status") -> None:
+        """Print a status that says something else than the last one."""
+        line, now = "; ".join(filter(None, (status.state.value, status.progress, status.waiting_for))), self._clock()
+        is_same_work = without_figures(line) == without_figures(self._last)
+        if line != self._last and not (is_same_work and now - self._printed < _SAME_WORK_SECONDS):
+            note(f"{datetime.now(UTC):%H:%M:%S}  {line}")
+            self._last, self._printed = line, now
+
+
+def card_lines(spec: "ReleaseSpec") -> list[str]:
+    """Return the card of a release, a line a coalition."""
+    from veiltab.common.privacy.cards.card import N_IS_EXACT
+    from veiltab.common.release.guarantees.guarantees import epsilon_card
+
+    return [*(f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()), f"  {N_IS_EXACT}"]
+
+
+def status_dict(status: "Status") -> dict[str, object]:
+    """Return a status as plain data for JSON."""
+    from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon, release_facts
+
+    spec = status.spec
+    return {
+        "release": {
+            "id": status.release_id,
+            "label": status.label,
+            "state": status.state.value,
+            "attributes": list(status.attributes),
+            "epsilon": status.epsilon,
+            "study_digest": status.study_digest,
+            **({} if spec is None else release_facts(spec) | {"guaranteed_epsilon": guaranteed_epsilon(spec)}),
+        },
+        "granted": list(status.granted),
+        "tables": [
+            {
+                "number": table.number,
+                "phase": table.phase,
+                "id": table.release_id,
+                "state": table.state.value,
+                "attributes": list(table.attributes),
+            }
+            for table in status.tables
+        ],
+        "receipts": [receipt.facts() for receipt in status.receipts],
+        "failure": status.failure,
+        "parties": {
+            party: {"state": state.value, "waiting_for": status.waits.get(party, "")}
+            for party, (state, _) in status.parties.items()
+        },
+        "seconds": status.seconds,
+        "bytes": status.bytes,
+    }
+
+
+def status_text(status: "Status") -> str:
+    """Return a status for people."""
+    asked = f"{', '.join(status.attributes)} at epsilon {status.epsilon}"
+    lines = [f"{status.release_id}  {status.label or '-'}  {status.state.value}  {asked}"]
+    if status.failure:
+        advised = f"{status.failure.rstrip('.')}. {status.advice}" if status.advice else status.failure
+        lines.append(f"  {advised}")
+    if status.progress:
+        lines.append(f"  {status.progress}")
+    lines.extend(
+        f"  {party}: {state.value}{', waits: ' + status.waits[party] if party in status.waits else ''}"
+        for party, (state, _) in sorted(status.parties.items())
+    )
+    if status.workload is not None:
+        workload = status.workload
+        again = f", up to {workload.repeats} of them a second time" if workload.repeats else ""
+        lines.append(f"  n = {workload.population}, m = {workload.sample}, {len(workload.tables)} tables{again}")
+    if status.spec is not None:
+        spec = status.spec
+        lines.append(
+            f"  n = {spec.population}, m = {spec.sample}, K = {spec.cells}, gamma = {float(spec.mechanism.gamma):.4f}"
+        )
+        lines.extend(card_lines(spec))
+    lines.extend(f"  test by {receipt.tested_by}: {receipt.sentence()}" for receipt in status.receipts)
+    return "\n".join(lines)

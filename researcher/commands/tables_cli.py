@@ -1,0 +1,189 @@
+"""`veiltab researcher estimate` and `report`: tables, analyses, pages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from veiltab.common.command.cli import PATH, emit, json_option, listed
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.options import QUESTION_EXAMPLES, question_options
+from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, release_option, with_client
+from veiltab.researcher.commands.status_cli import card_lines, status_dict
+
+if TYPE_CHECKING:
+    from veiltab.common.study.file import Study
+    from veiltab.researcher.analysis.comparisons import Table
+    from veiltab.researcher.analysis.result import Analysis
+    from veiltab.researcher.client.client import Client
+    from veiltab.researcher.client.release import Release
+    from veiltab.researcher.estimates.estimation import TableEstimate
+
+
+@click.command(epilog=QUESTION_EXAMPLES)
+@with_client
+@release_option
+@attributes_option
+@question_options
+@confidence_option
+@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
+@json_option
+def estimate(
+    client: "Client",
+    *,
+    release_name: str,
+    attributes: str | None,
+    given: str | None,
+    contrast: str | None,
+    compare: str | None,
+    confidence: float,
+    out: Path | None,
+    as_json: bool,
+    **asked: Any,  # noqa: ANN401 - the other options are fields of Question
+) -> None:
+    """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
+
+    A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
+    --given, --total, --model and --compare (which may go with --given).
+    """
+    from veiltab.researcher.analysis.contrasts import Contrast
+    from veiltab.researcher.analysis.question import Question, answer
+    from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.estimates.table import check_table_path
+
+    if out is not None:
+        check_table_path(out)
+    question = Question(
+        given=listed(given) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
+    )
+    release = client.release(release_name)
+    names: Sequence[str] = ()
+    if attributes is not None:
+        names = listed(attributes)
+    elif question.model or question.totals:
+        names = question.attributes(release.domain())
+    found = _table(release, names, confidence)
+    if question.is_plain and compare is None and isinstance(found, TableEstimate):
+        _emit_table(client.study, release, found, out, as_json)
+        return
+    other = None if compare is None else _other_table(client, compare, release, names, confidence)
+    _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
+
+
+def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
+    from veiltab.common.privacy.planning.planning import FEW_ROWS
+    from veiltab.researcher.estimates.table import to_frame, to_records, write
+    from veiltab.researcher.report.presentation import source_sentence
+
+    known = release.status()
+    frame = to_frame(found)
+    respondents = release.respondents()
+    if out is not None:
+        write(frame, out)
+    data = {
+        "release": status_dict(known)["release"],
+        "study": study.title,
+        "attributes": list(found.domain.names),
+        "study_digest": found.study_digest,
+        "codebook": found.codebook,
+        "confidence": found.confidence,
+        "cells": to_records(found),
+        "root_mse": found.root_mse,
+        "few_rows": found.has_few_rows,
+        "respondents": respondents,
+        "out": out,
+    }
+    card = [] if known.spec is None else card_lines(known.spec)
+    lines = [
+        frame.to_string(index=False),
+        "",
+        f"Expected root-mean-square distance of all cells: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
+        *([FEW_ROWS] if found.has_few_rows else []),
+        source_sentence(found, known),
+        respondents,
+        *card,
+        f"Study: {study.title}. Its file: {found.study_digest}.",
+        *([] if out is None else [f"Written: {out}"]),
+    ]
+    emit(as_json, data, "\n".join(lines))
+
+
+def _emit_analysis(
+    study: "Study", release: "Release", found: "Table", analysis: "Analysis", out: Path | None, as_json: bool
+) -> None:
+    from veiltab.researcher.estimates.table import write
+    from veiltab.researcher.report.presentation import source_sentence
+
+    if out is not None:
+        write(analysis.frame(), out)
+    known = release.status()
+    respondents = release.respondents()
+    data = {
+        "release": status_dict(known)["release"],
+        "study": study.title,
+        "title": analysis.title,
+        "unit": analysis.unit.value,
+        "confidence": analysis.confidence,
+        "measured": analysis.is_measured,
+        "study_digest": analysis.study_digest,
+        "rows": analysis.records(),
+        "remarks": list(analysis.remarks),
+        "respondents": respondents,
+        "out": out,
+    }
+    about = f"Study: {study.title}."
+    source = source_sentence(found, known)
+    lines = [analysis.text(), source, respondents, about, *([] if out is None else [f"Written: {out}"])]
+    emit(as_json, data, "\n".join(lines))
+
+
+@click.command(
+    epilog="Example: veiltab researcher report study.toml --name rosa --identity pki/researcher-rosa"
+    " --release wages --out wages.html"
+)
+@with_client
+@release_option
+@confidence_option
+@click.option("--out", required=True, type=PATH, help="HTML file to write.")
+@json_option
+def report(client: "Client", release_name: str, confidence: float, out: Path, as_json: bool) -> None:
+    """Write one self-contained HTML page with pictures, the epsilon card and every number.
+
+    Of a release of several tables it is about microdata of as many rows as there are respondents, with the seed
+    "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
+    """
+    from veiltab.common.web.document import check_page, write_page
+    from veiltab.researcher.report.microdata_page import render
+    from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
+
+    check_page(out)
+    release = client.release(release_name)
+    known = release.status()
+    if known.tables:
+        html = render(microdata_report(client.study, release.synthesise(seed="report"), card_of(known)))
+    else:
+        html = report_page(client.study, known, release.estimate(confidence=confidence))
+    write_page(html, out)
+    emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
+
+
+def _other_table(
+    client: "Client", name: str, release: "Release", attributes: Sequence[str], confidence: float
+) -> "Table":
+    """Return the table of another release, with which that of a release is compared."""
+    other = client.release(name)
+    if other.id == release.id:
+        raise InvalidInputError("a release is compared with itself", where="--compare", remedy="Name another release.")
+    try:
+        return _table(other, attributes, confidence)
+    except InvalidInputError as error:
+        where = f"--compare {name}: {error.where}" if error.where else f"--compare {name}"
+        raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
+
+
+def _table(release: "Release", attributes: Sequence[str], confidence: float) -> "Table":
+    """Return the table of some attributes; without any, the only table of a release."""
+    if not attributes:
+        return release.estimate(confidence=confidence)
+    return release.table(attributes, confidence=confidence)
