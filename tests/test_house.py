@@ -24,10 +24,8 @@ LONG_FILES = {
     "curator/progress/progress.py",
     "curator/release/driver.py",
     "deploy/plan/privacy_cli.py",
-    "researcher/records/store.py",
-    "server/records/store.py",
 }
-LARGE_CLASSES = {"CuratorDriver", "Releases", "ResearcherStore", "ServerStore"}
+LARGE_CLASSES = {"CuratorDriver", "Releases"}
 WIDE_FILES = {
     "curator/cli.py",
     "curator/party/serving.py",

@@ -46,7 +46,8 @@ from veiltab.researcher.parties.polling import (
     tests_of,
 )
 from veiltab.researcher.receiving.receiving import Receiver
-from veiltab.researcher.records.store import ResearcherRelease, ResearcherStore
+from veiltab.researcher.records.releases import ResearcherRelease
+from veiltab.researcher.records.store import ResearcherStore
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0

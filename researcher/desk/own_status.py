@@ -3,7 +3,7 @@
 from veiltab.common.observe.status import SHOWN, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.researcher.desk.driver import ResearcherDriver
-from veiltab.researcher.records.store import ResearcherRelease
+from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.status.release_status import waiting_lines
 
 

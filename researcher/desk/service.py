@@ -20,7 +20,7 @@ from veiltab.common.rpc.chunks import CHUNK, file_chunks, streamed
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.rpc.waiting.changes import offered_seconds
 from veiltab.researcher.desk.driver import ResearcherDriver
-from veiltab.researcher.records.store import ResearcherRelease, StoredTable
+from veiltab.researcher.records.releases import ResearcherRelease, StoredTable
 from veiltab.researcher.status.access_log import AccessLog, Subject, access_to_proto
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk

@@ -22,7 +22,8 @@ from veiltab.researcher.estimates.table_result import TableResult, table_result
 from veiltab.researcher.parties.agreement import agreed_workload
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Answers
-from veiltab.researcher.records.store import ResearcherRelease, ResearcherStore, StoredTable
+from veiltab.researcher.records.releases import ResearcherRelease, StoredTable
+from veiltab.researcher.records.store import ResearcherStore
 
 _AT_ONCE = 8
 """Tables of a release that are under way at once."""

@@ -4,16 +4,14 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 
 from veiltab.common.core.numbers.nearest import nearest
-from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.core.texts.id_prefix import whole_id
-from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
+from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.messages.witness import Witnessed, longest_ledger
-from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
@@ -22,16 +20,9 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.storage.database import Connection, open_database, transaction
-from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
-
-_HISTOGRAM = "histogram.bin"
-_CERTIFICATE = "certificate"
-_NOISY = ".noisy"
-_PLACES = "places"
-
-LONGEST_UNSYNCED = 1 << 23
-"""Longest column, in bytes, that is written without waiting for the disk; a service that starts fetches it again."""
+from veiltab.researcher.records.desk_files import LONGEST_UNSYNCED, NOISY, DeskFiles
+from veiltab.researcher.records.releases import ResearcherRelease, StoredTable, release_of, table_of
 
 _SCHEMA = """
 CREATE TABLE release (
@@ -53,62 +44,7 @@ CREATE TABLE witness (
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResearcherRelease:
-    """One release as the researcher's service knows it: one that was asked for, or a table of one.
-
-    `study_digest` is that of the study file under which it was asked for; "" if an older version recorded it. Of a
-    table, `part_of` is the id of its release, and `number` its own in it.
-    """
-
-    request: ReleaseRequest
-    study_digest: str
-    label: str
-    state: ReleaseState
-    failure: str
-    spec: ReleaseSpec | None
-    granted: tuple[str, ...]
-    receipts: tuple[Receipt, ...]
-    seconds: dict[str, float]
-    bytes: dict[str, int]
-    left_out: dict[str, int]
-    created: int
-    since: int
-    part_of: str
-    number: int
-
-    @property
-    def is_certified(self) -> bool:
-        """Whether it is certified once it is ready; a release of several tables is when somebody asks for it."""
-        return not (self.part_of or self.request.is_workload)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTable:
-    """One table of a release of several.
-
-    Args:
-        number: of the table, from 0.
-        is_repeat: whether it runs for the second time.
-        release_id: its own.
-        state: where it stands.
-        failure: why it ended without a result; empty if it did not.
-        attributes: of its cells, in study order: those that were asked for, and once it is ready, those of its result.
-        seconds: step -> seconds.
-        bytes: link -> bytes.
-    """
-
-    number: int
-    is_repeat: bool
-    release_id: str
-    state: ReleaseState
-    failure: str
-    attributes: tuple[str, ...]
-    seconds: dict[str, float]
-    bytes: dict[str, int]
-
-
-class ResearcherStore:
+class ResearcherStore(DeskFiles):
     """The researcher's database and folder.
 
     Until the end of a release is recorded, which makes all before it durable, its steps can be repeated: what they
@@ -120,13 +56,8 @@ class ResearcherStore:
     """
 
     def __init__(self, folder: Path, study: Study) -> None:
-        self.folder = folder
-        """On whose disk its files lie."""
-        self._study = study
+        super().__init__(folder, study)
         self.connection = open_database(folder / "researcher.sqlite", (_SCHEMA,))
-        if not self._study_path(study.digest).exists():
-            with written_whole(self._study_path(study.digest)) as file:
-                file.write(study.source)
 
     def close(self) -> None:
         """Close the database."""
@@ -197,17 +128,6 @@ class ResearcherStore:
                     [curator, ledger.length, bytes.fromhex(ledger.digest), stated],
                 )
 
-    def study_file(self, digest: str) -> Path:
-        """Return where the study file of a digest lies, with which this service runs or ran; "" is that of now.
-
-        Raises:
-            NotFoundError: it never ran with such a one.
-        """
-        path = self._study_path(digest or self._study.digest)
-        if path not in self.folder.glob("studies/*.toml"):
-            raise NotFoundError("this service never ran with such a study file", where="study file")
-        return path
-
     def release(self, name: str) -> ResearcherRelease:
         """Return a release by id, by label, or by a prefix of the id of one that was asked for.
 
@@ -221,12 +141,12 @@ class ResearcherStore:
             asked = {known["id"]: known["label"] for known in self.connection.execute("SELECT * FROM asked_release")}
             remedy = f"{nearest(asked.values(), name)}`veiltab researcher status` lists the releases there are."
             return self.release(whole_id(name, asked, kinds=["release"], where="release", remedy=remedy))
-        return _release_of(row)
+        return release_of(row)
 
     def releases(self) -> tuple[ResearcherRelease, ...]:
         """Return all releases that were asked for, oldest first."""
         rows = self.connection.execute("SELECT * FROM asked_release ORDER BY created, id").fetchall()
-        return tuple(_release_of(row) for row in rows)
+        return tuple(release_of(row) for row in rows)
 
     def unfinished(self) -> tuple[str, ...]:
         """Return the ids of the releases that were asked for and are not over, oldest first."""
@@ -238,7 +158,7 @@ class ResearcherStore:
 
     def latest(self, over: int) -> tuple[ResearcherRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
-        return tuple(_release_of(row) for row in latest_rows(self.connection, "asked_release", over))
+        return tuple(release_of(row) for row in latest_rows(self.connection, "asked_release", over))
 
     def counts(self) -> dict[str, int]:
         """Return how many of the releases that were asked for are in each state."""
@@ -256,7 +176,7 @@ class ResearcherStore:
                 "UPDATE release SET workload = ? WHERE id = ? AND workload IS NULL",
                 [workload.to_json(), workload.release_id],
             )
-            self._add_tables(db, workload, range(len(workload.tables)))
+            _add_tables(db, self.release(workload.release_id), workload, range(len(workload.tables)))
 
     def has_chosen(self, release_id: str) -> bool:
         """Whether it is recorded which tables of a release run a second time."""
@@ -270,7 +190,7 @@ class ResearcherStore:
                 "UPDATE release SET is_chosen = 1 WHERE id = ? AND NOT is_chosen", [workload.release_id]
             ).rowcount
             if first:
-                self._add_tables(db, workload, map(workload.again, chosen))
+                _add_tables(db, self.release(workload.release_id), workload, map(workload.again, chosen))
 
     def tables(self, release_id: str) -> tuple[StoredTable, ...]:
         """Return the tables of a release of several that are recorded, by number."""
@@ -280,32 +200,7 @@ class ResearcherStore:
             " FROM release WHERE part_of = ? ORDER BY number",
             [release_id, release_id],
         )
-        return tuple(_table_of(row) for row in rows)
-
-    def _add_tables(self, db: Connection, workload: WorkloadSpec, numbers: Iterable[int]) -> None:
-        """Record tables as releases of their own, once; of what was asked for, each keeps its attributes."""
-        parent = self.release(workload.release_id)
-        for number in numbers:
-            attributes = workload.attributes(number)
-            request = replace(
-                parent.request, release_id=workload.table_id(number), attributes=attributes, tables=(), repeats=0
-            )
-            now = int(time.time())
-            db.execute(
-                "INSERT INTO release (id, study_digest, label, asked, request, state, created, since, part_of, number)"
-                " VALUES (?, ?, '', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-                [
-                    request.release_id,
-                    parent.study_digest,
-                    json.dumps(attributes),
-                    request.to_json(),
-                    ReleaseState.CHARGED.value,
-                    now,
-                    now,
-                    workload.release_id,
-                    number,
-                ],
-            )
+        return tuple(table_of(row) for row in rows)
 
     def finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         """Record how a release ended, and that its tables which are not over have ended without a result."""
@@ -378,46 +273,6 @@ class ResearcherStore:
             [json.dumps({curator: rows}), release_id],
         )
 
-    def _study_path(self, digest: str) -> Path:
-        return self.folder / "studies" / f"{digest}.toml"
-
-    def noisy_column(self, release_id: str, attribute: str) -> Path:
-        """Return where a perturbed column lies, still encrypted."""
-        return self.folder / "releases" / release_id / f"{attribute}{_NOISY}"
-
-    def places(self, release_id: str) -> Path:
-        """Return where the places that the server sampled lie."""
-        return self.folder / "releases" / release_id / _PLACES
-
-    def one_time_pad(self, release_id: str, attribute: str) -> Path:
-        """Return where the one-time pad of a column lies while it is used."""
-        return self.folder / "releases" / release_id / f"{attribute}.pad"
-
-    def certificate(self, release_id: str) -> Path:
-        """Return where the certificate of a release lies, once its parties have signed."""
-        return self.folder / "releases" / release_id / _CERTIFICATE
-
-    def histogram(self, release_id: str) -> Path:
-        """Return where the counts of the noisy rows lie."""
-        return self.folder / "releases" / release_id / _HISTOGRAM
-
-    def bytes_to_come(self, spec: ReleaseSpec) -> int:
-        """Return the bytes that a release has still to write here at the most: columns, pads, places and counts."""
-        missing = [c for c in spec.columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
-        pads = spec.columns if spec.pad is Pad.OTP else ()
-        return (
-            sum(column.byte_length(spec.published_rows) for column in missing)
-            + sum(column.byte_length(spec.uploaded_rows) for column in pads)
-            + 8 * spec.cells
-            + spec.place_bytes
-        )
-
-    def delete_columns(self, release_id: str) -> None:
-        """Delete the columns and one-time pads of a release that is over: its counts and its certificate are kept."""
-        for path in (self.folder / "releases" / release_id).glob("*"):
-            if path.name not in {_HISTOGRAM, _CERTIFICATE}:
-                path.unlink()
-
     def delete_leftovers(self) -> None:
         """Delete what a crash, or a version that kept rows, left of releases: all but counts and long columns.
 
@@ -432,7 +287,7 @@ class ResearcherStore:
                 self.delete_columns(folder.name)
                 continue
             for path in folder.glob("*"):
-                if path.suffix != _NOISY or path.stat().st_size <= LONGEST_UNSYNCED:
+                if path.suffix != NOISY or path.stat().st_size <= LONGEST_UNSYNCED:
                     path.unlink()
 
 
@@ -456,40 +311,26 @@ def _asks_for_something_else(row: sqlite3.Row, request: ReleaseRequest) -> str:
     return "asks for something else" + (f": {differences}" if differences else "")
 
 
-def _release_of(row: sqlite3.Row) -> ResearcherRelease:
-    return ResearcherRelease(
-        request=ReleaseRequest.from_json(row["request"]),
-        study_digest=row["study_digest"],
-        label=row["label"],
-        state=ReleaseState(row["state"]),
-        failure=row["failure"],
-        spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
-        granted=tuple(json.loads(row["granted"])),
-        receipts=_read_receipts(row["receipts"]),
-        seconds=json.loads(row["seconds"]),
-        bytes=json.loads(row["bytes"]),
-        left_out=json.loads(row["left_out"]),
-        created=row["created"],
-        since=row["since"],
-        part_of=row["part_of"],
-        number=row["number"],
-    )
-
-
-@lru_cache(maxsize=64)
-def _read_receipts(text: str) -> tuple[Receipt, ...]:
-    """Read the receipts of a release, as its row has them; the row is read at every step."""
-    return tuple(read_canonical(Receipt, one) for one in json.loads(text))
-
-
-def _table_of(row: sqlite3.Row) -> StoredTable:
-    return StoredTable(
-        number=row["number"],
-        is_repeat=bool(row["is_repeat"]),
-        release_id=row["id"],
-        state=ReleaseState(row["state"]),
-        failure=row["failure"],
-        attributes=tuple(json.loads(row["granted"]) or json.loads(row["asked"])),
-        seconds=json.loads(row["seconds"]),
-        bytes=json.loads(row["bytes"]),
-    )
+def _add_tables(db: Connection, parent: ResearcherRelease, workload: WorkloadSpec, numbers: Iterable[int]) -> None:
+    """Record tables as releases of their own, once; of what was asked for, each keeps its attributes."""
+    for number in numbers:
+        attributes = workload.attributes(number)
+        request = replace(
+            parent.request, release_id=workload.table_id(number), attributes=attributes, tables=(), repeats=0
+        )
+        now = int(time.time())
+        db.execute(
+            "INSERT INTO release (id, study_digest, label, asked, request, state, created, since, part_of, number)"
+            " VALUES (?, ?, '', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            [
+                request.release_id,
+                parent.study_digest,
+                json.dumps(attributes),
+                request.to_json(),
+                ReleaseState.CHARGED.value,
+                now,
+                now,
+                workload.release_id,
+                number,
+            ],
+        )

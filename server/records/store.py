@@ -7,22 +7,20 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.messages.witness import WITNESS_TABLE, Witnessed, longest_ledger, remember_ledger
-from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
+from veiltab.common.release.rows import latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
-from veiltab.common.storage.files import file_digest
 from veiltab.server.records.databases import open_state
 from veiltab.server.records.noise import SECRET_LENGTH, noise_digest, noise_secret
 from veiltab.server.records.session import Session
-from veiltab.server.sharing.folders import ReleaseFolder
+from veiltab.server.records.session_files import SessionFiles
 from veiltab.server.sharing.leases import Lease, leases_of
 from veiltab.server.sharing.quota import Quota
 
@@ -42,7 +40,7 @@ CREATE TABLE complete_column (
 """
 
 
-class ServerStore:
+class ServerStore(SessionFiles):
     """Sessions and the folders of their columns.
 
     Args:
@@ -51,40 +49,10 @@ class ServerStore:
     """
 
     def __init__(self, folder: Path, database: str = "") -> None:
-        self._folder = folder
+        super().__init__(folder)
         self._room = Room(folder)
         self.connection = open_state(folder / "server.sqlite", (_SCHEMA,), database)
         self.leases = leases_of(self.connection)
-        self._give_noise_secrets()
-        self._give_published_digests()
-
-    def _give_noise_secrets(self) -> None:
-        """Give a secret to releases that an older version opened."""
-        rows = self.connection.execute(
-            f"SELECT id, noise FROM session WHERE noise_digest IS NULL AND NOT {IS_FINISHED}",  # noqa: S608
-            FINISHED,
-        ).fetchall()
-        for row in rows:
-            secret = bytes(row["noise"] or secrets.token_bytes(SECRET_LENGTH))
-            self.connection.execute(
-                "UPDATE session SET noise = ?, noise_digest = ? WHERE id = ? AND noise_digest IS NULL",
-                [secret, noise_digest(secret), row["id"]],
-            )
-
-    def _give_published_digests(self) -> None:
-        """Record the digests of what an older version published."""
-        rows = self.connection.execute(
-            "SELECT release_id, attribute FROM complete_column JOIN session ON id = release_id"
-            " WHERE state = ? AND published IS NULL",
-            [ReleaseState.READY.value],
-        ).fetchall()
-        for row in rows:
-            with suppress(FileNotFoundError):  # its retention ends now
-                digest = file_digest(self.published_folder(row["release_id"]) / row["attribute"])
-                self.connection.execute(
-                    "UPDATE complete_column SET published = ? WHERE release_id = ? AND attribute = ?",
-                    [digest, row["release_id"], row["attribute"]],
-                )
 
     def close(self) -> None:
         """Close the database."""
@@ -234,6 +202,10 @@ class ServerStore:
         folder = self.folder(release_id)
         return {row["attribute"]: folder.column(row["attribute"], row["fence"]) for row in rows}
 
+    def published_folder(self, release_id: str) -> Path:
+        """Return where the columns of a published release lie."""
+        return self.folder(release_id).published(self.session(release_id).publication)
+
     def noise_secret(self, spec: ReleaseSpec) -> bytes:
         """Return the secret of the one noise of a release whose columns are complete.
 
@@ -361,28 +333,6 @@ class ServerStore:
                 session.spec.release_id,
             ],
         )
-
-    def folder(self, release_id: str) -> ReleaseFolder:
-        """Return where the columns of a release lie."""
-        return ReleaseFolder(self._folder / "releases" / release_id)
-
-    def ciphertext_folder(self, release_id: str) -> Path:
-        """Return where unperturbed columns lie until they are perturbed; no RPC reads it."""
-        return self.folder(release_id).ciphertext
-
-    def published_folder(self, release_id: str) -> Path:
-        """Return where the columns of a published release lie."""
-        return self.folder(release_id).published(self.session(release_id).publication)
-
-    def delete_ciphertext(self, release_id: str) -> None:
-        """Delete the unperturbed columns of a release that is published or ended: a state that never changes back."""
-        self.folder(release_id).delete_ciphertext()
-
-    def delete_unpublished(self, session: Session) -> None:
-        """Delete what was perturbed of a release that is published or ended, but for its publication."""
-        folder = self.folder(session.spec.release_id)
-        ready = session.state is ReleaseState.READY
-        folder.delete_outputs_but(folder.published(session.publication) if ready else None)
 
 
 def room_of(spec: ReleaseSpec) -> int:

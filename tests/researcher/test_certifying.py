@@ -24,7 +24,8 @@ from veiltab.researcher.desk.certifying import certify
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Publication
-from veiltab.researcher.records.store import ResearcherRelease, ResearcherStore
+from veiltab.researcher.records.releases import ResearcherRelease
+from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2
 from veiltab.v1.release_pb2 import SignedStatement
 

@@ -27,7 +27,8 @@ from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Polling, statement_of
-from veiltab.researcher.records.store import ResearcherRelease, ResearcherStore
+from veiltab.researcher.records.releases import ResearcherRelease
+from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import curator_pb2, release_pb2, server_release_pb2
 
 Make = Callable[..., Any]

@@ -11,7 +11,8 @@ from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundErro
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.researcher.records.store import LONGEST_UNSYNCED, ResearcherStore
+from veiltab.researcher.records.desk_files import LONGEST_UNSYNCED
+from veiltab.researcher.records.store import ResearcherStore
 
 Make = Callable[..., Any]
 ID, OTHER, THIRD = "0" * 31 + "1", "0" * 31 + "2", "0" * 31 + "3"

@@ -185,26 +185,6 @@ def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: Server
     assert ciphertext.isdisjoint(expected.values())
 
 
-def test_what_an_older_version_published_gets_its_digests(store: ServerStore, make_spec: Make, tmp_path: Path) -> None:
-    spec, columns = small(make_spec)
-    complete(store, spec, *columns)
-    perturb(store, spec)
-    (store.published_folder(ID) / SALT).unlink()
-    before = {
-        attribute: hashlib.sha256((store.published_folder(ID) / attribute).read_bytes()).digest()
-        for attribute in ("sex", "age")
-    }
-    store.connection.execute("UPDATE complete_column SET published = NULL")
-    (store.published_folder(ID) / "sex").rename(tmp_path / "gone")
-    opened = ServerStore(tmp_path)
-    assert opened.published_digests(ID) == {"age": before["age"]}
-    (tmp_path / "gone").rename(store.published_folder(ID) / "sex")
-    opened.close()
-    opened = ServerStore(tmp_path)
-    assert opened.published_digests(ID) == before
-    opened.close()
-
-
 def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> None:
     results = []
     for number in (1, 2):

@@ -1,0 +1,108 @@
+"""A release, and a table of one, as a desk has recorded them."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from functools import lru_cache
+
+from veiltab.common.core.texts.canonical import read_canonical
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearcherRelease:
+    """One release as the researcher's service knows it: one that was asked for, or a table of one.
+
+    `study_digest` is that of the study file under which it was asked for; "" if an older version recorded it. Of a
+    table, `part_of` is the id of its release, and `number` its own in it.
+    """
+
+    request: ReleaseRequest
+    study_digest: str
+    label: str
+    state: ReleaseState
+    failure: str
+    spec: ReleaseSpec | None
+    granted: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
+    seconds: dict[str, float]
+    bytes: dict[str, int]
+    left_out: dict[str, int]
+    created: int
+    since: int
+    part_of: str
+    number: int
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether it is certified once it is ready; a release of several tables is when somebody asks for it."""
+        return not (self.part_of or self.request.is_workload)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """One table of a release of several.
+
+    Args:
+        number: of the table, from 0.
+        is_repeat: whether it runs for the second time.
+        release_id: its own.
+        state: where it stands.
+        failure: why it ended without a result; empty if it did not.
+        attributes: of its cells, in study order: those that were asked for, and once it is ready, those of its result.
+        seconds: step -> seconds.
+        bytes: link -> bytes.
+    """
+
+    number: int
+    is_repeat: bool
+    release_id: str
+    state: ReleaseState
+    failure: str
+    attributes: tuple[str, ...]
+    seconds: dict[str, float]
+    bytes: dict[str, int]
+
+
+def release_of(row: sqlite3.Row) -> ResearcherRelease:
+    """Return what a row of the database records."""
+    return ResearcherRelease(
+        request=ReleaseRequest.from_json(row["request"]),
+        study_digest=row["study_digest"],
+        label=row["label"],
+        state=ReleaseState(row["state"]),
+        failure=row["failure"],
+        spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
+        granted=tuple(json.loads(row["granted"])),
+        receipts=_read_receipts(row["receipts"]),
+        seconds=json.loads(row["seconds"]),
+        bytes=json.loads(row["bytes"]),
+        left_out=json.loads(row["left_out"]),
+        created=row["created"],
+        since=row["since"],
+        part_of=row["part_of"],
+        number=row["number"],
+    )
+
+
+@lru_cache(maxsize=64)
+def _read_receipts(text: str) -> tuple[Receipt, ...]:
+    """Read the receipts of a release, as its row has them; the row is read at every step."""
+    return tuple(read_canonical(Receipt, one) for one in json.loads(text))
+
+
+def table_of(row: sqlite3.Row) -> StoredTable:
+    """Return what a row of one table records."""
+    return StoredTable(
+        number=row["number"],
+        is_repeat=bool(row["is_repeat"]),
+        release_id=row["id"],
+        state=ReleaseState(row["state"]),
+        failure=row["failure"],
+        attributes=tuple(json.loads(row["granted"]) or json.loads(row["asked"])),
+        seconds=json.loads(row["seconds"]),
+        bytes=json.loads(row["bytes"]),
+    )

@@ -1,0 +1,32 @@
+"""Where the columns of releases lie at the server, and when they are deleted."""
+
+from pathlib import Path
+
+from veiltab.common.release.state import ReleaseState
+from veiltab.server.records.session import Session
+from veiltab.server.sharing.folders import ReleaseFolder
+
+
+class SessionFiles:
+    """The folders of releases, below the server's state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def folder(self, release_id: str) -> ReleaseFolder:
+        """Return where the columns of a release lie."""
+        return ReleaseFolder(self._folder / "releases" / release_id)
+
+    def ciphertext_folder(self, release_id: str) -> Path:
+        """Return where unperturbed columns lie until they are perturbed; no RPC reads it."""
+        return self.folder(release_id).ciphertext
+
+    def delete_ciphertext(self, release_id: str) -> None:
+        """Delete the unperturbed columns of a release that is published or ended: a state that never changes back."""
+        self.folder(release_id).delete_ciphertext()
+
+    def delete_unpublished(self, session: Session) -> None:
+        """Delete what was perturbed of a release that is published or ended, but for its publication."""
+        folder = self.folder(session.spec.release_id)
+        ready = session.state is ReleaseState.READY
+        folder.delete_outputs_but(folder.published(session.publication) if ready else None)
