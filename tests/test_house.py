@@ -16,14 +16,11 @@ from tests.rooms import rooms
 
 ROOT = Path(__file__).parents[1]
 MOST_FILES, MOST_ROOM_LINES, MOST_LINES, MOST_METHODS, MOST_IMPORTS = 12, 2000, 400, 25, 20
-PRODUCT_LINES, CORE_LINES = 75_650, 33_900
+PRODUCT_LINES, CORE_LINES = 75_700, 33_950
 """Budgets: whoever adds takes away as much, or argues it in docs/decisions. The aims are 58,000 and 28,000."""
 
 LONG_FILES = {
-    "common/study/file.py",
-    "curator/progress/progress.py",
     "curator/release/driver.py",
-    "deploy/plan/privacy_cli.py",
 }
 LARGE_CLASSES = {"CuratorDriver", "Releases"}
 WIDE_FILES = {

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from veiltab.common.study.coding.coding import Coding
-from veiltab.common.study.file import AttributeRule, Question, Study
+from veiltab.common.study.coding.rules import AttributeRule, Question
+from veiltab.common.study.file import Study
 from veiltab.common.study.members import AnalystMember, Member
 
 _NAMED = ("digest", "curators", "researchers", "analysts", "attributes", "questions")

@@ -11,12 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain, check_names
+from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
-from veiltab.common.study.coding.coding import Coding, bin_labels
-from veiltab.common.study.coding.dates import DateBins
+from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, question_rule
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.members import (
     NORMALISE_STEPS,
@@ -24,10 +23,13 @@ from veiltab.common.study.members import (
     CuratorMember,
     Member,
     NodeGroup,
+    analyst_of,
     check_epsilon_budget,
     check_once,
+    curator_of,
+    party_of,
 )
-from veiltab.common.study.naming import check_attribute_name, check_name, check_one_of, check_title
+from veiltab.common.study.naming import check_name, check_one_of, check_title
 from veiltab.common.study.toml_text import MOST_BYTES, parsed_toml_text
 
 __all__ = [
@@ -57,46 +59,6 @@ MAX_RESPONDENTS = 10**9
 
 MAX_TABLES = 2000
 """Largest number of tables that a study may allow a release."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeRule:
-    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
-
-    attribute: Attribute
-    owner: str
-    column: str
-    coding: Coding
-
-    def __post_init__(self) -> None:
-        check_attribute_name(self.attribute.name)
-        if not self.column or self.column != self.column.strip():
-            raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
-        if self.attribute.size < 2:
-            raise InvalidInputError("an attribute needs at least two categories", remedy="Add the others.")
-
-    @property
-    def name(self) -> str:
-        """Name of the attribute."""
-        return self.attribute.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A question to the nodes: an alphabet, and how a node's raw value becomes one of its symbols."""
-
-    attribute: Attribute
-    coding: Coding
-
-    def __post_init__(self) -> None:
-        check_attribute_name(self.attribute.name)
-        if self.attribute.size < 2:
-            raise InvalidInputError("a question needs at least two categories", remedy="Add the others.")
-
-    @property
-    def name(self) -> str:
-        """Name of the question."""
-        return self.attribute.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,15 +254,15 @@ def _study(root: Fields, source: bytes) -> Study:
             pad=release.text("pad", "chacha20"),
             alignment=head.text("alignment", "tokens"),
             left_out=head.text("left_out", "local"),
-            server=_party(root.table("server")),
-            curators=tuple(_curator(fields) for fields in root.tables("curator", required=False)),
-            researchers=tuple(_party(fields) for fields in root.tables("researcher")),
+            server=party_of(root.table("server")),
+            curators=tuple(curator_of(fields) for fields in root.tables("curator", required=False)),
+            researchers=tuple(party_of(fields) for fields in root.tables("researcher")),
             attributes=tuple(attribute_rule(fields) for fields in root.tables("attribute", required=False)),
-            analysts=tuple(_analyst(fields) for fields in root.tables("analyst", required=False)),
+            analysts=tuple(analyst_of(fields) for fields in root.tables("analyst", required=False)),
             noise_split=head.number("noise_split") if head.holds("noise_split", object) else None,
             canaries=head.integer("canaries") if head.holds("canaries", object) else None,
             nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
-            questions=tuple(_question(fields) for fields in root.tables("question", required=False)),
+            questions=tuple(question_rule(fields) for fields in root.tables("question", required=False)),
             maximum_tables=head.integer("maximum_tables", 1000),
             maximum_respondents=head.integer("maximum_respondents", MAX_RESPONDENTS),
         )
@@ -308,52 +270,6 @@ def _study(root: Fields, source: bytes) -> Study:
     for fields in (head, budget, release, root):
         fields.finish()
     return study
-
-
-def _party(fields: Fields) -> Member:
-    """Read a [server] or [[researcher]] table."""
-    party = fields.checked(lambda: Member(name=fields.text("name"), endpoint=fields.text("endpoint")))
-    fields.finish()
-    return party
-
-
-def _curator(fields: Fields) -> CuratorMember:
-    """Read a [[curator]] table."""
-    curator = fields.checked(
-        lambda: CuratorMember(
-            name=fields.text("name"),
-            endpoint=fields.text("endpoint"),
-            id_columns=fields.texts("id_columns"),
-            normalise=fields.texts("normalise", NORMALISE_STEPS),
-            id_shapes=fields.texts("id_shapes", ()),
-            most_ids=fields.integer("most_ids") if fields.holds("most_ids", object) else None,
-        )
-    )
-    fields.finish()
-    return curator
-
-
-def _analyst(fields: Fields) -> AnalystMember:
-    """Read an [[analyst]] table."""
-    analyst = fields.checked(lambda: AnalystMember(name=fields.text("name"), researcher=fields.text("researcher")))
-    fields.finish()
-    return analyst
-
-
-def attribute_rule(fields: Fields) -> AttributeRule:
-    """Read an [[attribute]] table."""
-    name = fields.text("name")
-    coding = fields.checked(lambda: _coding(fields))
-    rule = fields.checked(
-        lambda: AttributeRule(
-            attribute=Attribute(name=name, categories=coding.categories),
-            owner=fields.text("owner"),
-            column=fields.text("column", name),
-            coding=coding,
-        )
-    )
-    fields.finish()
-    return rule
 
 
 def _nodes(fields: Fields) -> NodeGroup:
@@ -370,95 +286,16 @@ def _nodes(fields: Fields) -> NodeGroup:
     return group
 
 
-def _question(fields: Fields) -> Question:
-    """Read a [[question]] table."""
-    name = fields.text("name")
-    coding = fields.checked(lambda: _coding(fields))
-    question = fields.checked(
-        lambda: Question(attribute=Attribute(name=name, categories=coding.categories), coding=coding)
-    )
-    fields.finish()
-    return question
-
-
 TABLE_READERS: Mapping[str, Callable[[Fields], object]] = {
-    "server": _party,
-    "curator": _curator,
-    "researcher": _party,
-    "analyst": _analyst,
+    "server": party_of,
+    "curator": curator_of,
+    "researcher": party_of,
+    "analyst": analyst_of,
     "attribute": attribute_rule,
     "nodes": _nodes,
-    "question": _question,
+    "question": question_rule,
 }
 """How each table that stands for itself is read; [study], [budget] and [release] make the study only together."""
-
-
-def _coding(fields: Fields) -> Coding:
-    """Read how raw values become categories; binned categories without names are named after their edges."""
-    bins, integers, dates = fields.numbers("bins"), _integers(fields), _dates(fields)
-    missing, is_listed = _missing_category(fields)
-    if integers and (bins or dates or fields.holds("categories", object)):
-        raise InvalidInputError(
-            f"integers stands beside {'dates' if dates else 'bins or categories'}", remedy="Keep one of them."
-        )
-    added = () if missing is None else (missing,)
-    implied = integers or (dates.labels if dates else bin_labels(bins))
-    named = fields.texts("categories", (*implied, *(added if is_listed else ())) if bins or integers or dates else None)
-    _check_no_rule(named, is_listed=is_listed)
-    if not is_listed and missing in named:
-        raise InvalidInputError(
-            f"{missing!r} is a category, and the one that missing values would add",
-            remedy="Give the added one another name by missing_category.",
-        )
-    return Coding(
-        categories=named if is_listed else (*named, *added),
-        recode=fields.pairs("recode"),
-        bins=bins,
-        dates=dates,
-        missing_values=fields.texts("missing_values", ("", "NA", "?")),
-        missing=missing,
-    )
-
-
-def _missing_category(fields: Fields) -> tuple[str | None, bool]:
-    """Return the category of missing values (None to drop them), and whether it is among those that are listed."""
-    rule = fields.text("missing", "drop")
-    if rule == "category":
-        return fields.text("missing_category", "missing"), False
-    if fields.holds("missing_category", object):
-        raise InvalidInputError('missing_category stands without missing = "category"', remedy="Keep both, or neither.")
-    return (None if rule == "drop" else rule), True
-
-
-def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:
-    """Refuse a category with the name of a rule: `missing` could mean either."""
-    for rule in ("drop",) if is_listed else ("drop", "category"):
-        if rule in named:
-            raise InvalidInputError(
-                f'a category is named "{rule}"', remedy=f'"{rule}" is a rule for missing values: name it otherwise.'
-            )
-
-
-def _integers(fields: Fields) -> tuple[str, ...]:
-    """Return the categories that `integers = [first, last]` stands for; none without it."""
-    if not fields.holds("integers", object):
-        return ()
-    ends = fields.numbers("integers")
-    if len(ends) != 2 or any(end != end.to_integral_value() for end in ends) or not ends[0] < ends[1]:
-        raise InvalidInputError("integers is not [first, last]", remedy="Write it like [1, 100].")
-    if ends[1] - ends[0] >= MAX_CATEGORIES:
-        raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
-    return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
-
-
-def _dates(fields: Fields) -> DateBins | None:
-    """Return the bins of dates; None without them."""
-    edges, date_format = fields.texts("dates", ()), fields.text("date_format", "")
-    if edges:
-        return DateBins(edges=edges, format=date_format)
-    if date_format:
-        raise InvalidInputError("date_format stands without dates", remedy="Keep both, or neither.")
-    return None
 
 
 def _check_numbers(study: Study) -> None:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.fields import Fields
 from veiltab.common.study.id_shapes import check_id_shape
 from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
 
@@ -164,3 +165,33 @@ def check_once(what: str, values: Sequence[str], remedy: str) -> None:
     for value, count in Counter(values).items():
         if count > 1:
             raise InvalidInputError(f"{what} {value!r} twice", remedy=remedy)
+
+
+def party_of(fields: Fields) -> Member:
+    """Read a [server] or [[researcher]] table."""
+    party = fields.checked(lambda: Member(name=fields.text("name"), endpoint=fields.text("endpoint")))
+    fields.finish()
+    return party
+
+
+def curator_of(fields: Fields) -> CuratorMember:
+    """Read a [[curator]] table."""
+    curator = fields.checked(
+        lambda: CuratorMember(
+            name=fields.text("name"),
+            endpoint=fields.text("endpoint"),
+            id_columns=fields.texts("id_columns"),
+            normalise=fields.texts("normalise", NORMALISE_STEPS),
+            id_shapes=fields.texts("id_shapes", ()),
+            most_ids=fields.integer("most_ids") if fields.holds("most_ids", object) else None,
+        )
+    )
+    fields.finish()
+    return curator
+
+
+def analyst_of(fields: Fields) -> AnalystMember:
+    """Read an [[analyst]] table."""
+    analyst = fields.checked(lambda: AnalystMember(name=fields.text("name"), researcher=fields.text("researcher")))
+    fields.finish()
+    return analyst

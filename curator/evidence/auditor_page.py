@@ -17,7 +17,8 @@ from veiltab.curator.budget.ledger_text import asked_text, purpose_of, released_
 from veiltab.curator.evidence.audit_text import facts_text
 from veiltab.curator.evidence.files import AUDIT, PAGE, ReleaseRecord, asked_under_text
 from veiltab.curator.officer.opened import Standing
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, Approval, CuratorRelease, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision
 
 _MOST_ENTRIES = 1_000
 """Entries of the audit log that a section shows: the newest. The archive has all."""

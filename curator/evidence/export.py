@@ -38,7 +38,7 @@ from veiltab.curator.evidence.files import (
     statement_line,
 )
 from veiltab.curator.officer.opened import Standing
-from veiltab.curator.progress.progress import CuratorRelease
+from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.statements import signed_statement
 
 _MOMENT = (1980, 1, 1, 0, 0, 0)

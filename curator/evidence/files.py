@@ -15,7 +15,7 @@ from veiltab.common.core.texts.canonical import canonical_json, canonical_text, 
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.signing import SignedText
-from veiltab.curator.progress.progress import Approval, CuratorRelease, GrantDecision
+from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision
 
 FORMAT = "veiltab evidence 1"
 INDEX, SIGNATURE, PAGE = "index.json", "index.signature", "index.html"

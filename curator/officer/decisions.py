@@ -21,7 +21,8 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Outlook, Policy
 from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.planner import Planner
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, CuratorRelease, Review, denial_of
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, denial_of
+from veiltab.curator.progress.release_record import CuratorRelease, Review
 from veiltab.curator.records.store import CuratorStore
 
 

@@ -47,7 +47,8 @@ from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study, read_file
 from veiltab.common.study.toml_text import parsed_toml_text
 from veiltab.curator.officer.notify_settings import NotifySettings, read_notify
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _DECISIONS = {verdict: decision for decision, verdict in _VERDICTS.items()}

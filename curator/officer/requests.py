@@ -28,7 +28,8 @@ from veiltab.curator.planning.planner import (
     stored_plan,
 )
 from veiltab.curator.planning.workload import most_bytes, typical_error
-from veiltab.curator.progress.progress import HELD, Approval, CuratorRelease, GrantDecision
+from veiltab.curator.progress.progress import HELD
+from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

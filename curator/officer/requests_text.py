@@ -10,7 +10,8 @@ from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.officer.requests import AttributeStatus, RequestView
-from veiltab.curator.progress.progress import HELD, Approval, CuratorRelease
+from veiltab.curator.progress.progress import HELD
+from veiltab.curator.progress.release_record import Approval, CuratorRelease
 
 _ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "delta", "tables"}
 _BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _ELSEWHERE}

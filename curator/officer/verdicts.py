@@ -15,7 +15,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
 from veiltab.curator.officer.opened import Standing
 from veiltab.curator.officer.persons import person_name, reason_text
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, Approval, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import Approval, GrantDecision
 from veiltab.curator.records.store import CuratorStore
 
 

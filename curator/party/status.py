@@ -4,7 +4,7 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.progress.progress import CuratorRelease
+from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.driver import CuratorDriver
 
 

@@ -24,7 +24,7 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.looks import MOST_ASKED, Said
 from veiltab.curator.peers.ring import PART_BYTES, Flow, Standing
 from veiltab.curator.peers.ring_wire import flow_kind_to_proto
-from veiltab.curator.progress.progress import Progress
+from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
 

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.rpc.peer import ASK_SECONDS, PAUSES
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
-from veiltab.curator.progress.progress import Progress
+from veiltab.curator.progress.release_record import Progress
 
 MOST_ASKED = 256
 """Most releases that one message asks about, or answers about."""

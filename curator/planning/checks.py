@@ -24,7 +24,8 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
-from veiltab.curator.progress.progress import CuratorRelease, Progress, denial_of
+from veiltab.curator.progress.progress import denial_of
+from veiltab.curator.progress.release_record import CuratorRelease, Progress
 
 _MOST_DRAWS_EACH = 64
 """Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""

@@ -19,12 +19,9 @@ What another curator has done stays done unless the release ends there, so a ste
 however old that progress is by then. Every step may be repeated after a crash.
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum, auto
+from dataclasses import replace
 from typing import assert_never
 
 from veiltab.common.errors import (
@@ -34,272 +31,28 @@ from veiltab.common.errors import (
     ExpiredReleaseError,
     FailedReleaseError,
     IntegrityError,
-    InvalidInputError,
     NotReadyError,
     TransferError,
     UnavailableError,
     VeiltabError,
 )
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.curator.progress.release_record import (
+    ColumnDigests,
+    CuratorRelease,
+    End,
+    GrantDecision,
+    Progress,
+    Review,
+    Step,
+    Wait,
+)
 
 APPROVED, HELD, DENIED = "approved", "held", "denied"
 _CURATOR = re.compile(r"curator ([^\s:,]+)")
 _CLOCKS_DIFFER = 300
 """Seconds before the deadline from which a release may be over at a curator whose clock is ahead."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantDecision:
-    """This curator's decision about one attribute of its own: approved, held or denied.
-
-    Args:
-        attribute: the attribute.
-        verdict: approved, held or denied.
-        expires: Unix seconds until which its key is given out; None for ever.
-        decided_by: "policy" or "person".
-        time: Unix seconds; 0 where an earlier version recorded none.
-        person: the person whose word was the last; empty for the policy, and where an earlier version recorded none.
-        reason: the person's.
-        rule: number of the policy's rule that matched, from 1; None if none did.
-        rule_text: that rule in a line, as it was then.
-    """
-
-    attribute: str
-    verdict: str
-    expires: int | None
-    decided_by: str
-    time: int = 0
-    person: str = ""
-    reason: str = ""
-    rule: int | None = None
-    rule_text: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
-    """One person's approval of one attribute.
-
-    Args:
-        attribute: the attribute.
-        person: who approves.
-        time: Unix seconds.
-        reason: why; may be empty.
-        expires: Unix seconds until which the key may be given out, if it is up to this person; None for ever.
-        request_digest: of the request that the person saw.
-    """
-
-    attribute: str
-    person: str
-    time: int
-    reason: str
-    expires: int | None
-    request_digest: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CuratorRelease:
-    """One release as this curator has recorded it; an earlier version recorded no digest of the study file.
-
-    One of several tables has a workload instead of a spec, and the choice of the tables that run a second time once
-    there is one. Each of its tables is a release as well: part of it, with a number.
-    """
-
-    request: ReleaseRequest
-    state: ReleaseState
-    waiting_for: str
-    failure: str
-    spec: ReleaseSpec | None
-    sample_check: bytes
-    seconds: dict[str, float]
-    bytes_uploaded: int
-    created: int
-    since: int
-    study_digest: str = ""
-    workload: WorkloadSpec | None = None
-    choice: tuple[int, ...] | None = None
-    part_of: str = ""
-
-    @property
-    def request_digest(self) -> bytes:
-        """SHA-256 of the request and of the digest of the study file that it is asked under."""
-        return hashlib.sha256(f"{self.study_digest} {self.request.to_json()}".encode()).digest()
-
-    @property
-    def planned(self) -> ReleaseSpec | WorkloadSpec | None:
-        """What is planned, if it is: one table or several."""
-        return self.spec or self.workload
-
-    @property
-    def planned_release(self) -> ReleaseSpec | WorkloadSpec:
-        """What is planned.
-
-        Raises:
-            IntegrityError: nothing is.
-        """
-        return self.planned_spec if self.workload is None else self.workload
-
-    @property
-    def planned_spec(self) -> ReleaseSpec:
-        """The spec of a release of one table that is planned.
-
-        Raises:
-            InvalidInputError: it has several tables.
-            IntegrityError: there is none.
-        """
-        if self.workload is not None:
-            raise InvalidInputError("this is known of each table by itself", where=f"release {self.request.release_id}")
-        if self.spec is None:
-            raise IntegrityError("a planned release has no spec", where=f"release {self.request.release_id}")
-        return self.spec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """One curator's progress with a release, as its peers see it.
-
-    `considered` says that its policy has considered the request, and that its budget holds it: what is left to decide
-    waits for a person. `tested` says that the server has passed its test, or that it has no
-    columns to test. `commitment` is the one to its share of the release's coin, empty where it shows none.
-    `publication` is the digest of what the server stated to it, empty where nothing is recorded. `request_digest` is
-    that of the request that it received.
-    """
-
-    curator: str
-    state: ReleaseState
-    considered: bool
-    decided: bool
-    granted: frozenset[str]
-    denied: frozenset[str]
-    spec_digest: bytes
-    reserved: bool
-    charged: bool
-    sample_check: bytes
-    tested: bool
-    failure: str
-    commitment: bytes = b""
-    publication: bytes = b""
-    request_digest: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
-    """How far this curator is with what it does alone: its own attributes, its ledger, and its test of the server.
-
-    Args:
-        curator: its name.
-        is_considered: whether its policy has considered the request, and its budget holds it.
-        held: attributes that wait for a person.
-        denied: attributes that its policy or a person denied.
-        refusal: why the budget does not hold the release any more while it waits for a person; else empty.
-        is_reserved: whether its ledger keeps the release's epsilon.
-        is_charged: whether its ledger is charged.
-        is_published: whether the server has said what it published, and that is recorded.
-        is_tested: whether the server has passed its test, or it has no columns to test.
-        publication: digest of what the server stated that it published; empty before it is recorded.
-    """
-
-    curator: str
-    is_considered: bool = True
-    held: tuple[str, ...] = ()
-    denied: frozenset[str] = frozenset()
-    refusal: str = ""
-    is_reserved: bool = False
-    is_charged: bool = False
-    is_published: bool = False
-    is_tested: bool = False
-    publication: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDigests:
-    """What was published of a column: SHA-256 of all of it, and of the symbols of its canaries in order of places."""
-
-    published: bytes
-    canaries: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationDigests:
-    """What a server states that it published: attribute -> SHA-256 of a salt and its column; the same of the places.
-
-    The digest of the sampled places is empty unless the server samples.
-    """
-
-    columns: Mapping[str, bytes]
-    places: bytes = b""
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of all of them, which curators compare."""
-        stated = [[name, digest.hex()] for name, digest in sorted(self.columns.items())]
-        return hashlib.sha256(json.dumps(["veiltab publication 1", stated, self.places.hex()]).encode()).digest()
-
-
-class Step(Enum):
-    """A curator's next step for a release; each step is durable before the next."""
-
-    DECIDE = auto()
-    """Apply the policy to one's own attributes."""
-    APPROVE = auto()
-    """Record that nothing is left to decide here."""
-    PLAN = auto()
-    """Agree on the columns, and plan the release."""
-    RESERVE = auto()
-    """Keep the release's epsilon for it."""
-    CHARGE = auto()
-    """Announce the release to the server, and charge its epsilon; a table of several is charged with them."""
-    OPEN_TABLES = auto()
-    """Record each table of a release of several as a release."""
-    DRAW = auto()
-    """Toss the seed with the others, draw the sample, and record its keyed check."""
-    ENCRYPT = auto()
-    """Encrypt the sampled columns."""
-    UPLOAD = auto()
-    """Send the encrypted columns to the server."""
-    TEST = auto()
-    """Record what the server published, and test its noise on the canaries."""
-    FINISH = auto()
-    """Let one's keys leave."""
-
-    @property
-    def leads_to(self) -> ReleaseState:  # noqa: PLR0911 - one for each state
-        """State of the release once the step is taken."""
-        match self:
-            case Step.DECIDE:
-                return ReleaseState.REQUESTED
-            case Step.APPROVE:
-                return ReleaseState.APPROVED
-            case Step.PLAN | Step.RESERVE:
-                return ReleaseState.PLANNED
-            case Step.CHARGE | Step.DRAW:
-                return ReleaseState.CHARGED
-            case Step.ENCRYPT | Step.OPEN_TABLES:
-                return ReleaseState.UPLOADING
-            case Step.UPLOAD | Step.TEST:
-                return ReleaseState.PERTURBING
-            case Step.FINISH:
-                return ReleaseState.READY
-            case _:
-                assert_never(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """No step is possible now; the reason names the party or event to wait for, `curator` a curator that is behind."""
-
-    reason: str
-    curator: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The release is over here; `by` names the curators who ended it, differ or are behind, if it was charged."""
-
-    state: ReleaseState
-    reason: str
-    by: tuple[str, ...] = ()
 
 
 def next_step(

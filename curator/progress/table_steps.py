@@ -20,16 +20,8 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec, table_id
-from veiltab.curator.progress.progress import (
-    CuratorRelease,
-    End,
-    Progress,
-    Review,
-    Step,
-    Wait,
-    lacking_charge,
-    next_step,
-)
+from veiltab.curator.progress.progress import lacking_charge, next_step
+from veiltab.curator.progress.release_record import CuratorRelease, End, Progress, Review, Step, Wait
 
 MOST_TABLES_AT_A_TIME = 8
 """Most tables of a release that run at a time: those of the lowest numbers that are not over, so that no curator waits

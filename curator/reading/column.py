@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.study.coding.coding import UNKNOWN
-from veiltab.common.study.file import AttributeRule
+from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation, Numerals
 
 FIRST = 5

@@ -6,12 +6,8 @@ from dataclasses import asdict, astuple, fields
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
-from veiltab.curator.progress.progress import (
-    DENIED,
-    HELD,
-    Approval,
-    GrantDecision,
-)
+from veiltab.curator.progress.progress import DENIED, HELD
+from veiltab.curator.progress.release_record import Approval, GrantDecision
 from veiltab.curator.records.releases import Releases
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))

@@ -7,9 +7,7 @@ from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
-from veiltab.curator.progress.progress import (
-    CuratorRelease,
-)
+from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.progress.table_steps import TableState, request_of_table
 from veiltab.curator.records.releases import Releases
 

@@ -13,9 +13,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
-from veiltab.curator.progress.progress import (
-    CuratorRelease,
-)
+from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME, table_ids
 
 _MOST_NAMED = 10

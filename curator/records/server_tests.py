@@ -6,10 +6,7 @@ from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import ConflictError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.storage.database import Database, transaction
-from veiltab.curator.progress.progress import (
-    ColumnDigests,
-    PublicationDigests,
-)
+from veiltab.curator.progress.release_record import ColumnDigests, PublicationDigests
 
 
 class ServerTests:

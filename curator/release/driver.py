@@ -65,14 +65,6 @@ from veiltab.curator.planning.checks import (
 )
 from veiltab.curator.planning.planner import Planner
 from veiltab.curator.progress.progress import (
-    ColumnDigests,
-    CuratorRelease,
-    End,
-    Progress,
-    PublicationDigests,
-    Review,
-    Step,
-    Wait,
     awaited,
     check_asker,
     check_key_may_leave,
@@ -81,6 +73,16 @@ from veiltab.curator.progress.progress import (
     decides_alone,
     next_step,
     outcome_of,
+)
+from veiltab.curator.progress.release_record import (
+    ColumnDigests,
+    CuratorRelease,
+    End,
+    Progress,
+    PublicationDigests,
+    Review,
+    Step,
+    Wait,
 )
 from veiltab.curator.progress.table_steps import check_choice, next_step_of_tables
 from veiltab.curator.records.store import CuratorStore

@@ -35,7 +35,7 @@ from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.curator.budget.bounded_set import BoundedSet
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.progress.progress import PublicationDigests
+from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 
 Sent = bytes | NDArray[np.uint8]

@@ -8,7 +8,7 @@ from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, pub
 from veiltab.common.rpc.parties.identity import Identity, utc_now
 from veiltab.common.rpc.parties.signing import SignedText, signed
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.progress.progress import CuratorRelease
+from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.records.store import CuratorStore
 
 

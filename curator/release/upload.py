@@ -28,7 +28,7 @@ from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.progress.progress import PublicationDigests
+from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.release.server_check import canary_width
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
 

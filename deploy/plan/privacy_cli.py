@@ -1,8 +1,6 @@
 """`veiltab privacy`: what sampling, secret order and repetition are worth."""
 
-import json
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +11,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import SCHEMES, scheme_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from veiltab.common.privacy.description import ReleaseDescription
     from veiltab.common.privacy.shuffle import OrderCertificate
+from veiltab.deploy.plan.privacy_inputs_cli import read_fraction, read_releases, read_values, required
 
 population_option = click.option("--population", required=True, type=click.IntRange(min=1), help="Respondents, n.")
 sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
@@ -90,11 +85,11 @@ def amplify(
         case "pure":
             profile = Pure(epsilon0=epsilon)
         case "laplace":
-            profile = Laplace(ratio=_require(ratio, "--ratio"))
+            profile = Laplace(ratio=required(ratio, "--ratio"))
         case "gaussian":
-            profile = Gaussian(ratio=_require(ratio, "--ratio"))
+            profile = Gaussian(ratio=required(ratio, "--ratio"))
         case "gamma-diagonal":
-            profile = GammaDiagonalProfile(gamma=_require(gamma, "--gamma"), cells=int(_require(cells, "--cells")))
+            profile = GammaDiagonalProfile(gamma=required(gamma, "--gamma"), cells=int(required(cells, "--cells")))
         case _:
             raise InvalidInputError(f"mechanism {mechanism!r} is not known", where="--mechanism")
     result = amplified(drawn, profile, epsilon)
@@ -133,7 +128,7 @@ def certify(
 
     if (epsilon is None) == (delta is None):
         raise InvalidInputError("give either --epsilon or --delta", where="certify")
-    certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=_fraction(gamma))
+    certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=read_fraction(gamma))
     if epsilon is not None:
         guarantee = (epsilon, certificate.delta(epsilon))
     else:
@@ -216,23 +211,23 @@ def compose(
     if mechanism is not None:
         drawn = scheme_of(
             scheme,
-            population=int(_require(population, "--population")),
-            sample=int(_require(sample, "--sample")),
+            population=int(required(population, "--population")),
+            sample=int(required(sample, "--sample")),
             stage=stage,
         )
         upper = subsampled_delta(
             drawn,
             mechanism=mechanism,
-            noise_multiplier=_require(noise_multiplier, "--noise-multiplier"),
-            steps=int(_require(steps, "--steps")),
-            epsilon=_require(epsilon, "--epsilon"),
+            noise_multiplier=required(noise_multiplier, "--noise-multiplier"),
+            steps=int(required(steps, "--steps")),
+            epsilon=required(epsilon, "--epsilon"),
         )
         steps_data = {"delta_upper": upper, "epsilon": epsilon, "relation": drawn.relation.value}
         emit(as_json, steps_data, f"({epsilon:g}, {upper:.6g}) after {steps} steps ({drawn.relation.value}).")
         return
     if path is None:
         raise InvalidInputError("name a file of releases, or --mechanism", where="compose")
-    total = composed(_releases(path), _require(delta, "--delta"))
+    total = composed(read_releases(path), required(delta, "--delta"))
     data = {"epsilon": total.epsilon, "delta": total.delta, "pure_epsilon": total.pure_epsilon}
     emit(as_json, data, f"({total.epsilon:.6g}, {total.delta:g}) together; pure epsilon {total.pure_epsilon:.6f}.")
 
@@ -275,20 +270,20 @@ def gain(
     extra: dict[str, object] = {}
     match statistic:
         case "mean":
-            size = int(_require(population, "--population"))
+            size = int(required(population, "--population"))
             sample = max(1, round(rate * size))
             comparison = mean_gain(
                 population=size,
                 sample=sample,
                 epsilon=epsilon,
-                value_range=_require(value_range, "--range"),
-                variance=_require(variance, "--variance"),
+                value_range=required(value_range, "--range"),
+                variance=required(variance, "--variance"),
             )
             extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
         case "median":
             from veiltab.common.privacy.pricing.median_gain import median_gain, odd_values
 
-            data = odd_values(_read_values(values))
+            data = odd_values(read_values(values))
             sample = max(1, round(rate * len(data)))
             sample += 1 - sample % 2
             comparison = median_gain(
@@ -296,8 +291,8 @@ def gain(
                 sample=min(sample, len(data)),
                 epsilon=epsilon,
                 delta=1 / (2 * len(data)) if delta is None else delta,
-                low=_require(low, "--low"),
-                high=_require(high, "--high"),
+                low=required(low, "--low"),
+                high=required(high, "--high"),
                 trials=trials,
                 seed=seed,
             )
@@ -356,56 +351,3 @@ def _emit_guarantee(
         f"gamma = {float(certificate.gamma):.6g}. Against the researcher: {guarantee}. Against an adversary who"
         f" knows the sample: {local:.6f} a row.{warning and ' ' + warning}",
     )
-
-
-def _releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
-    from veiltab.common.privacy.description import description_of
-
-    try:
-        listed = json.loads(path.read_text("utf-8"), parse_float=str)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InvalidInputError("the file cannot be read as JSON", where=str(path)) from error
-    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        raise InvalidInputError("the file must hold a list of releases", where=str(path))
-    releases = []
-    samples: set[str] = set()
-    for number, entry in enumerate(listed, start=1):
-        where = f"{path}, release {number}"
-        count = entry.get("count", 1)
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise InvalidInputError("count must be a whole number from 1", where=where)
-        sample_id = entry.get("sample_id")
-        if sample_id is not None and (count > 1 or str(sample_id) in samples):
-            raise InvalidInputError(
-                "one sample never serves two releases: their gammas multiply, and nothing amplifies", where=where
-            )
-        samples.add(str(sample_id))
-        releases.append((description_of(entry, where), count))
-    return releases
-
-
-def _read_values(path: Path | None) -> "NDArray[np.float64]":
-    import numpy as np
-
-    if path is None:
-        raise InvalidInputError("the median needs a file of values", where="--values")
-    try:
-        values = np.array([float(line) for line in path.read_text("utf-8").split()])
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InvalidInputError("the file must hold one number a line", where=str(path)) from error
-    if not len(values) or not np.isfinite(values).all():
-        raise InvalidInputError("the file holds no finite numbers", where=str(path))
-    return values
-
-
-def _require(value: float | None, option: str) -> float:
-    if value is None:
-        raise InvalidInputError("this option is needed here", where=option)
-    return value
-
-
-def _fraction(text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidInputError("must be a number above 1", where="--gamma") from None

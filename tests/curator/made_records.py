@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Database, FetchedRows, transaction
-from veiltab.curator.progress.progress import CuratorRelease, Progress
+from veiltab.curator.progress.release_record import CuratorRelease, Progress
 from veiltab.curator.records.store import CuratorStore
 
 

@@ -22,7 +22,8 @@ from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.cli import curator
 from veiltab.curator.officer.policy import load_policy
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.served_files import ServedTable
 from veiltab.curator.records.store import CuratorStore
 

@@ -39,7 +39,7 @@ from veiltab.curator.party.service import CuratorPeerServicer, _follow
 from veiltab.curator.peers.calls import Pace, Peers, check_study_digest
 from veiltab.curator.peers.coins import NONE_SHOWN
 from veiltab.curator.peers.looks import Said
-from veiltab.curator.progress.progress import Progress, PublicationDigests
+from veiltab.curator.progress.release_record import Progress, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.v1 import curator_peer_pb2

@@ -16,7 +16,8 @@ from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy, load_policy
 from veiltab.curator.planning.planner import ANSWERS, Planner
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 

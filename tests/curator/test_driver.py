@@ -48,7 +48,8 @@ from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.looks import Others
 from veiltab.curator.planning.checks import plan_question, planned_spec
 from veiltab.curator.planning.planner import ANSWERS
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, End, GrantDecision, Progress, PublicationDigests
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import End, GrantDecision, Progress, PublicationDigests
 from veiltab.curator.records.server_tests import ServerTests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver

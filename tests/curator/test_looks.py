@@ -9,7 +9,7 @@ from tests.curator.test_progress import progress
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.peers.looks import Looks, Others, Said
-from veiltab.curator.progress.progress import Progress
+from veiltab.curator.progress.release_record import Progress
 
 MANY = [f"{number:032x}" for number in range(256)]
 AHEAD = 2_000_000_000.0

@@ -33,7 +33,8 @@ from veiltab.curator.notify.outbox import NOT_NEEDED, Notice, Outbox, next_attem
 from veiltab.curator.notify.sending import message_of
 from veiltab.curator.officer.notify_settings import Kind, NotifySettings, Security
 from veiltab.curator.officer.policy import load_policy
-from veiltab.curator.progress.progress import HELD, GrantDecision
+from veiltab.curator.progress.progress import HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.authority import names_of, new_authority
 

@@ -9,7 +9,8 @@ import pytest
 
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.curator.officer.policy import Outlook, Policy, load_policy
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 
 Make = Callable[..., Any]
 NOW = 1_900_000_000

@@ -34,6 +34,16 @@ from veiltab.curator.progress.progress import (
     APPROVED,
     DENIED,
     HELD,
+    awaited,
+    check_asker,
+    check_key_may_leave,
+    check_receipt_may_leave,
+    check_same_column,
+    decides_alone,
+    next_step,
+    outcome_of,
+)
+from veiltab.curator.progress.release_record import (
     ColumnDigests,
     CuratorRelease,
     End,
@@ -43,14 +53,6 @@ from veiltab.curator.progress.progress import (
     Review,
     Step,
     Wait,
-    awaited,
-    check_asker,
-    check_key_may_leave,
-    check_receipt_may_leave,
-    check_same_column,
-    decides_alone,
-    next_step,
-    outcome_of,
 )
 
 Outcome = Step | Wait | End

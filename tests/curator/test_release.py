@@ -27,7 +27,7 @@ from veiltab.curator.planning.checks import (
     plan_question,
     planned_spec,
 )
-from veiltab.curator.progress.progress import Progress
+from veiltab.curator.progress.release_record import Progress
 from veiltab.v1 import release_pb2
 
 Make = Callable[..., Any]

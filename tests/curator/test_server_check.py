@@ -28,7 +28,7 @@ from veiltab.common.release.receipts.receipt import Receipt, is_right
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import canary_key, coin_key, curators_noise
-from veiltab.curator.progress.progress import PublicationDigests
+from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.server_check import ServerCheck, canary_width, published_canaries
 

@@ -33,7 +33,8 @@ from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy
 from veiltab.curator.party.service import CuratorServicer
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision, PublicationDigests
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.v1 import curator_pb2, release_pb2

@@ -19,7 +19,8 @@ from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Policy
 from veiltab.curator.party.status import observe
-from veiltab.curator.progress.progress import HELD, GrantDecision
+from veiltab.curator.progress.progress import HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 

@@ -7,7 +7,8 @@ import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]

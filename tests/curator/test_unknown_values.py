@@ -5,7 +5,7 @@ import pytest
 from veiltab.common.core.domain import Attribute
 from veiltab.common.study.coding.coding import Coding
 from veiltab.common.study.coding.dates import DateBins
-from veiltab.common.study.file import AttributeRule
+from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation
 from veiltab.curator.reading.column import ColumnReading, UnknownValue
 from veiltab.curator.reading.unknown_values import unknown_values

@@ -20,7 +20,7 @@ from veiltab.common.release.messages.release_messages import spec_from_proto, st
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Party, Role
-from veiltab.curator.progress.progress import PublicationDigests
+from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.release.upload import ServerLink, publication_from_proto
 from veiltab.v1 import ingest_pb2, release_pb2
 

@@ -14,7 +14,8 @@ from veiltab.curator.officer.persons import person_name
 from veiltab.curator.officer.requests import view_of
 from veiltab.curator.officer.requests_text import requests_text
 from veiltab.curator.officer.verdicts import Outcome, approve, deny, waits_for
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.decided import Decisions
 from veiltab.curator.records.store import CuratorStore
 

@@ -45,17 +45,8 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.planning.checks import PlanQuestion, check_request
 from veiltab.curator.planning.planner import _LONGEST_LINE, PlanAnswer, answer_charge, answer_plan, charge_question
 from veiltab.curator.planning.workload import charge_of, most_bytes, planned_workload, typical_error
-from veiltab.curator.progress.progress import (
-    APPROVED,
-    CuratorRelease,
-    End,
-    GrantDecision,
-    Progress,
-    Review,
-    Step,
-    Wait,
-    check_key_may_leave,
-)
+from veiltab.curator.progress.progress import APPROVED, check_key_may_leave
+from veiltab.curator.progress.release_record import CuratorRelease, End, GrantDecision, Progress, Review, Step, Wait
 from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME, TableState, check_choice, next_step_of_tables
 from veiltab.curator.records.store import CuratorStore
 

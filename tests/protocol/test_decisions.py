@@ -12,7 +12,8 @@ from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
 from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress.progress import APPROVED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 
 
 def wait_until_held(world: World, release_id: str) -> None:

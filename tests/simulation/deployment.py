@@ -29,7 +29,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage
 from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release import upload
 from veiltab.researcher.receiving.receiving import Receiver

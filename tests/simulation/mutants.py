@@ -15,6 +15,7 @@ from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.sample_rows import SampleRows
 from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.progress import progress
+from veiltab.curator.progress.release_record import End
 from veiltab.curator.release import driver
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release import perturbation
@@ -55,7 +56,7 @@ def a_lost_reply_ends_a_release() -> Iterator[None]:
 
     def outcome(error: Any, **rest: Any) -> Any:  # noqa: ANN401 - as outcome_of
         if isinstance(error, UnavailableError):
-            return progress.End(ReleaseState.FAILED, str(error))
+            return End(ReleaseState.FAILED, str(error))
         return known(error, **rest)
 
     with patch.object(driver, "outcome_of", outcome):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.rules import attribute_rule
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.file import attribute_rule
 from veiltab.common.study.keys import DRAFT_TABLES
 from veiltab.common.study.members import NORMALISE_STEPS, check_id_shapes, check_identification, check_once
 from veiltab.common.study.naming import check_name

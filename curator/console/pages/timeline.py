@@ -10,7 +10,8 @@ from veiltab.curator.budget.ledger_text import time_of
 from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
 from veiltab.curator.officer.opened import Standing
 from veiltab.curator.officer.requests import AttributeStatus, attribute_statuses
-from veiltab.curator.progress.progress import APPROVED, HELD, CuratorRelease, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, HELD
+from veiltab.curator.progress.release_record import CuratorRelease, GrantDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

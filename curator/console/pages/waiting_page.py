@@ -12,7 +12,7 @@ from veiltab.curator.console.paging import read_page, span_of
 from veiltab.curator.console.words import Badge, badge_of_state
 from veiltab.curator.officer.requests import RequestView, view_of
 from veiltab.curator.officer.verdicts import waits_for
-from veiltab.curator.progress.progress import CuratorRelease
+from veiltab.curator.progress.release_record import CuratorRelease
 
 PER_PAGE = 10
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, run
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.file import AttributeRule, load_study
+from veiltab.common.study.coding.rules import AttributeRule
+from veiltab.common.study.file import load_study
 from veiltab.deploy.play.studies.linked_tables import ATTRIBUTION, STUDY_FILE
 
 FILES = ("adult.data", "adult.test")

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
-from veiltab.common.study.file import AttributeRule, CuratorMember, Study
+from veiltab.common.study.coding.rules import AttributeRule
+from veiltab.common.study.file import CuratorMember, Study
 
 MOST_PEOPLE = 1_000_000
 

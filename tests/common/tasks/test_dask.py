@@ -32,7 +32,8 @@ from veiltab.common.tasks.dask_worker import VERSION
 from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.common.tasks.seal import Seal
-from veiltab.curator.progress.progress import Wait, outcome_of
+from veiltab.curator.progress.progress import outcome_of
+from veiltab.curator.progress.release_record import Wait
 from veiltab.deploy.pki.cluster import init_cluster
 from veiltab.deploy.play.processes import free_ports
 

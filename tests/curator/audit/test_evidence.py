@@ -44,7 +44,8 @@ from veiltab.curator.officer.opened import Standing, open_standing
 from veiltab.curator.officer.verdicts import approve, deny
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.serving import serve_curator
-from veiltab.curator.progress.progress import HELD, GrantDecision, PublicationDigests
+from veiltab.curator.progress.progress import HELD
+from veiltab.curator.progress.release_record import GrantDecision, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.statements import signed_statement
 from veiltab.deploy.operate.verify_cli import verify

@@ -15,7 +15,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import EMPTY, AuditEntry, AuditHead, AuditLog, Event, chained
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.progress.progress import APPROVED, HELD, Approval, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, HELD
+from veiltab.curator.progress.release_record import Approval, GrantDecision
 from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]

@@ -36,7 +36,8 @@ from veiltab.curator.evidence.check import check_evidence
 from veiltab.curator.officer.opened import Standing, open_standing
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.requests import view_of
-from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
+from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.authority import names_of, new_authority
 
