@@ -24,7 +24,8 @@ from veiltab.common.rpc.waiting.changes import Followed, offered_seconds
 from veiltab.curator.peers.looks import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.peers.ring_wire import flow_kind_from_proto
 from veiltab.curator.progress.release_record import ColumnDigests, Progress
-from veiltab.curator.release.driver import CuratorDriver, TestedRelease
+from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.rpc_answers import TestedRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 
 _FOLLOWED_SECONDS = 20.0

@@ -241,7 +241,13 @@ def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_
     assert {name: asked[name] for name in plain} == {
         name: float(value) if isinstance(value, Decimal) else value for name, value in plain.items()
     }
-    headline = {"release": "f" * 32, "researcher": "rita asks", "attributes": "salary, sex", "epsilon": "epsilon 0.2"}
+    headline = {
+        "release": "f" * 32,
+        "researcher": "rita asks",
+        "attributes": "salary, sex",
+        "epsilon": "epsilon 0.2",
+        "delta": "at delta 1e-6",
+    }
     for name, value in plain.items():
         assert headline.get(name, f"  {name.replace('_', ' ')}: {'yes' if value is True else value}\n") in out, name
 

@@ -1097,7 +1097,7 @@ def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401
     carried_to(world, ReleaseState.CHARGED, request)
     world.follow()
     assert not world.step()
-    world.driver._samples.clear()
+    world.driver._runs.clear()
 
 
 @pytest.mark.parametrize("sampling", Sampling)
@@ -1266,7 +1266,7 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
             raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("veiltab.curator.release.driver.transaction", full)
+        patched.setattr("veiltab.curator.release.steps.transaction", full)
         assert not world.step()
     assert not world.driver.store.tests.published_digests(ID)
     world.tells_at_once = False

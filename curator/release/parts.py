@@ -1,0 +1,209 @@
+"""What a curator consists of while it works at releases, and what it knows of each.
+
+The curator is one object, written in four files: this one, what its RPCs ask (rpc_answers.py), its steps (steps.py),
+and the driver that chooses them (driver.py).
+"""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from veiltab.common.observe.progress import Stages
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.parties.identity import Identity
+from veiltab.common.rpc.waiting.changes import Changes
+from veiltab.common.storage.disk import Room
+from veiltab.common.study.file import Study
+from veiltab.common.study.id_rules import id_rules
+from veiltab.curator.alignment.alignment import Alignment
+from veiltab.curator.alignment.token_exchange import TokenExchange
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.columns.encryption import ColumnEncryption
+from veiltab.curator.columns.shared_sample import Sampler, SharedSample
+from veiltab.curator.officer.decisions import Decisions
+from veiltab.curator.officer.policy import Policy
+from veiltab.curator.peers.coins import Coins
+from veiltab.curator.peers.looks import Looks, Others
+from veiltab.curator.planning.planner import Planner
+from veiltab.curator.progress.release_record import (
+    CuratorRelease,
+    Progress,
+    PublicationDigests,
+)
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.server_check import ServerCheck
+from veiltab.curator.table.workplace import Workplace
+
+if TYPE_CHECKING:
+    from veiltab.curator.alignment.private.private_exchange import PrivateExchange
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What this process knows of a release that is not over here, beside what is recorded.
+
+    Args:
+        is_driven: a task takes its steps.
+        is_held: it waits for a person: nothing is done for it until it is decided about.
+        others: what the others said when the last step was considered.
+        is_refused: its last step was refused.
+        is_hanging: its toss is logged as one that hangs.
+        is_shown: its record says what is done for it, instead of what it waited for.
+        sample: which this process drew and did not encrypt yet.
+        is_unsaid: its last step was not said to the other curators, as another was to follow at once.
+        is_published: its publication came with the answer to this process's upload, and is recorded.
+    """
+
+    is_driven: bool = False
+    is_held: bool = False
+    others: Others | None = None
+    is_refused: bool = False
+    is_hanging: bool = False
+    is_shown: bool = False
+    sample: SharedSample | None = None
+    is_unsaid: bool = False
+    is_published: bool = False
+
+
+class Parts:
+    """What a curator consists of.
+
+    Args:
+        identity: the curator's own.
+        study: the study file.
+        folder: the curator's state folder.
+        store: the curator's database in it.
+        ledger: what was spent.
+        policy: who may have what.
+        workplace: performs the passes over its rows.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a curator consists of
+        self,
+        identity: Identity,
+        study: Study,
+        folder: Path,
+        store: CuratorStore,
+        ledger: Ledger,
+        policy: Policy,
+        workplace: Workplace,
+    ) -> None:
+        self.name = identity.party.name
+        self.study = study
+        self.store = store
+        self.ledger = ledger
+        self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
+        self._workplace = workplace
+        self._room = Room(folder, f"curator {self.name}", workplace.run.folder)
+        self._exchange = self._exchange_of(folder / "alignments")
+        rules = id_rules(study.curators)
+        self.alignment = Alignment(
+            self.name,
+            folder,
+            store,
+            ledger,
+            self.coins,
+            self._exchange,
+            self._room,
+            workplace,
+            most_respondents=study.maximum_respondents,
+            id_rules=rules,
+        )
+        self._folder = folder / "releases"
+        self.server_check = ServerCheck(self.name, store)
+        self.sampler = Sampler(self.name, self._folder, self.coins, store, workplace)
+        self.planner = Planner(store)
+        self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy, self.alignment.result)
+        self.looks = Looks()
+        self.changes = Changes()
+        self._identity = identity
+        self._submitted = asyncio.Event()
+        # How far the steps under way are.
+        self._stages = Stages()
+        self._runs: dict[str, Run] = {}
+
+    def _exchange_of(self, folder: Path) -> "TokenExchange | PrivateExchange":
+        if self.study.alignment == "tokens":
+            return TokenExchange(len(self.study.curators), folder, self._room)
+        # A study that aligns by tokens needs neither these nor libsodium.
+        from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415
+        from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415
+
+        names = [curator.name for curator in self.study.curators]
+        return PrivateExchange(
+            self.name,
+            names,
+            folder,
+            self.store,
+            Masking(folder.parent),
+            self._room,
+            most_ids={each.name: each.most_ids for each in self.study.curators if each.most_ids is not None},
+            maximum=min(MAX_IDS, self.study.maximum_respondents),
+        )
+
+    def _progress(self, stored: CuratorRelease) -> Progress:
+        release_id = stored.request.release_id
+        verdicts = self.decisions.verdicts(stored)
+        return Progress(
+            curator=self.name,
+            state=stored.state,
+            considered=self.decisions.is_considered(stored),
+            decided=verdicts.are_all,
+            granted=verdicts.granted,
+            denied=verdicts.denied,
+            spec_digest=b"" if stored.planned is None else stored.planned.digest(),
+            reserved=self.ledger.is_reserved(release_id),
+            charged=self.ledger.is_charged(release_id),
+            sample_check=stored.sample_check,
+            tested=self._is_tested(stored),
+            failure=stored.failure,
+            commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
+            publication=self._publication(stored),
+            request_digest=stored.request_digest,
+        )
+
+    def _publication(self, stored: CuratorRelease) -> bytes:
+        """Return the digest of what the server stated that it published; empty before it is recorded."""
+        if stored.state is not ReleaseState.PERTURBING and not stored.state.finished:
+            return b""
+        release_id = stored.request.release_id
+        columns, places = self.store.tests.published_digests(release_id), self.store.tests.places_digest(release_id)
+        return PublicationDigests(columns=columns, places=places).digest() if columns else b""
+
+    def _is_tested(self, stored: CuratorRelease) -> bool:
+        may_be = stored.state is ReleaseState.PERTURBING or stored.state.finished
+        return may_be and stored.spec is not None and self.server_check.is_passed(stored.spec)
+
+    def _is_worth_saying(self, stored: CuratorRelease) -> bool:
+        """Whether a researcher that waits for a release has something to do about it, or a person here."""
+        if stored.state is ReleaseState.REQUESTED:
+            return bool(stored.waiting_for and self.decisions.review(stored).held)
+        return stored.state.finished or (stored.workload is not None and stored.state is ReleaseState.UPLOADING)
+
+    def _run(self, release_id: str) -> Run:
+        return self._runs.setdefault(release_id, Run())
+
+    def encryption(self, release_id: str) -> ColumnEncryption:
+        """Return the encrypted columns of a release."""
+        return ColumnEncryption(self.store, self._folder / release_id, release_id)
+
+    def _forget(self, release_id: str) -> None:
+        """Erase what is left of a release that ended without a result; the keys last, as they tell what is left."""
+        self._run(release_id).sample = None
+        self.server_check.forget(release_id)
+        self.ledger.cancel(release_id)
+        self.encryption(release_id).forget_ciphertext()
+        self.encryption(release_id).forget_canaries()
+        self.encryption(release_id).forget_pads()
+        self.store.pads.forget_keys(release_id)
+
+    def _look_after_tables(self) -> None:
+        """Take up tables that may run now, and let the release that they are part of go on."""
+        self.looks.wake()
+        self._submitted.set()
+
+
+def for_researcher(release_id: str) -> str:
+    """Return the name of the changes of a release for which its researcher waits; its peers wait for all."""
+    return f"researcher/{release_id}"

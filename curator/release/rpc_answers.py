@@ -1,0 +1,295 @@
+"""What the RPCs of a curator ask about releases; each answer is checked against what is recorded."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from veiltab.common.errors import (
+    DeniedError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+)
+from veiltab.common.release.messages.witness import NONE_SEEN, Witnessed
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.rpc.parties.identity import Party
+from veiltab.common.rpc.parties.signing import SignedText
+from veiltab.common.storage.database import transaction
+from veiltab.curator.alignment.token_exchange import TokenExchange
+from veiltab.curator.peers.calls import check_study_digest
+from veiltab.curator.planning.checks import (
+    check_open_requests,
+    check_request,
+    check_shown_ledger,
+)
+from veiltab.curator.progress.progress import (
+    check_asker,
+    check_key_may_leave,
+    check_receipt_may_leave,
+    check_same_column,
+)
+from veiltab.curator.progress.release_record import (
+    ColumnDigests,
+    CuratorRelease,
+    Progress,
+    PublicationDigests,
+)
+from veiltab.curator.progress.table_steps import check_choice
+from veiltab.curator.release.parts import Parts, for_researcher
+from veiltab.curator.release.statements import signed_statement
+
+if TYPE_CHECKING:
+    from veiltab.curator.alignment.private.private_exchange import PrivateExchange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestedRelease:
+    """What a desk needs to repeat this curator's test of the server.
+
+    Args:
+        receipts: what the tests showed: of this curator's columns, then of all together.
+        changes: owner -> its list of changed canaries.
+        canary_key: key of the canaries' places and symbols.
+        digests: of what the server published, as it stated them before the test.
+    """
+
+    receipts: tuple[Receipt, ...]
+    changes: Mapping[str, bytes] = field(repr=False)
+    canary_key: bytes = field(repr=False)
+    digests: PublicationDigests
+
+
+class Answers(Parts):
+    """What a curator answers its researchers and the other curators."""
+
+    @property
+    def private_exchange(self) -> "PrivateExchange":
+        """This curator's part in private alignments.
+
+        Raises:
+            DeniedError: the study aligns by tokens.
+        """
+        if isinstance(self._exchange, TokenExchange):
+            raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
+        return self._exchange
+
+    def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
+        """Take a peer's greeting.
+
+        Args:
+            peer: who greets.
+            study_digest: of its study file.
+            witness: its ledger's (entries, head), to be remembered.
+
+        Returns:
+            The longest ledger (entries, head) that the peer ever showed before.
+
+        Raises:
+            InvalidInputError: it has another study file, or shows a ledger that it cannot have.
+        """
+        check_study_digest(self.study, study_digest, f"curator {peer}")
+        check_shown_ledger(witness, peer, self.store.releases.planned())
+        longest = self.store.alignments.witness(peer)
+        self.store.alignments.set_witness(peer, *witness)
+        return longest
+
+    def propose(self, request: ReleaseRequest, study_digest: str, witnessed: Witnessed = NONE_SEEN) -> CuratorRelease:
+        """Record a request; a recorded one is answered even after its deadline.
+
+        Args:
+            request: what is asked for.
+            study_digest: of the researcher's study file.
+            witnessed: the longest ledger of this curator's that its service has seen.
+
+        Raises:
+            IntegrityError: the ledger lacks entries of that.
+        """
+        check_study_digest(self.study, study_digest, f"researcher {request.researcher}")
+        now = int(time.time())
+        if not self.store.releases.knows(request.release_id):
+            check_request(request, self.study, now)
+            self.ledger.verify_against(witnessed, f"researcher {request.researcher}")
+            check_open_requests(request.researcher, self.store.releases.open_requests())
+            # The others hear of it with what is decided about it.
+            self._run(request.release_id).is_unsaid = True
+        stored = self.store.releases.add(request, now, study_digest)
+        self._submitted.set()
+        return stored
+
+    async def proposal(self, release_id: str, asker: Party, seconds: float) -> tuple[CuratorRelease, Progress]:
+        """Return the status of a request to its researcher, who offers to wait some seconds until it is over here.
+
+        One that waits for a person is not waited for, nor one of several tables that is charged: its tables are.
+        """
+        stored = self.store.releases.release(release_id)
+        check_asker(stored, asker.name)
+        if not self._is_worth_saying(stored):
+            await self.changes.until(
+                lambda: self._is_worth_saying(self.store.releases.release(release_id)),
+                [for_researcher(release_id)],
+                asker,
+                seconds,
+            )
+            stored = self.store.releases.release(release_id)
+        if stored.request.is_workload:
+            stored = replace(stored, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
+        return stored, self._progress(stored)
+
+    @property
+    def asks_a_person(self) -> frozenset[str]:
+        """Ids of the requests that wait for a person here alone."""
+        return frozenset(name for name, run in list(self._runs.items()) if run.is_held)
+
+    @property
+    def stated_rows(self) -> int | None:
+        """How many rows the rules for missing values left out, if the study has curators state that."""
+        return self.alignment.rows_left_out if self.study.left_out == "stated" else None
+
+    def choose(self, release_id: str, researcher: str, numbers: tuple[int, ...]) -> None:
+        """Record which tables of a release run a second time; the same choice again changes nothing.
+
+        Raises:
+            DeniedError: as `check_asker`.
+            VeiltabError: as `check_choice`.
+        """
+        stored = self.store.releases.release(release_id)
+        check_asker(stored, researcher)
+        if check_choice(stored, numbers):
+            self.store.tables.choose_tables(release_id, numbers, int(time.time()))
+            self.changes.notify(release_id)
+            self._look_after_tables()
+
+    def receipt(self, release_id: str, researcher: str) -> TestedRelease:
+        """Return what this curator's test of the server showed, to a researcher that may have one of its keys.
+
+        Raises:
+            DeniedError, NotReadyError, FailedReleaseError: as `check_asker` and `check_receipt_may_leave`.
+        """
+        stored = self.store.releases.release(release_id)
+        check_asker(stored, researcher)
+        check_receipt_may_leave(stored, self.store.decisions.decisions(release_id), time.time())
+        return TestedRelease(
+            receipts=self.store.tests.receipts(release_id),
+            changes=self.store.tests.canary_changes(release_id),
+            canary_key=self.store.pads.canary_key(release_id),
+            digests=PublicationDigests(
+                columns=self.store.tests.published_digests(release_id),
+                places=self.store.tests.places_digest(release_id),
+            ),
+        )
+
+    def changes_of_canaries(self, release_id: str, owner: str) -> bytes:
+        """Return the list of changed canaries of one's own columns, for another owner of columns of the release.
+
+        Raises:
+            NotFoundError: the release is not known here.
+            DeniedError: the curator that asks has no columns there.
+            NotReadyError: the server has not passed the test of one's own columns.
+        """
+        stored = self.store.releases.release(release_id)
+        if stored.spec is not None and not stored.spec.columns_of(owner):
+            raise DeniedError("this is for those with columns in the release", where=f"curator {owner}")
+        if not self._is_tested(stored):
+            raise NotReadyError("has not tested the server yet", where=f"curator {self.name}")
+        return self.server_check.changes(stored.planned_spec)
+
+    def statement(self, release_id: str, researcher: str) -> SignedText:
+        """Return what this curator states about a release of a researcher's that is ready here, signed now.
+
+        Raises:
+            DeniedError: as `check_asker`.
+            NotReadyError: the release is not ready here.
+            InvalidInputError: this curator's certificate has expired.
+        """
+        stored = self.store.releases.release(release_id)
+        check_asker(stored, researcher)
+        return signed_statement(self._identity, stored, self.store, self.ledger)
+
+    def pad_file(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Path:
+        """Return the file of the one-time pad of a column that the researcher may have now.
+
+        Args:
+            release_id: the release.
+            attribute: the column.
+            researcher: who asks.
+            claimed: of the column as the researcher's desk holds it.
+
+        Raises:
+            DeniedError, NotReadyError: as `check_asker` and `check_key_may_leave`.
+            InvalidInputError: the release has no one-time pads.
+            FailedReleaseError: as `check_key_may_leave` and `check_same_column`.
+            NotFoundError: the attribute is granted and is not part of the release.
+        """
+        stored = self.store.releases.release(release_id)
+        check_asker(stored, researcher)
+        if stored.request.pad is not Pad.OTP:
+            raise InvalidInputError("the keys of a curator are asked for together", where=f"release {release_id}")
+        self._given(stored, {attribute: claimed})
+        return self.encryption(release_id).pad_file(attribute)
+
+    def keys(self, release_id: str, researcher: str, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
+        """Return the keys of some columns, but for those of attributes that are not granted.
+
+        Args:
+            release_id: the release.
+            researcher: who asks.
+            claimed: attribute -> its column, as the researcher's desk holds it.
+
+        Raises:
+            DeniedError: as `check_asker`; or no key may leave, as `check_key_may_leave` says of the last attribute.
+            InvalidInputError: the release has one-time pads.
+            VeiltabError: as `pad_file`, of any attribute that is granted.
+        """
+        stored = self.store.releases.release(release_id)
+        check_asker(stored, researcher)
+        if stored.request.pad is not Pad.CHACHA20:
+            raise InvalidInputError("one-time pads are fetched one by one", where=f"release {release_id}")
+        return self._given(stored, claimed)
+
+    def _given(self, stored: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
+        """Return what is recorded as the keys of columns that may leave, and record that they are given."""
+        release_id, researcher = stored.request.release_id, stored.request.researcher
+        decisions = {decision.attribute: decision for decision in self.store.decisions.decisions(release_id)}
+        keys, refusal = dict[str, bytes](), DeniedError("no attribute is asked for", where=f"release {release_id}")
+        for attribute, column in claimed.items():
+            try:
+                check_key_may_leave(stored, decisions.get(attribute), attribute, time.time())
+            except DeniedError as error:
+                refusal = error
+                continue
+            pad, tested = self.store.pads.pad(release_id, attribute), self.store.tests.tested(release_id, attribute)
+            if pad is None or tested is None:
+                raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
+            check_same_column(tested, column, attribute)
+            keys[attribute] = pad[0]
+        if not keys:
+            raise refusal
+        with transaction(self.store.connection):
+            for attribute in keys:
+                self.store.pads.record_key_given(release_id, attribute, researcher)
+        return keys
+
+    def progress(self, release_id: str) -> Progress:
+        """Return this curator's progress with a release."""
+        return self._progress(self.store.releases.release(release_id))
+
+    def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
+        """Yield this curator's progress with some releases, of those that it knows."""
+        for release_id in release_ids:
+            with suppress(NotFoundError):
+                yield release_id, self.progress(release_id)
+
+    def shared_indices(self, release_id: str) -> Path:
+        """Return the file of the row indices of a release, for a peer.
+
+        Raises:
+            NotFoundError: the release is not known here.
+            NotReadyError: they are not drawn yet.
+        """
+        self.store.releases.release(release_id)
+        return self.sampler.shared_indices(release_id)

@@ -1,0 +1,253 @@
+"""The steps of a release at a curator: each is durable before the next, and may be repeated."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.errors import (
+    BudgetExceededError,
+    IntegrityError,
+    NotReadyError,
+    UnavailableError,
+)
+from veiltab.common.observe.progress import Stage
+from veiltab.common.observe.steps import step
+from veiltab.common.release.spec import PLACE_BYTES, ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.storage.database import transaction
+from veiltab.curator.alignment.disk_needs import release_bytes
+from veiltab.curator.alignment.intersection import AlignedTable
+from veiltab.curator.columns.encryption import PlainColumn
+from veiltab.curator.columns.shared_sample import SharedSample
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.coins import release_coin
+from veiltab.curator.planning.checks import (
+    agreed_columns,
+    check_aborted,
+    joint_decision,
+    plan_question,
+)
+from veiltab.curator.progress.release_record import (
+    CuratorRelease,
+    Progress,
+    Step,
+)
+from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.server_check import canary_width
+from veiltab.curator.release.upload import ServerLink
+
+if TYPE_CHECKING:
+    pass
+
+_log = logging.getLogger(__name__)
+_HANGS_AFTER_SECONDS = 60.0
+
+
+class Steps(Parts):
+    """The steps that `curator/progress` names, taken."""
+
+    async def _take(
+        self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
+    ) -> None:
+        match chosen:
+            case Step.DECIDE:
+                await self.decisions.apply_policy(stored.request)
+            case Step.APPROVE:
+                pass
+            case Step.PLAN:
+                await self._plan(stored, others)
+            case Step.RESERVE:
+                await self._reserve(stored.planned_release)
+            case Step.CHARGE:
+                await self._charge(stored.planned_release, server)
+            case Step.OPEN_TABLES:
+                self._open_tables(stored)
+            case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
+                with self._stages.stage(stored.request.release_id) as stage:
+                    await self._take_charged(chosen, stored, others, stage, peers, server)
+            case _:
+                assert_never(chosen)
+
+    async def _take_charged(  # noqa: PLR0913, PLR0917 - what a step may depend on
+        self,
+        chosen: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST, Step.FINISH],
+        stored: CuratorRelease,
+        others: tuple[Progress, ...],
+        stage: Stage,
+        peers: Peers,
+        server: ServerLink,
+    ) -> None:
+        match chosen:
+            case Step.DRAW:
+                shown = {peer.curator: peer.commitment for peer in others if peer.commitment}
+                await self._draw(stored.planned_spec, shown, stage, peers)
+            case Step.ENCRYPT:
+                await self._encrypt(stored, stage, peers)
+            case Step.UPLOAD:
+                await self._upload(stored.planned_spec, stage, server)
+            case Step.TEST:
+                await self._test(stored, stage, server)
+            case Step.FINISH:
+                # A crash may have come between the receipt and this.
+                self.encryption(stored.request.release_id).forget_canaries()
+                if stored.spec is not None:  # of several tables, each has been tested
+                    await self._test_together(stored.spec, peers, server)
+            case _:
+                assert_never(chosen)
+
+    async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
+        release_id = stored.request.release_id
+        everyone = (self._progress(stored), *others)
+        granted, denied = joint_decision(everyone, self.study)
+        columns = agreed_columns(stored.request, self.study, granted, denied)
+        population, digest = self.alignment.result()
+        with step("plan", release_id=release_id), self._stages.stage(release_id) as stage, stage.of("planning", None):
+            question = plan_question(stored.request, columns, self.study, population=population, alignment=digest)
+            planned = await self.planner.spec(question)
+        # Before any curator reserves anything.
+        self._keep_room(planned)
+        if isinstance(planned, WorkloadSpec):
+            self.store.tables.set_workload(planned.release_id, planned)
+        else:
+            self.store.releases.set_spec(planned.release_id, planned)
+
+    def _keep_room(self, planned: ReleaseSpec | WorkloadSpec) -> None:
+        """Keep room for what a release writes here."""
+        size = release_bytes(planned, self.name, copies=self._workplace.is_remote)
+        self._room.keep(planned.release_id, size)
+
+    async def _reserve(self, spec: ReleaseSpec | WorkloadSpec) -> None:
+        check_aborted(self.store.coins.aborted())
+        with step("reserve", release_id=spec.release_id):
+            with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
+                charge = await self.planner.charge(spec, self.ledger.allowance)
+            self.decisions.check_others_share(spec, charge)
+            try:
+                self.ledger.reserve(spec, charge)
+            except BudgetExceededError:
+                if not self.ledger.fits_what_is_charged(spec.release_id, charge):
+                    raise
+                raise NotReadyError(
+                    "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
+                ) from None
+
+    async def _charge(self, planned: ReleaseSpec | WorkloadSpec, server: ServerLink) -> None:
+        tables = planned.each_table() if isinstance(planned, WorkloadSpec) else (planned,)
+        own = next((table for table in tables if table.columns_of(self.name)), None)
+        # The disk may have filled up since the release was planned.
+        self._keep_room(planned)
+        if own is not None:
+            # An unreachable server, or one with another study file, is noticed before the charge.
+            with step("announce", release_id=own.release_id):
+                announced = await server.announce(own)
+        with step("charge", release_id=planned.release_id), transaction(self.store.connection):
+            self.ledger.charge(planned.release_id)
+            if own is not None:
+                self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
+            if isinstance(planned, ReleaseSpec):
+                self.coins.commit(planned.release_id)
+
+    def _open_tables(self, stored: CuratorRelease) -> None:
+        if stored.workload is None:
+            raise AssertionError("only a release of several tables has any to open")
+        numbers = range(len(stored.workload.tables))
+        self.store.tables.open_tables(stored.request.release_id, numbers, int(time.time()))
+        self._submitted.set()
+
+    async def _draw(self, spec: ReleaseSpec, shown: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
+        table = self.alignment.table(spec.alignment)
+        try:
+            sample = await self.sampler.draw(spec, table, peers, stage, shown)
+        except (NotReadyError, UnavailableError):
+            self._log_hanging(spec.release_id)
+            raise
+        run = self._run(spec.release_id)
+        run.is_hanging, run.sample = False, sample
+        self.store.releases.set_sample_check(
+            spec.release_id, sample.check, has_columns=bool(spec.columns_of(self.name))
+        )
+
+    def _log_hanging(self, release_id: str) -> None:
+        """Log a toss that hangs although every curator has charged the release, once a process."""
+        since = self.store.releases.release(release_id).since
+        if self._run(release_id).is_hanging or time.time() - since <= _HANGS_AFTER_SECONDS:
+            return
+        if missing := ", ".join(sorted(self.coins.awaited(release_coin(release_id)))):
+            self._run(release_id).is_hanging = True
+            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": missing})
+
+    async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
+        spec = stored.planned_spec
+        table = self.alignment.table(spec.alignment)
+        sample = self._run(spec.release_id).sample
+        if sample is None:  # an earlier process drew it
+            sample = await self.sampler.draw(spec, table, peers, stage)
+            if sample.check != stored.sample_check:
+                raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
+        try:
+            await asyncio.to_thread(self._encrypt_columns, spec, table, sample, stage)
+        finally:
+            # After a failure, too: its files may be damaged or gone, and the next attempt draws the same again.
+            self._run(spec.release_id).sample = None
+        self._room.give_back(spec.release_id)
+
+    def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample, stage: Stage) -> None:
+        columns, encryption = spec.columns_of(self.name), self.encryption(spec.release_id)
+        with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
+            plain = [
+                PlainColumn(
+                    attribute=column.attribute,
+                    symbols=sample.rows.column(table, column.attribute),
+                    size=column.size,
+                )
+                for column in columns
+            ]
+            # A long column is recorded by itself: after a crash it is not made again.
+            for some in [plain] if spec.uploaded_rows <= CHUNK else [[one] for one in plain]:
+                encryption.encrypt_together(some, spec.pad, sample.noise, progress.advance)
+
+    async def _upload(self, spec: ReleaseSpec, stage: Stage, server: ServerLink) -> None:
+        encryption = self.encryption(spec.release_id)
+        columns = {
+            c.attribute: (
+                encryption.ciphertext(c.attribute),
+                self.store.pads.ciphertext_digest(spec.release_id, c.attribute),
+            )
+            for c in spec.columns_of(self.name)
+        }
+        if columns:
+            if not self.store.tests.noise_digest(spec.release_id):  # a table that was not announced with the charge
+                self.store.tests.record_noise_digest(spec.release_id, (await server.announce(spec)).noise_digest)
+            size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
+            with step("upload", release_id=spec.release_id, size=size):
+                published = await server.upload(spec, columns, stage=stage)
+            with transaction(self.store.connection):
+                self.store.releases.set_bytes_uploaded(spec.release_id, size)
+                if published is not None:
+                    self.store.tests.record_publication(spec.release_id, published)
+            if published is not None:  # and not before it is durable
+                self._run(spec.release_id).is_published = True
+        encryption.forget_ciphertext()
+
+    async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
+        spec = stored.planned_spec
+        if spec.columns_of(self.name):
+            # For what the server sends, until it is compared, and for the places.
+            self._room.keep(spec.release_id, spec.canaries * (canary_width(spec, self.name) + PLACE_BYTES))
+        with step("test server", release_id=spec.release_id):
+            encryption = self.encryption(spec.release_id)
+            is_published = self._run(spec.release_id).is_published
+            await self.server_check.run(spec, server, encryption, stage, is_published=is_published)
+        self._room.give_back(spec.release_id)
+
+    async def _test_together(self, spec: ReleaseSpec, peers: Peers, server: ServerLink) -> None:
+        """Test all columns together, on the lists of changed canaries of every owner."""
+        if not spec.columns_of(self.name):
+            return
+        owners = {column.owner for column in spec.columns} - {self.name}
+        with step("test server together", release_id=spec.release_id):
+            lists = {owner: await peers.changes(owner, spec.release_id) for owner in sorted(owners)}
+            await self.server_check.run_together(spec, server, lists, self._folder)
