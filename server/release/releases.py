@@ -8,14 +8,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TypeVar
 
 from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.errors import (
-    DeniedError,
     InvalidInputError,
-    NotFoundError,
     UnavailableError,
     VeiltabError,
 )
@@ -24,18 +21,16 @@ from veiltab.common.process.cores import cores
 from veiltab.common.release.messages.witness import Witnessed
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.certificates.statement import Statement, published_columns
-from veiltab.common.rpc.chunks import CHUNK
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.statuses import failures_logged, refusal_of
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.server.records.session import Session, check_owner
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.canaries import Canaries, CanaryStream
-from veiltab.server.release.perturbation import PLACES, SALT, perturb_release
+from veiltab.server.release.perturbation import perturb_release
+from veiltab.server.release.publications import Publications
 from veiltab.server.release.receiving import Announced, Chunks, Receiver
 from veiltab.server.release.retention import end, sweep
 from veiltab.server.sharing.leases import BusyError, Lease
@@ -54,7 +49,7 @@ _LONGEST_DAYS = 370
 """Longest deadline; curators accept 366 days, and their clocks may differ from this one."""
 
 
-class Releases:
+class Releases(Publications):
     """What the server does, behind its RPCs.
 
     Args:
@@ -68,7 +63,7 @@ class Releases:
         self, study: Study, store: ServerStore, *, retention_days: int = 30, quota: Quota | None = None
     ) -> None:
         self._study = study
-        self._store = store
+        super().__init__(store)
         self._retention = retention_days * _SECONDS_A_DAY
         self._quota = quota or Quota()
         self._receiver = Receiver(store, self._completed)
@@ -228,81 +223,6 @@ class Releases:
                 lambda: self.changes.version(release_id) != version, [release_id], curator, seconds
             )
 
-    def publication_of(self, release_id: str, curator: str) -> tuple[Session, Mapping[str, bytes]]:
-        """Return a release with columns of a curator's, and SHA-256 of each published column, if it is published."""
-        session = self._store.session(release_id)
-        check_owner(session.spec, curator)
-        return session, self._store.published_digests(release_id) if session.state is ReleaseState.READY else {}
-
     async def canaries_of(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
         """Return the published symbols of the canaries in a curator's columns; see Canaries.of."""
         return await self._canaries.of(release_id, curator, key)
-
-    def release_of(self, release_id: str, researcher: str) -> tuple[Session, float]:
-        """Return a release of a researcher's, and how long its perturbation took."""
-        session = self._store.session(release_id)
-        if session.spec.researcher != researcher:
-            raise DeniedError("this release is for another researcher", where=f"release {release_id}")
-        return session, self._store.perturbation_seconds(release_id)
-
-    def statement(self, release_id: str, researcher: str, party: str, now: int) -> Statement:
-        """Return what the server states about a published release of a researcher's.
-
-        Args:
-            release_id: of the release.
-            researcher: who asks.
-            party: URI of this server.
-            now: Unix seconds.
-        """
-        session = self._store.session(release_id)
-        session.check_readable(researcher)
-        return Statement(
-            party=party,
-            spec_digest=session.spec.digest().hex(),
-            published=published_columns(session.spec, self._store.published_digests(release_id)),
-            signed_at=now,
-        )
-
-    def salt_of(self, session: Session) -> bytes:
-        """Return the salt of a published release's digests; empty where an older version published it."""
-        if session.state is not ReleaseState.READY:
-            return b""
-        path = self._published(session) / SALT
-        return path.read_bytes() if path.exists() else b""
-
-    def places_digest_of(self, session: Session) -> bytes:
-        """Return SHA-256 of the salt and the places that were sampled for a published release; else empty."""
-        if session.state is not ReleaseState.READY or not session.spec.sampling.is_by_server:
-            return b""
-        return file_digest(self._published(session) / PLACES, self.salt_of(session))
-
-    def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, int]:
-        """Return the file and length of a perturbed column that a researcher may have."""
-        session = self._store.session(release_id)
-        session.check_readable(researcher)
-        column = session.spec.column(attribute)
-        return self._published(session) / attribute, column.byte_length(session.spec.published_rows)
-
-    def short_columns_of(self, session: Session) -> Mapping[str, bytes]:
-        """Return attribute -> perturbed column of a published release; nothing if together they exceed a chunk."""
-        columns, rows = session.spec.columns, session.spec.published_rows
-        if session.state is not ReleaseState.READY or sum(one.byte_length(rows) for one in columns) > CHUNK:
-            return {}
-        folder = self._published(session)
-        try:
-            return {one.attribute: (folder / one.attribute).read_bytes() for one in columns}
-        except FileNotFoundError:
-            raise NotFoundError(
-                "the published columns are not here", where=f"release {session.spec.release_id}"
-            ) from None
-
-    def sampled_places(self, release_id: str, researcher: str) -> Path:
-        """Return the file of the places that the server sampled, for the researcher whose release it is."""
-        session = self._store.session(release_id)
-        session.check_readable(researcher)
-        if not session.spec.sampling.is_by_server:
-            raise NotFoundError("the server did not sample this release", where=f"release {release_id}")
-        return self._published(session) / PLACES
-
-    def _published(self, session: Session) -> Path:
-        return self._store.folder(session.spec.release_id).published(session.publication)
