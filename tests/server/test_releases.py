@@ -458,9 +458,9 @@ def test_columns_that_fit_a_chunk_together_come_with_the_answer(
         await whole_release(releases, spec)
         session = store.session(ID)
         folder = store.published_folder(ID)
-        monkeypatch.setattr("veiltab.server.release.releases.CHUNK", 800)
+        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 800)
         assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
-        monkeypatch.setattr("veiltab.server.release.releases.CHUNK", 799)
+        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 799)
         assert releases.short_columns_of(session) == {}
         monkeypatch.undo()
         (folder / "salary").unlink()
