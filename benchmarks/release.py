@@ -27,7 +27,7 @@ from benchmarks.made_tables import KINDS, write_tables
 from benchmarks.parties import Parties, Usage
 from benchmarks.printing import console, figures_table
 from veiltab.common.command.cli import note
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 
 RATIOS = (
     ("release / whole script", "at most 0.3"),
@@ -97,7 +97,7 @@ def measure(folder: Path, rows: int, kind: str, repeats: int) -> Comparison:
     return Comparison(kind=kind, rows=rows, samples=samples, ours=ours, plain=plain, peaks=peaks, idle=idle)
 
 
-def _plain(tables: Sequence[Path], specs: Sequence[ReleaseSpec], repeats: int) -> tuple[dict[str, Usage], int]:
+def _plain(tables: Sequence[Path], specs: Sequence[TableSpec], repeats: int) -> tuple[dict[str, Usage], int]:
     """Run the plain script; return the medians of its stages, and its peak."""
     command = [sys.executable, "-m", "benchmarks.plain_pandas", *map(str, tables)]
     for spec in specs:

@@ -40,7 +40,7 @@ from benchmarks.watching import Peaks, Watch
 from veiltab.common.command.cli import note
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.cores import cores
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.table.workplace import SMALL
 from veiltab.deploy.plan.scale.costs import TableCosts
 from veiltab.deploy.plan.scale.model import Machine, Party
@@ -159,7 +159,7 @@ def measure(folder: Path, rows: int, costs: TableCosts, delta: str | None = None
     )
 
 
-def _certified(parties: Parties, spec: ReleaseSpec) -> Usage:
+def _certified(parties: Parties, spec: TableSpec) -> Usage:
     """Wait for a certificate; without one, what was measured before it is kept."""
     try:
         return parties.certify(spec)

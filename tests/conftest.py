@@ -13,10 +13,10 @@ from hypothesis.strategies import SearchStrategy
 
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
@@ -67,7 +67,7 @@ settings.register_profile("searching", deadline=None)
 settings.load_profile(os.environ.get("VEILTAB_EXAMPLES", "steady"))
 
 
-def spec_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a spec
+def spec_with(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spec
     """Return a spec, planned unless the changes say otherwise."""
     fields: dict[str, Any] = {
         "release_id": "0" * 31 + "1",
@@ -97,7 +97,7 @@ def spec_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a s
             noise_split=Decimal(0),
         )
         fields["server_replacement"] = plan.mechanism.server_replacement
-    return ReleaseSpec(**fields)
+    return TableSpec(**fields)
 
 
 def noise_with(seed: bytes = bytes(32), **changes: Any) -> CuratorsNoise:  # noqa: ANN401 - any field of a spec
@@ -133,7 +133,7 @@ _columns = st.lists(
 
 
 @st.composite
-def _any_spec(draw: st.DrawFn) -> ReleaseSpec:
+def _any_spec(draw: st.DrawFn) -> TableSpec:
     population = draw(st.integers(1, 10**12))
     return spec_with(
         release_id=draw(st.from_regex("[0-9a-f]{32}", fullmatch=True)),
@@ -176,7 +176,7 @@ def study_bytes() -> bytes:
 
 
 @pytest.fixture(scope="session")
-def make_spec() -> Callable[..., ReleaseSpec]:
+def make_spec() -> Callable[..., TableSpec]:
     return spec_with
 
 
@@ -186,7 +186,7 @@ def make_request() -> Callable[..., ReleaseRequest]:
 
 
 @pytest.fixture(scope="session")
-def any_spec() -> SearchStrategy[ReleaseSpec]:
+def any_spec() -> SearchStrategy[TableSpec]:
     return _any_spec()
 
 
@@ -195,7 +195,7 @@ def any_request() -> SearchStrategy[ReleaseRequest]:
     return _any_request
 
 
-def reserve(ledger: Ledger, spec: ReleaseSpec) -> None:
+def reserve(ledger: Ledger, spec: TableSpec) -> None:
     """Keep a release's price for it, as worked out here."""
     ledger.reserve(spec, ledger.allowance.charge(spec.description, guaranteed_epsilon(spec)))
 

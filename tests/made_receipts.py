@@ -9,7 +9,7 @@ from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.receipt import Receipt, joint_receipt, own_receipt
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 
 KEY = bytes(range(32))
 
@@ -24,7 +24,7 @@ class MadeTests:
         lists: owner -> its list.
     """
 
-    spec: ReleaseSpec
+    spec: TableSpec
     orders: CanaryOrders
     lists: dict[str, bytes]
 
@@ -44,7 +44,7 @@ class MadeTests:
 
 
 @cache
-def made_tests(spec: ReleaseSpec, *, share: float = 1.0, canaries: int | None = None, seed: int = 1) -> MadeTests:
+def made_tests(spec: TableSpec, *, share: float = 1.0, canaries: int | None = None, seed: int = 1) -> MadeTests:
     """Return the tests of a server that draws its noise as it should.
 
     Args:

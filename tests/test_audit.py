@@ -24,7 +24,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
+from veiltab.common.release.table_spec import Column, TableSpec, spec_of
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import curators_noise
@@ -75,7 +75,7 @@ class Design:
         return f"{self.sample} of {self.population}"
 
 
-def planned(design: Design) -> ReleaseSpec:
+def planned(design: Design) -> TableSpec:
     """Return what the curators plan when a researcher asks for CLAIM."""
     request = ReleaseRequest(
         release_id=secrets.token_hex(16),
@@ -95,7 +95,7 @@ def planned(design: Design) -> ReleaseSpec:
     return spec_of(request, COLUMNS, plan, canaries=0, study_digest="0" * 64, alignment="0" * 32)
 
 
-def released(folder: Path, spec: ReleaseSpec, table: Mapping[str, Symbols]) -> NDArray[np.int64]:
+def released(folder: Path, spec: TableSpec, table: Mapping[str, Symbols]) -> NDArray[np.int64]:
     """Encrypt, perturb and decrypt some rows; return the counts of the noisy cells."""
     rows = len(next(iter(table.values())))
     # Rows are perturbed apart from one another, so one release of many rows is many releases of one row each.
@@ -134,7 +134,7 @@ def sampled_cells(design: Design, cells: NDArray[np.int64], draws: int) -> NDArr
     return np.concatenate([cells[scheme.draw(tokens, secrets.token_bytes(32))] for _ in range(draws)])
 
 
-def audited(folder: Path, spec: ReleaseSpec, design: Design, draws: int) -> float:
+def audited(folder: Path, spec: TableSpec, design: Design, draws: int) -> float:
     """Return a lower bound of the epsilon of releases of a spec."""
     counts = []
     for cell in (HERE, THERE):
@@ -150,7 +150,7 @@ def audited(folder: Path, spec: ReleaseSpec, design: Design, draws: int) -> floa
     return epsilon_at_least(*counts)
 
 
-def weaker(spec: ReleaseSpec, factor: Fraction) -> ReleaseSpec:
+def weaker(spec: TableSpec, factor: Fraction) -> TableSpec:
     """Return a spec with so little noise that its epsilon, without sampling, is the claim times a factor."""
     gamma = Fraction(float(spec.mechanism.gamma) ** float(factor))
     return replace(spec, server_replacement=GammaDiagonal.from_gamma(4, gamma).replacement)

@@ -31,7 +31,7 @@ from veiltab.common.core.sampling import sample_indices, uniform_indices
 from veiltab.common.core.symbols import check_symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.spec import Column
+from veiltab.common.release.table_spec import Column
 from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.common.rpc.peer import Peer

@@ -13,7 +13,7 @@ def check_limits(request: ReleaseRequest, study: Study) -> None:
         InvalidInputError: unknown attributes or not in study order, or too many tables, cells or rows.
     """
     domain = study.domain(request.attributes)
-    if request.is_workload:
+    if request.tables:
         _check_tables(request, study)
     elif domain.cells > study.maximum_cells:
         raise InvalidInputError(

@@ -91,11 +91,6 @@ class ReleaseRequest:
             if isinstance(text, str) and (len(text) > 1000 or not text.isprintable()):
                 raise InvalidInputError(f"a {one.name} is a line of at most 1000 printable characters", where=one.name)
 
-    @property
-    def is_workload(self) -> bool:
-        """Whether several tables are asked for."""
-        return bool(self.tables)
-
     def to_json(self) -> str:
         """Return the canonical text."""
         return canonical_text(self)
@@ -139,7 +134,7 @@ def _shown(value: object) -> str:
 
 def _check_tables(request: ReleaseRequest) -> None:
     """Refuse tables that are no workload of the request's attributes, and what several tables cannot be asked with."""
-    if not request.is_workload:
+    if not request.tables:
         if request.repeats:
             raise InvalidInputError("only tables of a release of several can be repeated", where="repeats")
         return

@@ -1,82 +1,75 @@
-"""A release's public description; the same object at every party.
+"""The public description of a release of one or more tables; the same object at every party.
 
-Plain data, valid by itself. `guarantees` checks that it keeps the requested epsilon.
+One table runs under the release's id. Several tables run as releases of their own, each with an id, a sample or order,
+a seed, pads, coins and receipts of its own; request, decisions and charge are those of the release. Tables are numbered
+from 0. Where some of them may run a second time, chosen after the first results, table i is then number T + i of T.
 """
 
-import json
-import re
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from veiltab.common.core.domain import symbol_dtype
-from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
-from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.canonical import LATER, canonical_digest, canonical_text, read_canonical
-from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.planning.planning import Plan
-from veiltab.common.release.modes import Pad, Sampling, check_modes
-from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
-from veiltab.common.schemes import scheme_of
-from veiltab.common.study.file import MAX_CELLS, Study
-from veiltab.common.study.naming import check_attribute_name, check_name
+from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.table_spec import Column, TableSpec
+from veiltab.common.study.file import MAX_TABLES
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-ALIGNMENT_ID = re.compile(r"[0-9a-f]{32}")
-"""The name of an alignment."""
+_LONGEST_OF_MANY = 1 << 14
+"""Longest text, in characters, of the specs of which many are remembered."""
 
-PLACE_BYTES = 8
-"""Bytes of a row's place, or of a canary's number, on disk and on the wire."""
 
-MAX_CANARIES = 2**32
-"""Most canaries of a release."""
+def table_id(release_id: str, number: int) -> str:
+    """Return the release id of one of several tables, 32 hexadecimal digits."""
+    named = b"veiltab table" + bytes.fromhex(release_id) + number.to_bytes(4, "big")
+    return hashlib.sha256(named).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column of a release: attribute, the curator that holds it, alphabet size K_a."""
+class TablePlan:
+    """How one table of a release is randomised.
 
-    attribute: str
-    owner: str
-    size: int
+    Args:
+        columns: places of its columns among those of the release, ascending.
+        server_replacement: r_s in units of 2^-64, 1..2^64.
+        curator_replacement: r_c in units of 2^-64; 0 for none.
+        canaries: rows of known symbols that travel among the data, to test the server.
+    """
 
-    def __post_init__(self) -> None:
-        # Both become file names and appear in reports; a spec may come from another party.
-        check_attribute_name(self.attribute)
-        check_name("owner", self.owner)
-        symbol_dtype(self.size)
-
-    def byte_length(self, rows: int) -> int:
-        """Length of `rows` symbols of this column, in bytes."""
-        return rows * symbol_dtype(self.size).itemsize
+    columns: tuple[int, ...]
+    server_replacement: int
+    curator_replacement: int
+    canaries: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseSpec:
-    """Everything public about a release; its digest is compared by all curators before data moves.
-
-    What follows from the fields is worked out once: a party asks for it at every step of a release.
+    """Everything public about a release; its digest is compared by all curators before the charge.
 
     Args:
         release_id: 32 hexadecimal digits, chosen at random by the researcher.
         study_digest: SHA-256 of the study file, hexadecimal.
         researcher: who asked.
-        columns: the released ones, in study order.
+        columns: all that are released, in study order.
         population: common respondents n.
-        sample: sampled rows m.
-        server_replacement: r_s in units of 2^-64, 1..2^64: the server replaces a row with this probability.
-        curator_replacement: r_c in units of 2^-64: the curators' noise, before the pad; 0 for none.
-        canaries: rows of known symbols that travel among the data, to test the server.
-        epsilon: the requested one, nats; pure unless there is a delta.
-        scheme: name of the sampling scheme; "wor" is uniform without replacement.
+        sample: sampled rows m of each table.
+        epsilon: of all tables together, nats; pure unless there is a delta.
+        delta: of all tables together; None asks for a pure epsilon.
+        scheme: name of the sampling scheme of each table.
+        stage: rows after stage one of a two-stage scheme.
         sampling: how the curators agree on a sample.
         pad: source of the pads.
         alignment: keyed digest of the common respondents, hexadecimal.
         deadline: Unix seconds after which an unfinished release is abandoned.
-        delta: the requested one; None asks for a pure epsilon.
-        stage: rows after stage one of a two-stage scheme.
-        part_of: id of the release that this is a table of; epsilon and delta are then of all its tables together.
+        several: whether the tables run under ids of their own; a release of one table runs under the release's.
+        tables: all that run, each once.
+        repeated: the same tables as they run a second time, in the same order; none without repeats.
+        repeats: so many of them may run a second time, each once.
+
+    Raises:
+        InvalidInputError: a part that contradicts the others, or a table that is no valid release.
     """
 
     release_id: str
@@ -85,103 +78,109 @@ class ReleaseSpec:
     columns: tuple[Column, ...]
     population: int
     sample: int
-    server_replacement: int
-    curator_replacement: int
-    canaries: int
     epsilon: Decimal
+    delta: Decimal | None
     scheme: str
+    stage: int | None
     sampling: Sampling
     pad: Pad
     alignment: str
     deadline: int
-    delta: Decimal | None = None
-    stage: int | None = None
-    part_of: str = field(default="", metadata=LATER)
+    several: bool
+    tables: tuple[TablePlan, ...]
+    repeated: tuple[TablePlan, ...] = ()
+    repeats: int = 0
 
     def __post_init__(self) -> None:
-        if self.part_of and not RELEASE_ID.fullmatch(self.part_of):
-            raise InvalidInputError("a release id is 32 hexadecimal digits", where="part of")
-        if not RELEASE_ID.fullmatch(self.release_id):
-            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
-        if not _DIGEST.fullmatch(self.study_digest) or not ALIGNMENT_ID.fullmatch(self.alignment):
-            raise InvalidInputError("a digest is not the hexadecimal digits of one", where="release spec")
-        check_name("researcher", self.researcher)
-        if not 2 <= self.cells <= MAX_CELLS:
-            raise InvalidInputError(f"a release has 2 to {MAX_CELLS} cells, not {self.cells}", where="cells")
-        if len({column.attribute for column in self.columns}) != len(self.columns):
-            raise InvalidInputError("an attribute is listed twice", where="columns")
-        parse_epsilon(self.epsilon)
-        check_modes(self.scheme, self.sampling, self.delta)
-        if not 0 <= self.canaries <= MAX_CANARIES:
-            raise InvalidInputError(f"a release has 0 to {MAX_CANARIES} canaries", where="canaries")
-        # The scheme and the mechanism refuse impossible sizes.
-        _ = self.description
+        if not 1 <= len(self.tables) <= MAX_TABLES:
+            raise InvalidInputError(f"a release has 1 to {MAX_TABLES} tables", where="tables")
+        is_one = len(self.tables) == 1 and not self.repeated and len(self.tables[0].columns) == len(self.columns)
+        if not (self.several or is_one):
+            raise InvalidInputError("several tables are listed in a release of one", where="tables")
+        if self.several and self.delta is None:
+            raise InvalidInputError("several tables need a delta", where="delta")
+        sets = [plan.columns for plan in self.tables]
+        for columns in sets:
+            if any(place >= len(self.columns) for place in columns) or list(columns) != sorted(set(columns)):
+                raise InvalidInputError("the columns of a table are not listed in order, each once", where="tables")
+        if len(set(sets)) != len(sets):
+            raise InvalidInputError("a table is listed twice", where="tables")
+        if not 0 <= self.repeats <= len(self.repeated):
+            raise InvalidInputError("more tables are to run again than are planned to", where="repeats")
+        if bool(self.repeated) != bool(self.repeats) or (self.repeated and [p.columns for p in self.repeated] != sets):
+            raise InvalidInputError("the tables that may run again are not the tables", where="repeats")
+        # A table that is no valid release refuses itself.
+        for number in range(len(self.tables) + len(self.repeated)):
+            self.table(number)
 
-    @property
-    def cells(self) -> int:
-        """Cells K of the joint table."""
-        product = 1
-        for column in self.columns:
-            product *= column.size
-        return product
+    def plan(self, number: int) -> TablePlan:
+        """Return how a table is randomised.
 
-    @property
-    def mechanism(self) -> TwoSidedNoise:
-        """The noise of the curators and of the server, one law to whoever knows no coins."""
-        return TwoSidedNoise(
-            cells=self.cells,
-            curator_replacement=self.curator_replacement,
-            server_replacement=self.server_replacement,
+        Raises:
+            NotFoundError: there is no table of this number.
+        """
+        plans = self.tables + self.repeated
+        if not 0 <= number < len(plans):
+            raise NotFoundError(f"there is no table {number}", where=f"release {self.release_id}")
+        return plans[number]
+
+    def again(self, number: int) -> int:
+        """Return the number under which a table runs a second time."""
+        return len(self.tables) + number
+
+    def table_id(self, number: int) -> str:
+        """Return the id that a table runs under."""
+        return table_id(self.release_id, number) if self.several else self.release_id
+
+    def table(self, number: int) -> TableSpec:
+        """Return a table as the release that it runs as.
+
+        Raises:
+            NotFoundError: there is no table of this number.
+        """
+        plan = self.plan(number)
+        return TableSpec(
+            release_id=self.table_id(number),
+            study_digest=self.study_digest,
+            researcher=self.researcher,
+            columns=tuple(self.columns[place] for place in plan.columns),
+            population=self.population,
+            sample=self.sample,
+            server_replacement=plan.server_replacement,
+            curator_replacement=plan.curator_replacement,
+            canaries=plan.canaries,
+            epsilon=self.epsilon,
+            scheme=self.scheme,
+            sampling=self.sampling,
+            pad=self.pad,
+            alignment=self.alignment,
+            deadline=self.deadline,
+            delta=self.delta,
+            stage=self.stage,
+            part_of=self.release_id if self.several else "",
         )
 
-    @property
-    def server_mechanism(self) -> GammaDiagonal:
-        """The mechanism that the server runs."""
-        return self.mechanism.server
-
     @cached_property
-    def description(self) -> ReleaseDescription:
-        """The description for the accountants."""
-        scheme = scheme_of(self.scheme, population=self.population, sample=self.sample, stage=self.stage)
-        return ReleaseDescription(scheme=scheme, cells=self.cells, gamma=self.mechanism.gamma)
+    def only_table(self) -> TableSpec | None:
+        """The table of a release of one; None of several."""
+        return None if self.several else self.table(0)
 
-    @property
-    def data_rows(self) -> int:
-        """Rows of data that the curators upload: the sample, or everyone if the server samples."""
-        return self.population if self.sampling.is_by_server else self.sample
+    def each_table(self) -> Iterator[TableSpec]:
+        """Yield the tables as they run first, in order of their numbers."""
+        return (self.table(number) for number in range(len(self.tables)))
 
-    @property
-    def uploaded_rows(self) -> int:
-        """Rows that the curators upload: data and canaries."""
-        return self.data_rows + self.canaries
+    def each_repeat(self) -> Iterator[TableSpec]:
+        """Yield the tables as they run a second time, in the same order; nothing without repeats."""
+        return (self.table(self.again(number)) for number in range(len(self.repeated)))
 
-    @property
-    def published_rows(self) -> int:
-        """Rows that the server publishes: all that were uploaded, or m of them if it samples.
+    def most(self, size: Callable[[TableSpec], int]) -> int:
+        """Return the sum of some size of the tables that run, at the most: whichever run a second time."""
+        again = sorted(map(size, self.each_repeat()), reverse=True)
+        return sum(map(size, self.each_table())) + sum(again[: self.repeats])
 
-        Where it samples, canaries may be among the m; the rest is a smaller sample of the same law, whose guarantees
-        are those of m at the least.
-        """
-        return self.sample if self.sampling.is_by_server else self.uploaded_rows
-
-    @property
-    def place_bytes(self) -> int:
-        """Most bytes of the places that the server or the desk keeps: of canaries, and of sampled rows."""
-        if not self.sampling.is_by_server:
-            return PLACE_BYTES * self.canaries
-        # Beside the place of a canary that was sampled lies its number.
-        return PLACE_BYTES * (self.published_rows + 2 * min(self.canaries, self.published_rows))
-
-    def column(self, attribute: str) -> Column:
-        """Return the column of an attribute."""
-        for column in self.columns:
-            if column.attribute == attribute:
-                return column
-        raise InvalidInputError(f"attribute {attribute!r} is not in this release", where="attribute")
-
-    def columns_of(self, owner: str) -> tuple[Column, ...]:
-        """Return the columns of one curator."""
-        return tuple(column for column in self.columns if column.owner == owner)
+    def attributes(self, number: int) -> tuple[str, ...]:
+        """Return the attributes of a table, in study order."""
+        return tuple(self.columns[place].attribute for place in self.plan(number).columns)
 
     def to_json(self) -> str:
         """Return the canonical text, which is stored and covered by the digest."""
@@ -189,8 +188,8 @@ class ReleaseSpec:
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseSpec":
-        """Read back what `to_json` wrote, also that of a version without curators' noise and canaries."""
-        return _read_spec(text)
+        """Read back what `to_json` wrote; a party reads that of a release from its database at every step."""
+        return (_read_short if len(text) <= _LONGEST_OF_MANY else _read_long)(text)
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""
@@ -206,50 +205,38 @@ class ReleaseSpec:
 
 
 @lru_cache(maxsize=512)
-def _read_spec(text: str) -> ReleaseSpec:
-    """Read a spec; a party reads that of a release from its database at every step."""
-    facts = json.loads(text)
-    if "replacement" in facts:
-        facts["server_replacement"] = facts.pop("replacement")
-        text = json.dumps({"curator_replacement": 0, "canaries": 0} | facts)
+def _read_short(text: str) -> ReleaseSpec:
     return read_canonical(ReleaseSpec, text)
 
 
-def spec_of(  # noqa: PLR0913 - one argument a quantity
-    request: ReleaseRequest,
-    columns: tuple[Column, ...],
-    plan: Plan,
-    *,
-    canaries: int,
-    study_digest: str,
-    alignment: str,
-) -> ReleaseSpec:
-    """Return the spec of a request, its granted columns, and the plan."""
-    return ReleaseSpec(
-        release_id=request.release_id,
-        study_digest=study_digest,
-        researcher=request.researcher,
-        columns=columns,
-        population=plan.population,
-        sample=plan.sample,
-        server_replacement=plan.mechanism.server_replacement,
-        curator_replacement=plan.mechanism.curator_replacement,
-        canaries=canaries,
-        epsilon=request.epsilon,
-        scheme=request.scheme,
-        sampling=request.sampling,
-        pad=request.pad,
-        alignment=alignment,
-        deadline=request.deadline,
-        delta=request.delta,
-        stage=request.stage,
+@lru_cache(maxsize=16)
+def _read_long(text: str) -> ReleaseSpec:
+    return read_canonical(ReleaseSpec, text)
+
+
+def release_of(table: TableSpec) -> ReleaseSpec:
+    """Return a release of one table, as its table describes it."""
+    plan = TablePlan(
+        columns=tuple(range(len(table.columns))),
+        server_replacement=table.server_replacement,
+        curator_replacement=table.curator_replacement,
+        canaries=table.canaries,
     )
-
-
-def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:
-    """Return the columns that a request asks for, in study order."""
-    return tuple(
-        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
-        for rule in study.attributes
-        if rule.name in request.attributes
+    return ReleaseSpec(
+        release_id=table.release_id,
+        study_digest=table.study_digest,
+        researcher=table.researcher,
+        columns=table.columns,
+        population=table.population,
+        sample=table.sample,
+        epsilon=table.epsilon,
+        delta=table.delta,
+        scheme=table.scheme,
+        stage=table.stage,
+        sampling=table.sampling,
+        pad=table.pad,
+        alignment=table.alignment,
+        deadline=table.deadline,
+        several=False,
+        tables=(plan,),
     )

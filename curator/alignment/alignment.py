@@ -18,7 +18,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import ALIGNMENT_ID
+from veiltab.common.release.table_spec import ALIGNMENT_ID
 from veiltab.common.rpc.statuses import refusal_of
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens

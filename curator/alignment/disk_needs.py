@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.alignment.intersection import SymbolType
 from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME
 from veiltab.curator.table.tokens import TOKEN_LENGTH
@@ -31,30 +31,23 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> in
     return rows * (2 * row + TOKEN_LENGTH * curators) + FOLDERS
 
 
-def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str, *, copies: bool = False) -> int:
+def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -> int:
     """Return what a release writes at a curator at the most: of several tables, those that run at a time.
 
     Args:
-        planned: of one table or of several.
+        planned: the release.
         curator: whose columns are encrypted.
         copies: whether a draw copies the tokens and columns of all respondents for tasks elsewhere.
     """
 
-    def drawn_bytes(spec: ReleaseSpec) -> int:
+    def drawn_bytes(spec: TableSpec) -> int:
         return _drawn_bytes(spec, curator) + (_copied_bytes(spec, curator) if copies else 0)
 
-    if isinstance(planned, ReleaseSpec):
-        return drawn_bytes(planned) + _column_bytes(planned, curator)
-    tables = planned.each_table()
-    drawn = sorted((drawn_bytes(table) + _sent_bytes(table, curator) for table in tables), reverse=True)
+    drawn = sorted((drawn_bytes(one) + _sent_bytes(one, curator) for one in planned.each_table()), reverse=True)
     return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(lambda table: _pad_bytes(table, curator))
 
 
-def _column_bytes(spec: ReleaseSpec, curator: str) -> int:
-    return _sent_bytes(spec, curator) + _pad_bytes(spec, curator)
-
-
-def _drawn_bytes(spec: ReleaseSpec, curator: str) -> int:
+def _drawn_bytes(spec: TableSpec, curator: str) -> int:
     """Return the bytes of the sample: its rows, and what orders them, or those twice with the symbols in tasks.
 
     Of two stages, what looks the first up comes to that.
@@ -64,16 +57,16 @@ def _drawn_bytes(spec: ReleaseSpec, curator: str) -> int:
     return max(3 * rows + ROW_BYTES * looked_up, 2 * (rows + _sent_bytes(spec, curator))) + FOLDERS
 
 
-def _copied_bytes(spec: ReleaseSpec, curator: str) -> int:
+def _copied_bytes(spec: TableSpec, curator: str) -> int:
     return TOKEN_LENGTH * spec.population + sum(
         column.byte_length(spec.population) for column in spec.columns_of(curator)
     )
 
 
-def _sent_bytes(spec: ReleaseSpec, curator: str) -> int:
+def _sent_bytes(spec: TableSpec, curator: str) -> int:
     return sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(curator))
 
 
-def _pad_bytes(spec: ReleaseSpec, curator: str) -> int:
+def _pad_bytes(spec: TableSpec, curator: str) -> int:
     """Return the bytes of one-time pads, which stay until their grants end."""
     return _sent_bytes(spec, curator) if spec.pad is Pad.OTP else 0

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.all_releases import Slots, bounds_together
+from veiltab.common.privacy.cards.all_releases import bounds_together
 from veiltab.common.privacy.cards.card import Bound, advised_delta
-from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
+from veiltab.common.privacy.coalitions import Coalition
 from veiltab.curator.budget.charged_releases import releases_of
 from veiltab.curator.budget.ledger import Ledger
 
@@ -18,16 +17,12 @@ def bounds_of_charges(ledger: Ledger) -> tuple[Bound, ...]:
         ledger: of the curator.
 
     Returns:
-        Upper bounds, that of the analyst and the desk as the ledger says what is spent; none if nothing is charged, or
-        if an entry of an earlier version says too little.
+        Upper bounds, that of the analyst and the desk as the ledger says what is spent; none if nothing is charged.
     """
-    try:
-        releases = [release for entry in ledger.entries for release in releases_of(entry.facts)]
-    except InvalidInputError:
-        return ()
+    releases = [release for entry in ledger.entries for release in releases_of(entry.facts)]
     if not releases:
         return ()
-    delta = ledger.delta or advised_delta(max(_population(release) for release in releases))
+    delta = ledger.delta or advised_delta(max(one.candidates[0].scheme.population for one in releases))
     bounds = bounds_together(releases, delta, pricing=ledger.view_prices)
     return tuple(_as_spent(bound, ledger) if bound.roles in _RESEARCHERS else bound for bound in bounds)
 
@@ -43,8 +38,3 @@ def _as_spent(bound: Bound, ledger: Ledger) -> Bound:
     if spent is None or spent >= pure:
         return replace(bound, epsilon=pure, delta=Decimal(0), other=None)
     return replace(bound, epsilon=spent, delta=delta, other=(pure, Decimal(0)) if delta else None)
-
-
-def _population(release: TwoSidedRelease | Slots) -> int:
-    one = release.candidates[0] if isinstance(release, Slots) else release
-    return one.scheme.population

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.audit.log import AuditHead
 from veiltab.curator.budget.allowance import Charge, Sums
 
@@ -28,9 +27,8 @@ class Entry:
     Args:
         number: its place in the ledger, from 1.
         release_id: what was charged.
-        facts: the plain facts of the release; those of an earlier version lack the epsilon asked for, and the time of
-            the reservation (Unix seconds).
-        audit: where the audit log stood at the charge; None in an entry of an earlier version.
+        facts: the plain facts of the release, and the time of its reservation (Unix seconds).
+        audit: where the audit log stood at the charge.
         epsilon: its pure epsilon, nats, an upper bound.
         price: its price; None where the budget had no delta.
         share: what part of the budget it takes.
@@ -38,7 +36,7 @@ class Entry:
 
     number: int
     release_id: str
-    facts: dict[str, object]
+    facts: dict[str, Any]
     audit: AuditHead | None
     epsilon: Decimal
     price: Price | None
@@ -46,17 +44,13 @@ class Entry:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """What was released, as far as it was recorded."""
-        names = self.facts.get("attributes", [])
-        return tuple(map(str, names)) if isinstance(names, list) else ()
+        """What was released."""
+        return tuple(self.facts["attributes"])
 
     @property
     def tables(self) -> int:
-        """How many tables were charged together, second runs counted; 0 for a release of one table."""
-        kinds, repeats = self.facts.get("tables", []), self.facts.get("repeats", 0)
-        if not isinstance(kinds, list) or not isinstance(repeats, int):
-            return 0
-        return sum(int(kind["count"]) for kind in kinds) + repeats
+        """How many tables were charged together, second runs counted."""
+        return sum(int(kind["count"]) for kind in self.facts["tables"]) + int(self.facts["repeats"])
 
 
 def percent(share: Decimal) -> str:
@@ -81,11 +75,11 @@ def covered_audit_head(facts: dict[str, Any]) -> AuditHead | None:
 
 
 def described(row: sqlite3.Row) -> ReleaseDescription | None:
-    """Return what an entry says of its release; None if only its pure epsilon is known."""
-    try:
-        return description_of(json.loads(row["entry"]), "ledger")
-    except InvalidInputError:
-        return None
+    """Return the description of a release of one table; None of several."""
+    facts = json.loads(row["entry"])
+    kinds = facts["tables"]
+    is_one = len(kinds) == 1 and kinds[0]["count"] == 1 and not facts["repeats"]
+    return description_of(kinds[0], "ledger") if is_one else None
 
 
 def fields_of(row: sqlite3.Row) -> tuple[object, ...]:
@@ -113,39 +107,28 @@ def chained(head: bytes, *fields: object) -> bytes:
     return linked(head, line_of(*fields))
 
 
-def facts_of(spec: ReleaseSpec) -> dict[str, object]:
-    """Return the plain facts of a release of one table."""
-    return _mechanism_facts(spec) | _facts_of_request(spec)
-
-
-def facts_of_tables(workload: WorkloadSpec) -> dict[str, object]:
-    """Return the facts of several tables: those of each kind of them once, with how many there are."""
+def facts_of(release: ReleaseSpec) -> dict[str, object]:
+    """Return the plain facts of a release: those of each kind of table once, with how many there are."""
     return {
-        "tables": _kinds(workload.each_table()),
-        "repeated": _kinds(workload.each_repeat()),
-        "repeats": workload.repeats,
-        **_facts_of_request(workload),
+        "tables": _kinds(release.each_table()),
+        "repeated": _kinds(release.each_repeat()),
+        "repeats": release.repeats,
+        "epsilon": str(release.epsilon),
+        "delta": None if release.delta is None else str(release.delta),
+        "researcher": release.researcher,
+        "attributes": [column.attribute for column in release.columns],
     }
 
 
-def _kinds(tables: Iterable[ReleaseSpec]) -> list[dict[str, object]]:
+def _kinds(tables: Iterable[TableSpec]) -> list[dict[str, object]]:
     kinds = Counter(json.dumps(_mechanism_facts(table)) for table in tables)
     return [json.loads(facts) | {"count": count} for facts, count in kinds.items()]
 
 
-def _mechanism_facts(spec: ReleaseSpec) -> dict[str, object]:
+def _mechanism_facts(spec: TableSpec) -> dict[str, object]:
     return {
         **spec.description.as_dict(),
         "server_replacement": spec.server_replacement,
         "curator_replacement": spec.curator_replacement,
         "sampling": spec.sampling.value,
-    }
-
-
-def _facts_of_request(planned: ReleaseSpec | WorkloadSpec) -> dict[str, object]:
-    return {
-        "epsilon": str(planned.epsilon),
-        "delta": None if planned.delta is None else str(planned.delta),
-        "researcher": planned.researcher,
-        "attributes": [column.attribute for column in planned.columns],
     }

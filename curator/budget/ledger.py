@@ -23,11 +23,10 @@ from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import Price, price_of_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
-from veiltab.curator.budget.entries import chained, charge_of, described, facts_of, facts_of_tables, percent, prices_of
+from veiltab.curator.budget.entries import chained, charge_of, described, facts_of, percent, prices_of
 from veiltab.curator.budget.remaining import left_for
 from veiltab.curator.budget.spending import RESERVATION, Spending
 
@@ -60,7 +59,7 @@ class Ledger(Spending):
             self._price_old_entries()
         self._sums()
 
-    def reserve(self, spec: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
+    def reserve(self, spec: ReleaseSpec, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
 
         Args:
@@ -70,7 +69,7 @@ class Ledger(Spending):
         Raises:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
-        facts = facts_of_tables(spec) if isinstance(spec, WorkloadSpec) else facts_of(spec)
+        facts = facts_of(spec)
         values = [spec.release_id, json.dumps(facts | {"time": int(time.time())}), str(charge.epsilon)]
         with transaction(self._connection) as db:
             if self.is_charged(spec.release_id):

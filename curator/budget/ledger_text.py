@@ -39,7 +39,7 @@ def adding_up(book: Ledger) -> str:
 
 def released_text(entry: Entry) -> str:
     """Return what was released: the attributes, of how many tables."""
-    tables = f"{entry.tables} tables of " if entry.tables else ""
+    tables = f"{entry.tables} tables of " if entry.tables > 1 else ""
     return f"{tables}{', '.join(entry.attributes)}"
 
 

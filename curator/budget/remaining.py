@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
+from typing import Any
 
 from veiltab.common.core.numbers.elementary import exp, log
 from veiltab.common.errors import InvalidInputError
@@ -75,13 +76,10 @@ class Left:
         return {name: self.epsilon, f"{name}_delta": self.delta, f"{name}_cells": self.cells}
 
 
-def kind_of(facts: Mapping[str, object]) -> Kind | None:
-    """Return the kind of a charge from its facts; None if those of an earlier version do not say it."""
-    tables = facts.get("tables", [facts])
-    kinds = tables if isinstance(tables, list) else []
-    sizes = [(kind.get("population"), kind.get("cells")) for kind in kinds]
-    known = [(n, k) for n, k in sizes if isinstance(n, int) and isinstance(k, int)]
-    return Kind.of(known[0][0], (cells for _, cells in known)) if known else None
+def kind_of(facts: Mapping[str, Any]) -> Kind:
+    """Return the kind of a charge from its facts."""
+    kinds = facts["tables"]
+    return Kind.of(kinds[0]["population"], (kind["cells"] for kind in kinds))
 
 
 def left_for(allowance: Allowance, others: Sums, kind: Kind | None) -> Left:

@@ -1,14 +1,11 @@
 """What a curator has spent, and what one more release may have."""
 
 import json
-import sqlite3
 from decimal import Decimal
 from functools import reduce
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.all_releases import price_for_desk
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.storage.database import Database
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
 from veiltab.curator.budget.chain import Chain
@@ -101,23 +98,15 @@ class Spending(Chain):
         return reduce(Sums.plus, map(charge_of, self._rows(f"{RESERVATION} <> ?", release_id)), self._sums())
 
     def _sums_for_desk(self) -> Sums | None:
-        """Return the sums of all charges by what the desk sees of each; None where an entry says too little of it."""
+        """Return the sums of all charges by what the desk sees of each; None without a delta."""
         number, sums = self._for_desk
         if self.delta is None:
             return None
         for row in self._rows_after(number):
-            price = self._price_for_desk(row, self.delta)
-            if price is None:
-                return None
+            price = price_for_desk(releases_of(json.loads(row["entry"])), self.delta, self.view_prices)
             sums = sums.plus(Charge(epsilon=Decimal(row["epsilon"]), price=price))
             self._for_desk = row["number"], sums
         return sums
-
-    def _price_for_desk(self, row: sqlite3.Row, delta: Decimal) -> Price | None:
-        try:
-            return price_for_desk(releases_of(json.loads(row["entry"])), delta, self.view_prices)
-        except InvalidInputError:
-            return None
 
     def _last_kind(self) -> Kind | None:
         """Return the kind of what was charged last, or else of what is reserved."""

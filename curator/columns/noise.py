@@ -19,7 +19,7 @@ from veiltab.common.core.mechanism import GammaDiagonal, replace_symbols, replac
 from veiltab.common.core.numbers.pieces import Pieces
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, row_slices
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 
 _REPLACEMENT = 0
 """Label of the symbols under a replacement key."""
@@ -113,7 +113,7 @@ def canary_key(seed: bytes) -> bytes:
     return derive(seed, "canaries")
 
 
-def curators_noise(spec: ReleaseSpec, seed: bytes) -> CuratorsNoise:
+def curators_noise(spec: TableSpec, seed: bytes) -> CuratorsNoise:
     """Return the noise and the canaries of a release.
 
     Args:

@@ -18,7 +18,7 @@ from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.intersection import AlignedTable
@@ -84,7 +84,7 @@ class Sampler:
 
     async def draw(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         table: AlignedTable,
         peers: Peers,
         stage: Stage | None = None,
@@ -119,7 +119,7 @@ class Sampler:
                     assert_never(spec.sampling)
             return await asyncio.to_thread(self._drawn, spec, seed, draw, stage)
 
-    def _drawn_rows(self, spec: ReleaseSpec, table: AlignedTable, key: bytes, stage: Stage) -> SampleRows | DrawnSample:
+    def _drawn_rows(self, spec: TableSpec, table: AlignedTable, key: bytes, stage: Stage) -> SampleRows | DrawnSample:
         """Draw rows by a key: in tasks if many are ordered."""
         scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
         if not is_small(spec.population) and (everybody or isinstance(scheme, SimpleRandom)):
@@ -133,7 +133,7 @@ class Sampler:
         return SampleRows(pieces, self._folder)
 
     def _drawn(
-        self, spec: ReleaseSpec, seed: bytes, draw: Callable[[], SampleRows | DrawnSample], stage: Stage
+        self, spec: TableSpec, seed: bytes, draw: Callable[[], SampleRows | DrawnSample], stage: Stage
     ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
         rows = draw()
@@ -143,7 +143,7 @@ class Sampler:
             check = sample_check(derive(seed, "sample check"), rows, noise)
         return SharedSample(rows=rows, noise=noise, check=check)
 
-    async def _indices(self, spec: ReleaseSpec, peers: Peers) -> Iterator[Rows]:
+    async def _indices(self, spec: TableSpec, peers: Peers) -> Iterator[Rows]:
         """Draw the row indices if this is the drawing curator, else fetch them from it; return them piece by piece."""
         drawer = spec.columns[0].owner
         path = self.indices_file(spec.release_id)
@@ -157,7 +157,7 @@ class Sampler:
         await asyncio.to_thread(check_indices, path, spec)
         return index_pieces_of(path)
 
-    def _draw_indices(self, spec: ReleaseSpec, file: BinaryIO) -> None:
+    def _draw_indices(self, spec: TableSpec, file: BinaryIO) -> None:
         drawn = index_pieces(spec.population, spec.sample, secrets.token_bytes(32), self._grouping)
         file.writelines(rows.astype("<i8", copy=False).data for rows in drawn)
 
@@ -181,7 +181,7 @@ def index_pieces_of(path: Path) -> Iterator[Rows]:
             yield np.frombuffer(data, "<i8").astype(np.int64, copy=False)
 
 
-def check_indices(path: Path, spec: ReleaseSpec) -> None:
+def check_indices(path: Path, spec: TableSpec) -> None:
     """Refuse a file of explicit row indices unless they are m different ones below n.
 
     Raises:

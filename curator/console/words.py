@@ -63,7 +63,7 @@ def guarantee(epsilon: object, delta: object) -> str:
 def tables_text(request: ReleaseRequest) -> str:
     """Return how many tables a request is about, in words."""
     repeats = f", {request.repeats} of them twice" if request.repeats else ""
-    return f"{len(request.tables)} tables{repeats}" if request.is_workload else "one table"
+    return f"{len(request.tables)} tables{repeats}" if request.tables else "one table"
 
 
 def asked_of(entry: Entry) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.receipts.receipt import Receipt, is_right
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.certificate_check import Finding, check_statement, unknown_authority, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import LedgerHead
@@ -298,9 +298,9 @@ class _Check:
     def _statements(self) -> str:
         releases = set()
         for plain in map(json.loads, read_lines(self.archive, STATEMENTS)):
-            spec = ReleaseSpec.from_json(plain["spec"])
+            spec = TableSpec.from_json(plain["spec"])
             signed = SignedText(**{name: plain[name] for name in ("text", "signature", "certificate")})
-            stated = check_statement(signed, self._party, spec, self._issuer)
+            stated = check_statement(signed, self._party, spec.digest(), self._issuer)
             if bool(spec.columns_of(self._party.name)) != bool(stated.receipts):
                 raise IntegrityError(
                     f"release {spec.release_id}: a curator with columns, and no other, tests the server"
@@ -333,7 +333,7 @@ def _finding(what: str, check: Callable[[], str]) -> Finding:
         return Finding(what=what, detail="what stands there cannot be read", holds=False)
 
 
-def _are_passed(receipts: tuple[Receipt, ...], spec: ReleaseSpec, tester: str) -> bool:
+def _are_passed(receipts: tuple[Receipt, ...], spec: TableSpec, tester: str) -> bool:
     """Whether receipts are a curator's, have the bounds that follow from the spec, and are within them."""
     testers = [receipt.tester for receipt in receipts]
     return testers == [tester, ""] and all(is_right(receipt, spec) and receipt.passed for receipt in receipts)

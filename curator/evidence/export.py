@@ -130,7 +130,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     ready = tuple(_ready(standing, order.since))
     bundle.add_lines(STATEMENTS, (statement_line(one, signed_statement(identity, one, store, ledger)) for one in ready))
     for certificate in order.certificates:
-        bundle.add(f"{CERTIFICATES}{certificate.release.release_id}.certificate", [certificate.to_text().encode()])
+        bundle.add(f"{CERTIFICATES}{certificate.spec.release_id}.certificate", [certificate.to_text().encode()])
     shown = PageInput(
         standing=standing,
         person=order.person,
@@ -186,7 +186,7 @@ def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCer
         if not finding.holds:
             raise InvalidInputError(
                 f"the release certificate does not hold: {finding.what}: {finding.detail}",
-                where=f"release {certificate.release.release_id}",
+                where=f"release {certificate.spec.release_id}",
                 remedy="`veiltab verify` shows every line of it.",
             )
     return certificate

@@ -12,9 +12,9 @@ from decimal import Decimal
 
 from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec, requested_columns
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
@@ -141,7 +141,7 @@ class Decisions:
         """Whether the policy of this process has considered a request, or it is decided about."""
         return stored.state is not ReleaseState.REQUESTED or stored.request.release_id in self._decided
 
-    def check_others_share(self, planned: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
+    def check_others_share(self, planned: ReleaseSpec, charge: Charge) -> None:
         """Refuse a release without own attributes that would take too much of the budget; see `Ledger`."""
         if self._name in {column.owner for column in planned.columns}:
             return
@@ -188,7 +188,7 @@ class Decisions:
         charge = await self._planner.charge(spec, self._ledger.allowance)
         return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
 
-    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | WorkloadSpec:
+    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec:
         """Return the plan of a request if all of it were granted.
 
         Raises:

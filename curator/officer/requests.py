@@ -9,9 +9,9 @@ from typing import Any
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec, requested_columns
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import requested_columns
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
@@ -21,13 +21,12 @@ from veiltab.curator.planning.checks import plan_of, plan_question
 from veiltab.curator.planning.planner import (
     card_bounds,
     charge_question,
-    planned,
     store_card,
     stored_card,
     stored_charge,
     stored_plan,
 )
-from veiltab.curator.planning.workload import most_bytes, typical_error
+from veiltab.curator.planning.plans import most_bytes, planned_release, typical_error
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import Approval, CuratorRelease, GrantDecision
 
@@ -194,17 +193,17 @@ def _outlook(stored: CuratorRelease, standing: Standing) -> Outlook:
     columns = requested_columns(stored.request, standing.study)
     question = plan_question(stored.request, columns, standing.study, population=population, alignment=digest)
     try:
-        spec = stored_plan(standing.store, question) or planned(question)
+        spec = stored_plan(standing.store, question) or planned_release(question)
     except InvalidInputError as error:
         return Outlook(note=f"This cannot be planned: {error}")
     facts = _facts(spec, stored, standing) | {"sample": spec.sample}
-    if isinstance(spec, WorkloadSpec):
+    if spec.only_table is None:
         return Outlook(**facts, typical_error=typical_error(spec), bytes=most_bytes(spec, standing.name))
-    plan = plan_of(spec)
+    plan = plan_of(spec.only_table)
     return Outlook(**facts, root_mse=plan.root_mse(), cell_root_mse=plan.cell_root_mse())
 
 
-def _facts(spec: ReleaseSpec | WorkloadSpec, stored: CuratorRelease, standing: Standing) -> dict[str, Any]:
+def _facts(spec: ReleaseSpec, stored: CuratorRelease, standing: Standing) -> dict[str, Any]:
     """Return a plan's card and charge; a card that was not made yet is made and stored here."""
     store, ledger = standing.store, standing.ledger
     bounds = stored_card(store, spec)
@@ -222,9 +221,8 @@ def _facts(spec: ReleaseSpec | WorkloadSpec, stored: CuratorRelease, standing: S
     }
 
 
-def _kind(spec: ReleaseSpec | WorkloadSpec) -> Kind:
-    tables = spec.each_table() if isinstance(spec, WorkloadSpec) else [spec]
-    return Kind.of(spec.population, (table.cells for table in tables))
+def _kind(spec: ReleaseSpec) -> Kind:
+    return Kind.of(spec.population, (table.cells for table in spec.each_table()))
 
 
 def _budget_note(ledger: Ledger, charge: Charge) -> str | None:

@@ -8,10 +8,10 @@ from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.messages.release_messages import (
     receipt_to_proto,
+    release_to_proto,
     request_from_proto,
     spec_to_proto,
     state_to_proto,
-    workload_to_proto,
 )
 from veiltab.common.release.messages.witness import ledger_from_proto
 from veiltab.common.release.request import RELEASE_ID
@@ -211,10 +211,10 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             failure=stored.failure,
             granted=sorted(progress.granted),
             denied=sorted(progress.denied),
-            spec=None if stored.spec is None else spec_to_proto(stored.spec),
+            spec=None if stored.planned is None else release_to_proto(stored.planned),
             bytes_uploaded=stored.bytes_uploaded,
             seconds=stored.seconds,
-            workload=None if stored.workload is None else workload_to_proto(stored.workload),
+            table=spec_to_proto(stored.spec) if stored.spec is not None and stored.part_of else None,
             left_out=self._driver.stated_rows,
             receipt=receipt,
             statement=statement,

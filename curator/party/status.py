@@ -45,7 +45,7 @@ def _alignment(driver: CuratorDriver) -> Work:
 
 def _work(stored: CuratorRelease) -> Work:
     request = stored.request
-    tables = f"{len(request.tables)} tables of " if request.is_workload else ""
+    tables = f"{len(request.tables)} tables of " if request.tables else ""
     return Work(
         kind="release",
         id=request.release_id,

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
-from veiltab.common.release.spec import ALIGNMENT_ID
+from veiltab.common.release.table_spec import ALIGNMENT_ID
 from veiltab.common.storage.database import transaction
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, prod
+from math import ceil
 from typing import assert_never
 
 from veiltab.common.core.block_order import MAX_ROWS
@@ -15,13 +15,12 @@ from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.core.texts.canonical import LATER, canonical_digest, canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning.planning import Plan, plan_release
-from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.limits import check_draws, check_limits
 from veiltab.common.release.messages.witness import Witnessed, check_head
 from veiltab.common.release.receipts.canary_changes import most_canaries
 from veiltab.common.release.receipts.canary_plan import LEAST_CAP, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
+from veiltab.common.release.table_spec import Column, TableSpec, requested_columns
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress.progress import denial_of
@@ -216,29 +215,8 @@ def plan_question(
         minimum_population=study.minimum_population,
         population=population,
         alignment=alignment,
-        asked=requested_columns(request, study) if request.is_workload else (),
+        asked=requested_columns(request, study) if request.tables else (),
     )
-
-
-def planned_spec(question: PlanQuestion) -> ReleaseSpec:
-    """Plan the release; every curator computes the same.
-
-    Raises:
-        InvalidInputError: too few common respondents, or what cannot be planned; see `foreseen_plan`.
-    """
-    question.check_population()
-    cells = prod(column.size for column in question.columns)
-    plan = foreseen_plan(question.request, population=question.population, cells=cells)
-    spec = spec_of(
-        question.request,
-        question.columns,
-        plan,
-        canaries=canaries_of(question.request, question.columns, plan.scheme, plan.mechanism),
-        study_digest=question.study_digest,
-        alignment=question.alignment,
-    )
-    check_keeps_what_was_asked(spec)
-    return spec
 
 
 def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise) -> int:
@@ -262,7 +240,7 @@ def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Sc
     return planned
 
 
-def plan_of(spec: ReleaseSpec) -> Plan:
+def plan_of(spec: TableSpec) -> Plan:
     """Return the plan that a spec was made of."""
     return Plan(
         scheme=spec.description.scheme,

@@ -19,13 +19,11 @@ from functools import cached_property
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.privacy.cards.card import Bound
-from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
-from veiltab.common.release.guarantees.workload_guarantees import workload_card, workload_pure_epsilon
+from veiltab.common.release.guarantees import guaranteed_epsilon, release_card, release_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
 from veiltab.curator.budget.allowance import Allowance, Charge
-from veiltab.curator.planning.checks import PlanQuestion, planned_spec
-from veiltab.curator.planning.workload import charge_of, planned_workload
+from veiltab.curator.planning.checks import PlanQuestion
+from veiltab.curator.planning.plans import charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
 SECONDS = 10
@@ -46,8 +44,7 @@ class PlanAnswer:
     """A plan, or why there is none.
 
     Args:
-        spec: the release that is planned; None if it has several tables or is refused.
-        workload: the release of several tables that is planned.
+        spec: the release that is planned; None if it is refused.
         problem: why, if it is refused.
         where: the field concerned.
         remedy: what to do next.
@@ -57,18 +54,16 @@ class PlanAnswer:
     problem: str = ""
     where: str = ""
     remedy: str = ""
-    workload: WorkloadSpec | None = None
 
-    def planned(self) -> ReleaseSpec | WorkloadSpec:
+    def planned(self) -> ReleaseSpec:
         """Return the plan.
 
         Raises:
             InvalidInputError: there is none.
         """
-        planned = self.spec or self.workload
-        if planned is None:
+        if self.spec is None:
             raise InvalidInputError(self.problem, where=self.where, remedy=self.remedy)
-        return planned
+        return self.spec
 
 
 def seconds_for(tables: int) -> float:
@@ -96,14 +91,12 @@ class ChargeQuestion:
     """What the charge of a release follows from.
 
     Args:
-        spec: the release of one table.
-        workload: the release of several; there is one of the two.
+        spec: the release.
         epsilon: of the budget, nats.
         delta: of the budget; None adds up pure epsilons.
     """
 
-    spec: ReleaseSpec | None = None
-    workload: WorkloadSpec | None = None
+    spec: ReleaseSpec
     epsilon: Decimal
     delta: Decimal | None = None
 
@@ -118,27 +111,19 @@ class ChargeQuestion:
 
     def charge(self) -> Charge:
         """Return the charge, after the work."""
-        allowance = Allowance(epsilon=self.epsilon, delta=self.delta)
-        if self.spec is not None:
-            return allowance.charge(self.spec.description, guaranteed_epsilon(self.spec))
-        return charge_of(self._tables, allowance)
+        return charge_of(self.spec, Allowance(epsilon=self.epsilon, delta=self.delta))
 
     def charge_at_once(self) -> Charge:
         """Return a charge that is never below it, without the work."""
-        if self.spec is None:
-            epsilon = workload_pure_epsilon(self._tables)
+        table = self.spec.only_table
+        if table is None:
+            epsilon = release_pure_epsilon(self.spec)
         else:
-            epsilon = self.spec.epsilon if self.spec.delta is None else guaranteed_epsilon(self.spec)
+            epsilon = table.epsilon if table.delta is None else guaranteed_epsilon(table)
         return Allowance(epsilon=self.epsilon, delta=self.delta).charge_of_pure_epsilon(epsilon)
 
-    @property
-    def _tables(self) -> WorkloadSpec:
-        if self.workload is None:
-            raise AssertionError("a question is about one table or about several")
-        return self.workload
 
-
-def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | WorkloadSpec | None:
+def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | None:
     """Return the plan that answers a question, if it was ever asked.
 
     Raises:
@@ -148,16 +133,14 @@ def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | Wo
     return None if answer is None else read_canonical(PlanAnswer, answer).planned()
 
 
-def stored_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...] | None:
+def stored_card(store: CuratorStore, spec: ReleaseSpec) -> tuple[Bound, ...] | None:
     """Return the bounds of a plan's card, if it was ever made; none at all if that took too long."""
     card = store.answers.card(spec.digest())
     return None if card is None else read_canonical(Card, card).bounds
 
 
-def charge_question(planned: ReleaseSpec | WorkloadSpec, allowance: Allowance) -> ChargeQuestion:
+def charge_question(planned: ReleaseSpec, allowance: Allowance) -> ChargeQuestion:
     """Return the question what a release takes of a budget."""
-    if isinstance(planned, WorkloadSpec):
-        return ChargeQuestion(workload=planned, epsilon=allowance.epsilon, delta=allowance.delta)
     return ChargeQuestion(spec=planned, epsilon=allowance.epsilon, delta=allowance.delta)
 
 
@@ -167,31 +150,20 @@ def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | Non
     return None if charge is None else read_canonical(Charge, charge)
 
 
-def card_bounds(planned: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...]:
+def card_bounds(planned: ReleaseSpec) -> tuple[Bound, ...]:
     """Return the bounds of a plan's card, after the work."""
-    card = workload_card(planned) if isinstance(planned, WorkloadSpec) else epsilon_card(planned)
-    return card.bounds
+    return release_card(planned).bounds
 
 
-def store_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec, bounds: tuple[Bound, ...]) -> None:
+def store_card(store: CuratorStore, spec: ReleaseSpec, bounds: tuple[Bound, ...]) -> None:
     """Store the bounds of a plan's card."""
     store.answers.set_card(spec.release_id, spec.digest(), canonical_text(Card(bounds=bounds)))
-
-
-def planned(question: PlanQuestion) -> ReleaseSpec | WorkloadSpec:
-    """Return the plan that answers a question, after the work.
-
-    Raises:
-        DeniedError, InvalidInputError: there is none.
-    """
-    return planned_workload(question) if question.request.is_workload else planned_spec(question)
 
 
 def answer_plan(question: str) -> str:
     """Return the canonical text of the answer to a question's."""
     try:
-        plan = planned(read_canonical(PlanQuestion, question))
-        answer = PlanAnswer(workload=plan) if isinstance(plan, WorkloadSpec) else PlanAnswer(spec=plan)
+        answer = PlanAnswer(spec=planned_release(read_canonical(PlanQuestion, question)))
     except VeiltabError as error:
         answer = PlanAnswer(problem=error.problem, where=error.where, remedy=error.remedy)
     return canonical_text(answer)
@@ -202,17 +174,12 @@ def answer_card(spec: str) -> str:
     return canonical_text(Card(bounds=card_bounds(ReleaseSpec.from_json(spec))))
 
 
-def answer_tables_card(workload: str) -> str:
-    """Return the canonical text of the card of several tables together."""
-    return canonical_text(Card(bounds=card_bounds(WorkloadSpec.from_json(workload))))
-
-
 def answer_charge(question: str) -> str:
     """Return the canonical text of the charge that answers a question's."""
     return canonical_text(read_canonical(ChargeQuestion, question).charge())
 
 
-ANSWERS = {"plan": answer_plan, "card": answer_card, "tables_card": answer_tables_card, "charge": answer_charge}
+ANSWERS = {"plan": answer_plan, "card": answer_card, "charge": answer_charge}
 """What each kind of question is answered with."""
 
 
@@ -232,7 +199,7 @@ class Planner:
         # One question of a researcher at a time, so that those of one delay another's by one question.
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
-    async def spec(self, question: PlanQuestion) -> ReleaseSpec | WorkloadSpec:
+    async def spec(self, question: PlanQuestion) -> ReleaseSpec:
         """Return the plan of a request.
 
         Raises:
@@ -248,7 +215,7 @@ class Planner:
                 spec = read_canonical(PlanAnswer, answer).planned()
         return spec
 
-    async def charge(self, spec: ReleaseSpec | WorkloadSpec, allowance: Allowance) -> Charge:
+    async def charge(self, spec: ReleaseSpec, allowance: Allowance) -> Charge:
         """Return what a release takes of a budget; by its pure epsilon if pricing it takes too long."""
         question = charge_question(spec, allowance)
         async with self._turns[spec.researcher]:
@@ -273,12 +240,11 @@ class Planner:
             self._charges[kind] = charge
         return charge
 
-    async def make_card(self, spec: ReleaseSpec | WorkloadSpec) -> None:
+    async def make_card(self, spec: ReleaseSpec) -> None:
         """Make the epsilon card of a plan for those who decide, unless that was done."""
         async with self._turns[spec.researcher]:
             if stored_card(self._store, spec) is None:
-                kind = "tables_card" if isinstance(spec, WorkloadSpec) else "card"
-                card = await self._ask(kind, spec.to_json(), _tables_of(spec)) or canonical_text(Card())
+                card = await self._ask("card", spec.to_json(), _tables_of(spec)) or canonical_text(Card())
                 self._store.answers.set_card(spec.release_id, spec.digest(), card)
 
     async def close(self) -> None:
@@ -294,15 +260,15 @@ class Planner:
 
 def _kind(question: ChargeQuestion) -> tuple[object, ...] | None:
     """Return all that the charge of a release of one table depends on; None of several."""
-    spec = question.spec
-    if spec is None:
+    table = question.spec.only_table
+    if table is None:
         return None
     # As texts: the charge shows an epsilon with the digits of the spec's.
-    return spec.description, str(spec.epsilon), str(spec.delta), str(question.epsilon), str(question.delta)
+    return table.description, str(table.epsilon), str(table.delta), str(question.epsilon), str(question.delta)
 
 
-def _tables_of(planned: ReleaseSpec | WorkloadSpec) -> int:
-    return len(planned.tables) if isinstance(planned, WorkloadSpec) else 0
+def _tables_of(planned: ReleaseSpec) -> int:
+    return len(planned.tables) if planned.several else 0
 
 
 class _Worker:

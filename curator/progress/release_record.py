@@ -14,7 +14,7 @@ from veiltab.common.errors import (
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,8 @@ class GrantDecision:
         verdict: approved, held or denied.
         expires: Unix seconds until which its key is given out; None for ever.
         decided_by: "policy" or "person".
-        time: Unix seconds; 0 where an earlier version recorded none.
-        person: the person whose word was the last; empty for the policy, and where an earlier version recorded none.
+        time: Unix seconds.
+        person: the person whose word was the last; empty for the policy.
         reason: the person's.
         rule: number of the policy's rule that matched, from 1; None if none did.
         rule_text: that rule in a line, as it was then.
@@ -67,24 +67,27 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CuratorRelease:
-    """One release as this curator has recorded it; an earlier version recorded no digest of the study file.
+    """One release as this curator has recorded it, or one of the several tables of one, which runs as a release.
 
-    One of several tables has a workload instead of a spec, and the choice of the tables that run a second time once
-    there is one. Each of its tables is a release as well: part of it, with a number.
+    Args:
+        spec: the table that runs under this id, once it is planned; None of a release of several tables.
+        planned: what is planned of the release that was asked for; None of one of its several tables.
+        choice: numbers of the tables that run a second time, once they are chosen.
+        part_of: id of the release that this is a table of; empty if it was asked for.
     """
 
     request: ReleaseRequest
     state: ReleaseState
     waiting_for: str
     failure: str
-    spec: ReleaseSpec | None
+    spec: TableSpec | None
     sample_check: bytes
     seconds: dict[str, float]
     bytes_uploaded: int
     created: int
     since: int
-    study_digest: str = ""
-    workload: WorkloadSpec | None = None
+    study_digest: str
+    planned: ReleaseSpec | None = None
     choice: tuple[int, ...] | None = None
     part_of: str = ""
 
@@ -94,32 +97,40 @@ class CuratorRelease:
         return hashlib.sha256(f"{self.study_digest} {self.request.to_json()}".encode()).digest()
 
     @property
-    def planned(self) -> ReleaseSpec | WorkloadSpec | None:
-        """What is planned, if it is: one table or several."""
-        return self.spec or self.workload
+    def several(self) -> ReleaseSpec | None:
+        """What is planned, if it has several tables."""
+        return self.planned if self.planned is not None and self.planned.several else None
 
     @property
-    def planned_release(self) -> ReleaseSpec | WorkloadSpec:
-        """What is planned.
-
-        Raises:
-            IntegrityError: nothing is.
-        """
-        return self.planned_spec if self.workload is None else self.workload
+    def digest(self) -> bytes:
+        """SHA-256 of the spec of what runs; empty before it is planned."""
+        runs = self.spec or self.planned
+        return b"" if runs is None else runs.digest()
 
     @property
-    def planned_spec(self) -> ReleaseSpec:
-        """The spec of a release of one table that is planned.
+    def planned_spec(self) -> TableSpec:
+        """The table that runs under this id.
 
         Raises:
-            InvalidInputError: it has several tables.
-            IntegrityError: there is none.
+            InvalidInputError: several tables run.
+            IntegrityError: nothing is planned.
         """
-        if self.workload is not None:
+        if self.several is not None:
             raise InvalidInputError("this is known of each table by itself", where=f"release {self.request.release_id}")
         if self.spec is None:
             raise IntegrityError("a planned release has no spec", where=f"release {self.request.release_id}")
         return self.spec
+
+    @property
+    def planned_release(self) -> ReleaseSpec:
+        """What is planned of a release that was asked for.
+
+        Raises:
+            IntegrityError: nothing is.
+        """
+        if self.planned is None:
+            raise IntegrityError("a planned release has no spec", where=f"release {self.request.release_id}")
+        return self.planned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

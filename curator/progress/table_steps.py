@@ -17,9 +17,9 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, table_id
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec, table_id
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.progress.progress import lacking_charge, next_step
 from veiltab.curator.progress.release_record import CuratorRelease, End, Progress, Review, Step, Wait
 
@@ -36,7 +36,7 @@ class TableState:
     failure: str = ""
 
 
-def request_of_table(request: ReleaseRequest, table: ReleaseSpec) -> ReleaseRequest:
+def request_of_table(request: ReleaseRequest, table: TableSpec) -> ReleaseRequest:
     """Return one table of a request as a request by itself, under the id of the table."""
     attributes = tuple(column.attribute for column in table.columns)
     return replace(request, release_id=table.release_id, attributes=attributes, tables=(), repeats=0)
@@ -62,14 +62,14 @@ def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
         ExpiredReleaseError: it ended at its deadline, with the first results.
         DeniedError: the release is over.
     """
-    workload = stored.workload
-    if workload is None and stored.request.repeats and not stored.state.finished:
+    planned = stored.several
+    if planned is None and stored.request.repeats and not stored.state.finished:
         raise NotReadyError("the release is not planned yet", where="tables")
-    if workload is None or not workload.repeats:
+    if planned is None or not planned.repeats:
         raise InvalidInputError("no table of this release runs a second time", where="tables")
-    if len(numbers) > workload.repeats:
-        raise InvalidInputError(f"{workload.repeats} tables may run a second time, not {len(numbers)}", where="tables")
-    if list(numbers) != sorted(set(numbers)) or any(number >= len(workload.tables) for number in numbers):
+    if len(numbers) > planned.repeats:
+        raise InvalidInputError(f"{planned.repeats} tables may run a second time, not {len(numbers)}", where="tables")
+    if list(numbers) != sorted(set(numbers)) or any(number >= len(planned.tables) for number in numbers):
         raise InvalidInputError("these are not the numbers of different tables, in order", where="tables")
     if stored.choice is not None:
         if stored.choice != numbers:
@@ -100,41 +100,41 @@ def next_step_of_tables(
         tables: number -> state of the tables that run here, or are over.
         now: Unix seconds.
     """
-    workload, are_open = stored.workload, stored.state is ReleaseState.UPLOADING
-    if workload and are_open and now > stored.request.deadline and _is_whole(workload, tables):
+    planned, are_open = stored.several, stored.state is ReleaseState.UPLOADING
+    if planned and are_open and now > stored.request.deadline and _is_whole(planned, tables):
         return Step.FINISH  # the first results stand, with what ran a second time by now
     outcome = next_step(stored, own, peers, now)
-    if isinstance(outcome, End) or workload is None:
+    if isinstance(outcome, End) or planned is None:
         return outcome
     if are_open:  # what the others are needed for is each table's
-        return _step_with_tables(stored, workload, tables)
+        return _step_with_tables(stored, planned, tables)
     if stored.state is not ReleaseState.CHARGED or isinstance(peers, VeiltabError):
         return outcome
     return lacking_charge(peers) or Step.OPEN_TABLES
 
 
 def _step_with_tables(
-    stored: CuratorRelease, workload: WorkloadSpec, tables: Mapping[int, TableState]
+    stored: CuratorRelease, planned: ReleaseSpec, tables: Mapping[int, TableState]
 ) -> Step | Wait | End:
-    late = {number for number in tables if _is_late_repeat(workload, number, tables[number])}
+    late = {number for number in tables if _is_late_repeat(planned, number, tables[number])}
     for number, table in sorted(tables.items()):
         if table.state.unsuccessful and number not in late:
             why = table.failure or table.state.value
-            return End(ReleaseState.FAILED, f"table {', '.join(workload.attributes(number))}: {why}")
+            return End(ReleaseState.FAILED, f"table {', '.join(planned.attributes(number))}: {why}")
     ready = sum(table.state is ReleaseState.READY for table in tables.values())
     if ready + len(late) < len(tables):
         return Wait(f"{ready} of {len(tables)} tables are ready")
-    if workload.repeats and stored.choice is None:
-        return Wait(f"researcher {workload.researcher}: has not chosen the tables that run a second time yet")
+    if planned.repeats and stored.choice is None:
+        return Wait(f"researcher {planned.researcher}: has not chosen the tables that run a second time yet")
     return Step.FINISH
 
 
-def _is_late_repeat(workload: WorkloadSpec, number: int, table: TableState) -> bool:
+def _is_late_repeat(planned: ReleaseSpec, number: int, table: TableState) -> bool:
     """Whether time ran out for a table that ran a second time, at any party: the first results stand."""
-    return number >= len(workload.tables) and table.state is ReleaseState.EXPIRED
+    return number >= len(planned.tables) and table.state is ReleaseState.EXPIRED
 
 
-def _is_whole(workload: WorkloadSpec, tables: Mapping[int, TableState]) -> bool:
+def _is_whole(planned: ReleaseSpec, tables: Mapping[int, TableState]) -> bool:
     """Whether every table has run once."""
-    first = [tables.get(number) for number in range(len(workload.tables))]
+    first = [tables.get(number) for number in range(len(planned.tables))]
     return all(table is not None and table.state is ReleaseState.READY for table in first)

@@ -3,11 +3,9 @@
 import json
 from collections.abc import Iterable
 
-from veiltab.common.errors import ConflictError, IntegrityError
+from veiltab.common.errors import ConflictError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
-from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.progress.table_steps import TableState, request_of_table
 from veiltab.curator.records.releases import Releases
 
@@ -18,10 +16,6 @@ class ReleaseTables:
     def __init__(self, connection: Database, releases: Releases) -> None:
         self._connection = connection
         self._releases = releases
-
-    def set_workload(self, release_id: str, workload: WorkloadSpec) -> None:
-        """Record the planned tables."""
-        self._connection.execute("UPDATE release SET workload = ? WHERE id = ?", [workload.to_json(), release_id])
 
     def open_tables(self, release_id: str, numbers: Iterable[int], now: int) -> None:
         """Record tables of a charged release as releases that are planned; again changes nothing.
@@ -41,13 +35,12 @@ class ReleaseTables:
         """Record which tables run a second time, and these as releases that are planned, at once; as `open_tables`."""
         with transaction(self._connection) as db:
             db.execute("UPDATE release SET choice = ? WHERE id = ?", [json.dumps(numbers), release_id])
-            self._open_tables(release_id, map(_workload(self._releases.release(release_id)).again, numbers), now)
+            self._open_tables(release_id, map(self._releases.release(release_id).planned_release.again, numbers), now)
 
     def _open_tables(self, release_id: str, numbers: Iterable[int], now: int) -> None:
         stored = self._releases.release(release_id)
-        workload = _workload(stored)
         for number in numbers:
-            spec = workload.table(number)
+            spec = stored.planned_release.table(number)
             self._connection.execute(
                 "INSERT INTO release"
                 " (id, researcher, request, state, spec, created, since, study_digest, part_of, number)"
@@ -79,9 +72,3 @@ class ReleaseTables:
             "SELECT COALESCE(SUM(bytes_uploaded), 0) FROM release WHERE part_of = ?", [release_id]
         ).fetchone()
         return int(count)
-
-
-def _workload(stored: CuratorRelease) -> WorkloadSpec:
-    if stored.workload is None:
-        raise IntegrityError("a release of several tables has no plan", where=f"release {stored.request.release_id}")
-    return stored.workload

@@ -10,7 +10,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.progress.release_record import CuratorRelease
@@ -281,9 +281,9 @@ class Releases:
             [waiting_for, release_id, waiting_for],
         )
 
-    def set_spec(self, release_id: str, spec: ReleaseSpec) -> None:
-        """Record the planned spec; a request whose plan is lost is planned again before anything is kept for it."""
-        self._connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
+    def set_planned(self, spec: ReleaseSpec) -> None:
+        """Record what is planned; a request whose plan is lost is planned again before anything is kept for it."""
+        self._connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), spec.release_id])
 
     def set_sample_check(self, release_id: str, check: bytes, *, has_columns: bool) -> None:
         """Record the keyed check of the sample; the same seed gives the same one again.
@@ -303,19 +303,22 @@ class Releases:
 
 
 def _release_of(row: sqlite3.Row) -> CuratorRelease:
+    text, is_table = row["spec"], bool(row["part_of"])
+    planned = None if text is None or is_table else ReleaseSpec.from_json(text)
+    alone = None if planned is None else planned.only_table
     return CuratorRelease(
         request=ReleaseRequest.from_json(row["request"]),
         state=ReleaseState(row["state"]),
         waiting_for=row["waiting_for"],
         failure=row["failure"],
-        spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
+        spec=TableSpec.from_json(text) if is_table else alone,
         sample_check=row["sample_check"] or b"",
         seconds=json.loads(row["seconds"]),
         bytes_uploaded=row["bytes_uploaded"],
         created=row["created"],
         since=row["since"],
         study_digest=row["study_digest"],
-        workload=None if row["workload"] is None else WorkloadSpec.from_json(row["workload"]),
+        planned=planned,
         choice=None if row["choice"] is None else tuple(json.loads(row["choice"])),
         part_of=row["part_of"],
     )

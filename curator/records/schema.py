@@ -6,7 +6,7 @@ CREATE TABLE release (
     waiting_for TEXT NOT NULL DEFAULT '', failure TEXT NOT NULL DEFAULT '', spec TEXT, sample_check BLOB,
     seconds TEXT NOT NULL DEFAULT '{}', bytes_uploaded INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
     since INTEGER NOT NULL, study_digest TEXT NOT NULL, part_of TEXT NOT NULL DEFAULT '',
-    number INTEGER NOT NULL DEFAULT 0, workload TEXT, choice TEXT);
+    number INTEGER NOT NULL DEFAULT 0, choice TEXT);
 CREATE INDEX release_part_of ON release (part_of, number);
 CREATE INDEX release_state ON release (state, since);
 CREATE VIEW asked AS SELECT * FROM release WHERE part_of = '';

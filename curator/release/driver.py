@@ -257,7 +257,7 @@ class CuratorDriver(Answers, Steps):
         return outcome
 
     def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
-        if not stored.request.is_workload:
+        if not stored.request.tables:
             return next_step(stored, own, others, time.time())
         tables = self.store.tables.tables(stored.request.release_id)
         return next_step_of_tables(stored, own, others, tables, time.time())

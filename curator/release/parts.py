@@ -152,7 +152,7 @@ class Parts:
             decided=verdicts.are_all,
             granted=verdicts.granted,
             denied=verdicts.denied,
-            spec_digest=b"" if stored.planned is None else stored.planned.digest(),
+            spec_digest=stored.digest,
             reserved=self.ledger.is_reserved(release_id),
             charged=self.ledger.is_charged(release_id),
             sample_check=stored.sample_check,
@@ -179,7 +179,7 @@ class Parts:
         """Whether a researcher that waits for a release has something to do about it, or a person here."""
         if stored.state is ReleaseState.REQUESTED:
             return bool(stored.waiting_for and self.decisions.review(stored).held)
-        return stored.state.finished or (stored.workload is not None and stored.state is ReleaseState.UPLOADING)
+        return stored.state.finished or (stored.several is not None and stored.state is ReleaseState.UPLOADING)
 
     def _run(self, release_id: str) -> Run:
         return self._runs.setdefault(release_id, Run())

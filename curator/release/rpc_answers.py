@@ -136,7 +136,7 @@ class Answers(Parts):
                 seconds,
             )
             stored = self.store.releases.release(release_id)
-        if stored.request.is_workload:
+        if stored.request.tables:
             stored = replace(stored, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
         return stored, self._progress(stored)
 

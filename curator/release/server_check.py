@@ -30,7 +30,7 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import ChangesCollector, most_changes
 from veiltab.common.release.receipts.noise_tests import SAMPLED_LEVEL, CanaryOrders
 from veiltab.common.release.receipts.receipt import Receipt, amount_receipt, joint_receipt, own_receipt
-from veiltab.common.release.spec import PLACE_BYTES, Column, ReleaseSpec
+from veiltab.common.release.table_spec import PLACE_BYTES, Column, TableSpec
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.curator.budget.bounded_set import BoundedSet
@@ -50,11 +50,11 @@ class ServerUnderTest(Protocol):
         """The server, as messages name it."""
         ...
 
-    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
+    async def publication(self, spec: TableSpec) -> PublicationDigests:
         """Return the digests of what is published."""
         ...
 
-    def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+    def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the published symbols of the canaries in the caller's columns, piece by piece."""
         ...
 
@@ -75,13 +75,13 @@ class PublishedCanaries:
     symbols: dict[str, Symbols]
 
 
-def canary_width(spec: ReleaseSpec, curator: str) -> int:
+def canary_width(spec: TableSpec, curator: str) -> int:
     """Return the bytes that the server sends a curator for each canary."""
     place = PLACE_BYTES if spec.sampling.is_by_server else 0
     return place + sum(column.byte_length(1) for column in spec.columns_of(curator))
 
 
-def published_canaries(spec: ReleaseSpec, curator: str, data: Sent) -> PublishedCanaries:
+def published_canaries(spec: TableSpec, curator: str, data: Sent) -> PublishedCanaries:
     """Read what the server sends a curator about the canaries.
 
     Args:
@@ -108,7 +108,7 @@ def published_canaries(spec: ReleaseSpec, curator: str, data: Sent) -> Published
 
 
 def changed_canaries(
-    published: PublishedCanaries, spec: ReleaseSpec, curator: str, encryption: ColumnEncryption
+    published: PublishedCanaries, spec: TableSpec, curator: str, encryption: ColumnEncryption
 ) -> ChangesCollector:
     """Return which canaries the server changed in a curator's columns, and how; the list of them if it fits a message.
 
@@ -125,9 +125,7 @@ def changed_canaries(
     return collected
 
 
-def canary_orders(
-    spec: ReleaseSpec, canary_key: bytes, numbers: NDArray[np.int64] | None, folder: Path
-) -> CanaryOrders:
+def canary_orders(spec: TableSpec, canary_key: bytes, numbers: NDArray[np.int64] | None, folder: Path) -> CanaryOrders:
     """Return the places of the published canaries among the rows that the curators uploaded.
 
     Args:
@@ -140,7 +138,7 @@ def canary_orders(
     return CanaryOrders.of(places, numbers, partial(mapped_rows, folder=folder))
 
 
-def _sent(spec: ReleaseSpec, attribute: str, encryption: ColumnEncryption) -> Symbols:
+def _sent(spec: TableSpec, attribute: str, encryption: ColumnEncryption) -> Symbols:
     """Return the ciphertext of a column's canaries that the server was sent, mapped from disk."""
     path, column = encryption.canaries(attribute), spec.column(attribute)
     if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
@@ -167,7 +165,7 @@ class ServerCheck:
 
     async def run(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         server: ServerUnderTest,
         encryption: ColumnEncryption,
         stage: Stage | None = None,
@@ -202,7 +200,7 @@ class ServerCheck:
         self._check(spec, server.name)
 
     async def run_together(
-        self, spec: ReleaseSpec, server: ServerUnderTest, lists: Mapping[str, bytes], folder: Path
+        self, spec: TableSpec, server: ServerUnderTest, lists: Mapping[str, bytes], folder: Path
     ) -> None:
         """Test all columns together, unless that was done; a curator without columns has nothing to test.
 
@@ -231,7 +229,7 @@ class ServerCheck:
         """Forget where the canaries of a release stand that is over."""
         self._orders.pop(release_id, None)
 
-    def is_passed(self, spec: ReleaseSpec) -> bool:
+    def is_passed(self, spec: TableSpec) -> bool:
         """Whether the server has passed the tests of a release that were made, or this curator has no columns there."""
         if spec.release_id in self._passed or not spec.columns_of(self._name):
             return True
@@ -242,7 +240,7 @@ class ServerCheck:
             self._passed.add(spec.release_id)
         return True
 
-    def changes(self, spec: ReleaseSpec) -> bytes:
+    def changes(self, spec: TableSpec) -> bytes:
         """Return the list of changed canaries of one's own columns, for another owner.
 
         Raises:
@@ -252,12 +250,12 @@ class ServerCheck:
             raise NotReadyError("has not tested the server yet", where=f"curator {self._name}")
         return self._store.tests.canary_changes(spec.release_id)[self._name]
 
-    def _check(self, spec: ReleaseSpec, server: str) -> None:
+    def _check(self, spec: TableSpec, server: str) -> None:
         """Refuse a server that failed a test which was made."""
         for receipt in self._store.tests.receipts(spec.release_id):
             check_passed(receipt, server)
 
-    async def _sent_by(self, server: ServerUnderTest, spec: ReleaseSpec, folder: Path) -> Sent:
+    async def _sent_by(self, server: ServerUnderTest, spec: TableSpec, folder: Path) -> Sent:
         """Ask for the canaries, and return what comes, mapped from a file without a name."""
         if not spec.canaries:
             return b""
@@ -268,7 +266,7 @@ class ServerCheck:
             file.flush()
             return np.memmap(file, np.uint8, mode="r") if file.tell() else b""
 
-    def _test(self, spec: ReleaseSpec, data: Sent, server: str, encryption: ColumnEncryption) -> None:
+    def _test(self, spec: TableSpec, data: Sent, server: str, encryption: ColumnEncryption) -> None:
         """Compare the canaries that the server published with those that it was sent, and record the result."""
         published = self._published(spec, data, server)
         digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
@@ -283,13 +281,13 @@ class ServerCheck:
             self._orders[spec.release_id] = orders
         self._store.tests.set_receipt(spec.release_id, receipt, listed, digests)
 
-    def _published(self, spec: ReleaseSpec, data: Sent, server: str) -> PublishedCanaries:
+    def _published(self, spec: TableSpec, data: Sent, server: str) -> PublishedCanaries:
         try:
             return published_canaries(spec, self._name, data)
         except IntegrityError as error:
             raise IntegrityError(f"{error}; no key leaves", where=server) from None
 
-    async def _orders_of(self, spec: ReleaseSpec, server: ServerUnderTest, folder: Path) -> CanaryOrders:
+    async def _orders_of(self, spec: TableSpec, server: ServerUnderTest, folder: Path) -> CanaryOrders:
         """Return where the canaries stand that the server published; it is asked which, if it samples."""
         numbers = None
         if spec.sampling.is_by_server:
@@ -312,7 +310,7 @@ def check_passed(receipt: Receipt, server: str) -> None:
         )
 
 
-def _check_sampled(spec: ReleaseSpec, numbers: NDArray[np.int64]) -> None:
+def _check_sampled(spec: TableSpec, numbers: NDArray[np.int64]) -> None:
     """Refuse numbers of sampled canaries that are none, or that a sample of the release cannot have."""
     # Overlapping by one: the last of a chunk is below the first of the next.
     chunks = (numbers[part.start : part.stop + 1] for part in row_slices(len(numbers)))

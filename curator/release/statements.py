@@ -32,12 +32,12 @@ def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorS
     length, head = ledger.head
     statement = Statement(
         party=identity.party.uri,
-        spec_digest=stored.planned_release.digest().hex(),
+        spec_digest=stored.digest.hex(),
         published=(),
         signed_at=int(now.timestamp()),
         ledger=LedgerHead(length=length, digest=head.hex()),
     )
-    if stored.workload is not None:
+    if stored.several is not None:
         tables = store.tables.tables(stored.request.release_id)
         ready = sorted(number for number, table in tables.items() if table.state is ReleaseState.READY)
         statement = replace(statement, tables=tuple(ready))

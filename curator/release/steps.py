@@ -15,8 +15,8 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import PLACE_BYTES, ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import PLACE_BYTES, TableSpec
 from veiltab.common.storage.database import transaction
 from veiltab.curator.alignment.disk_needs import release_bytes
 from veiltab.curator.alignment.intersection import AlignedTable
@@ -109,17 +109,14 @@ class Steps(Parts):
             planned = await self.planner.spec(question)
         # Before any curator reserves anything.
         self._keep_room(planned)
-        if isinstance(planned, WorkloadSpec):
-            self.store.tables.set_workload(planned.release_id, planned)
-        else:
-            self.store.releases.set_spec(planned.release_id, planned)
+        self.store.releases.set_planned(planned)
 
-    def _keep_room(self, planned: ReleaseSpec | WorkloadSpec) -> None:
+    def _keep_room(self, planned: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
         size = release_bytes(planned, self.name, copies=self._workplace.is_remote)
         self._room.keep(planned.release_id, size)
 
-    async def _reserve(self, spec: ReleaseSpec | WorkloadSpec) -> None:
+    async def _reserve(self, spec: ReleaseSpec) -> None:
         check_aborted(self.store.coins.aborted())
         with step("reserve", release_id=spec.release_id):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
@@ -134,9 +131,8 @@ class Steps(Parts):
                     "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
                 ) from None
 
-    async def _charge(self, planned: ReleaseSpec | WorkloadSpec, server: ServerLink) -> None:
-        tables = planned.each_table() if isinstance(planned, WorkloadSpec) else (planned,)
-        own = next((table for table in tables if table.columns_of(self.name)), None)
+    async def _charge(self, planned: ReleaseSpec, server: ServerLink) -> None:
+        own = next((table for table in planned.each_table() if table.columns_of(self.name)), None)
         # The disk may have filled up since the release was planned.
         self._keep_room(planned)
         if own is not None:
@@ -147,17 +143,15 @@ class Steps(Parts):
             self.ledger.charge(planned.release_id)
             if own is not None:
                 self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
-            if isinstance(planned, ReleaseSpec):
+            if not planned.several:
                 self.coins.commit(planned.release_id)
 
     def _open_tables(self, stored: CuratorRelease) -> None:
-        if stored.workload is None:
-            raise AssertionError("only a release of several tables has any to open")
-        numbers = range(len(stored.workload.tables))
+        numbers = range(len(stored.planned_release.tables))
         self.store.tables.open_tables(stored.request.release_id, numbers, int(time.time()))
         self._submitted.set()
 
-    async def _draw(self, spec: ReleaseSpec, shown: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
+    async def _draw(self, spec: TableSpec, shown: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
         table = self.alignment.table(spec.alignment)
         try:
             sample = await self.sampler.draw(spec, table, peers, stage, shown)
@@ -194,7 +188,7 @@ class Steps(Parts):
             self._run(spec.release_id).sample = None
         self._room.give_back(spec.release_id)
 
-    def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample, stage: Stage) -> None:
+    def _encrypt_columns(self, spec: TableSpec, table: AlignedTable, sample: SharedSample, stage: Stage) -> None:
         columns, encryption = spec.columns_of(self.name), self.encryption(spec.release_id)
         with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
             plain = [
@@ -209,7 +203,7 @@ class Steps(Parts):
             for some in [plain] if spec.uploaded_rows <= CHUNK else [[one] for one in plain]:
                 encryption.encrypt_together(some, spec.pad, sample.noise, progress.advance)
 
-    async def _upload(self, spec: ReleaseSpec, stage: Stage, server: ServerLink) -> None:
+    async def _upload(self, spec: TableSpec, stage: Stage, server: ServerLink) -> None:
         encryption = self.encryption(spec.release_id)
         columns = {
             c.attribute: (
@@ -243,7 +237,7 @@ class Steps(Parts):
             await self.server_check.run(spec, server, encryption, stage, is_published=is_published)
         self._room.give_back(spec.release_id)
 
-    async def _test_together(self, spec: ReleaseSpec, peers: Peers, server: ServerLink) -> None:
+    async def _test_together(self, spec: TableSpec, peers: Peers, server: ServerLink) -> None:
         """Test all columns together, on the lists of changed canaries of every owner."""
         if not spec.columns_of(self.name):
             return

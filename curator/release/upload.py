@@ -18,8 +18,8 @@ from veiltab.common.errors import (
 from veiltab.common.observe.progress import Progress, Stage
 from veiltab.common.release.messages.release_messages import spec_to_proto, state_from_proto
 from veiltab.common.release.messages.witness import ledger_from_proto, ledger_to_proto
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.chunks import CHUNK, file_chunks
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
@@ -65,7 +65,7 @@ class ServerLink:
         """Close the channel."""
         await self._server.close()
 
-    async def announce(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
+    async def announce(self, spec: TableSpec) -> ingest_pb2.OpenReleaseResponse:
         """Announce a release, or find the announced one; the announcement contains no data.
 
         Raises:
@@ -84,7 +84,7 @@ class ServerLink:
         self._ledger.verify_against(ledger_from_proto(answer.witnessed, self.name), self.name)
         return answer
 
-    def _check_same_noise(self, spec: ReleaseSpec, stated: bytes) -> None:
+    def _check_same_noise(self, spec: TableSpec, stated: bytes) -> None:
         """Refuse a server that would perturb the same rows a second time: two noises show more than one."""
         if stated != self._noise_digest(spec.release_id):
             raise IntegrityError(
@@ -95,7 +95,7 @@ class ServerLink:
 
     async def upload(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         columns: dict[str, tuple[Path, bytes]],
         *,
         stage: Stage | None = None,
@@ -123,7 +123,7 @@ class ServerLink:
         return None
 
     async def _upload_together(
-        self, spec: ReleaseSpec, columns: Mapping[str, tuple[Path, bytes]]
+        self, spec: TableSpec, columns: Mapping[str, tuple[Path, bytes]]
     ) -> PublicationDigests | None:
         whole = [
             ingest_pb2.WholeColumn(attribute=name, data=path.read_bytes(), digest=digest)
@@ -146,7 +146,7 @@ class ServerLink:
         return self._published(answer.publication, spec) if answer.HasField("publication") else None
 
     async def _upload_one_by_one(
-        self, spec: ReleaseSpec, columns: Mapping[str, tuple[Path, bytes]], total: int, stage: Stage
+        self, spec: TableSpec, columns: Mapping[str, tuple[Path, bytes]], total: int, stage: Stage
     ) -> None:
         received = await self._received(spec, columns)
         with stage.of("sending columns", total, done=sum(received.values())) as progress:
@@ -157,13 +157,13 @@ class ServerLink:
             if uploads:
                 await together(self._room, uploads)
 
-    async def _received(self, spec: ReleaseSpec, columns: Collection[str]) -> Mapping[str, int]:
+    async def _received(self, spec: TableSpec, columns: Collection[str]) -> Mapping[str, int]:
         """Return how many bytes the server holds of each column, of those that it still takes bytes of."""
         answer = await self.announce(spec)
         is_taking = state_from_proto(answer.state) is ReleaseState.UPLOADING
         return {name: answer.received[name] for name in columns} if is_taking else {}
 
-    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
+    async def publication(self, spec: TableSpec) -> PublicationDigests:
         """Return the digests of what is published: of every column of a release, and of the places if it samples.
 
         The server may wait a little until there are any.
@@ -185,14 +185,14 @@ class ServerLink:
             raise NotReadyError("has not published the release yet", where=self.name)
         return published
 
-    def _published(self, answer: ingest_pb2.GetPublicationResponse, spec: ReleaseSpec) -> PublicationDigests | None:
+    def _published(self, answer: ingest_pb2.GetPublicationResponse, spec: TableSpec) -> PublicationDigests | None:
         """Return the digests of what is published, unless it is not yet, or the release ended at the server."""
         if self._state_of(answer) is not ReleaseState.READY:
             return None
         self._check_same_noise(spec, answer.noise_digest)
         return publication_from_proto(answer, spec, self.name)
 
-    def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+    def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Fetch the published symbols of the canaries in this curator's columns, piece by piece, to their very end.
 
         Raises:
@@ -211,7 +211,7 @@ class ServerLink:
         return state
 
     async def _upload_column(  # noqa: PLR0913, PLR0917 - what is sent, and from where on
-        self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int, progress: Progress
+        self, spec: TableSpec, attribute: str, path: Path, digest: bytes, offset: int, progress: Progress
     ) -> None:
         header = ingest_pb2.UploadHeader(
             release_id=spec.release_id,
@@ -240,7 +240,7 @@ class ServerLink:
 
 
 def publication_from_proto(
-    message: ingest_pb2.GetPublicationResponse, spec: ReleaseSpec, server: str
+    message: ingest_pb2.GetPublicationResponse, spec: TableSpec, server: str
 ) -> PublicationDigests:
     """Decode what a server states of a published release.
 

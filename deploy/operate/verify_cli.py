@@ -8,7 +8,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
-from veiltab.common.release.guarantees.workload_guarantees import card_of_release
+from veiltab.common.release.guarantees import release_card
 from veiltab.common.rpc.certificates.certificate_check import Finding, to_dict, verified
 from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate
 from veiltab.common.study.file import load_study
@@ -54,7 +54,7 @@ def verify(
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
         certificate = ReleaseCertificate.from_text(_text(file))
-        if certificate.workload is not None:
+        if certificate.spec.several:
             note(f"pricing {len(certificate.tables)} tables anew, and checking each: about half a minute for a hundred")
         findings = verified(certificate, study, issuer, revoked)
         about, kind = _about(certificate, findings), "certificate"
@@ -67,12 +67,12 @@ def verify(
 
 def _about(certificate: ReleaseCertificate, findings: Sequence[Finding]) -> str:
     """Return a release and its tables in a line, with the guarantee against the analyst if every line holds."""
-    release = certificate.release
-    tables = f", {len(certificate.tables)} tables together" if certificate.workload else ""
+    release = certificate.spec
+    tables = f", {len(certificate.tables)} tables together" if certificate.spec.several else ""
     about = f"Release {release.release_id}{tables}"
     if not all(one.holds for one in findings):
         return about
-    reader, *_ = card_of_release(release).bounds
+    reader, *_ = release_card(release).bounds
     return f"{about}, {reader.name} faces {reader.limit}"
 
 

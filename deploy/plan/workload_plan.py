@@ -10,15 +10,16 @@ from functools import cached_property
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.privacy.planning.workload_questions import typical_pair_error
-from veiltab.common.privacy.pricing.price import Price, price_budget
+from veiltab.common.privacy.pricing.price import Price
+from veiltab.common.release.guarantees import asked_price
 from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec, requested_columns
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.planning.checks import plan_question
-from veiltab.curator.planning.workload import charge_of, most_bytes, planned_workload, table_error
+from veiltab.curator.planning.plans import charge_of, most_bytes, planned_release, table_error
 
 _NO_ALIGNMENT = "0" * 32
 
@@ -50,12 +51,12 @@ class WorkloadPlan:
     """
 
     study: Study
-    workload: WorkloadSpec
+    workload: ReleaseSpec
 
     @cached_property
     def price(self) -> Price:
         """The price of the requested epsilon and delta, which the tables divide."""
-        return price_budget(self.workload.epsilon, self.workload.delta)
+        return asked_price(self.workload)
 
     @cached_property
     def share(self) -> Decimal:
@@ -124,10 +125,10 @@ def plan_workload(request: ReleaseRequest, study: Study, *, population: int) -> 
     check_limits(request, study)
     columns = requested_columns(request, study)
     question = plan_question(request, columns, study, population=population, alignment=_NO_ALIGNMENT)
-    return WorkloadPlan(study=study, workload=planned_workload(question))
+    return WorkloadPlan(study=study, workload=planned_release(question))
 
 
-def _key_bytes(table: ReleaseSpec, curator: str) -> int:
+def _key_bytes(table: TableSpec, curator: str) -> int:
     columns = table.columns_of(curator)
     if table.pad.is_one_time:
         return sum(column.byte_length(table.uploaded_rows) for column in columns)

@@ -10,6 +10,7 @@ from veiltab.common.observe.progress import without_figures
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
+    from veiltab.common.release.table_spec import TableSpec
     from veiltab.researcher.status.release_status import Status
 
 
@@ -34,19 +35,19 @@ class Watcher:
             self._last, self._printed = line, now
 
 
-def card_lines(spec: "ReleaseSpec") -> list[str]:
+def card_lines(spec: "TableSpec") -> list[str]:
     """Return the card of a release, a line a coalition."""
     from veiltab.common.privacy.cards.card import N_IS_EXACT
-    from veiltab.common.release.guarantees.guarantees import epsilon_card
+    from veiltab.common.release.guarantees import epsilon_card
 
     return [*(f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()), f"  {N_IS_EXACT}"]
 
 
 def status_dict(status: "Status") -> dict[str, object]:
     """Return a status as plain data for JSON."""
-    from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon, release_facts
+    from veiltab.common.release.guarantees import guaranteed_epsilon, release_facts
 
-    spec = status.spec
+    spec = None if status.spec is None else status.spec.only_table
     return {
         "release": {
             "id": status.release_id,
@@ -92,15 +93,15 @@ def status_text(status: "Status") -> str:
         f"  {party}: {state.value}{', waits: ' + status.waits[party] if party in status.waits else ''}"
         for party, (state, _) in sorted(status.parties.items())
     )
-    if status.workload is not None:
-        workload = status.workload
-        again = f", up to {workload.repeats} of them a second time" if workload.repeats else ""
-        lines.append(f"  n = {workload.population}, m = {workload.sample}, {len(workload.tables)} tables{again}")
     if status.spec is not None:
-        spec = status.spec
-        lines.append(
-            f"  n = {spec.population}, m = {spec.sample}, K = {spec.cells}, gamma = {float(spec.mechanism.gamma):.4f}"
-        )
-        lines.extend(card_lines(spec))
+        lines.extend(_spec_lines(status.spec))
     lines.extend(f"  test by {receipt.tested_by}: {receipt.sentence()}" for receipt in status.receipts)
     return "\n".join(lines)
+
+
+def _spec_lines(spec: "ReleaseSpec") -> list[str]:
+    sizes, table = f"  n = {spec.population}, m = {spec.sample}", spec.only_table
+    if table is not None:
+        return [f"{sizes}, K = {table.cells}, gamma = {float(table.mechanism.gamma):.4f}", *card_lines(table)]
+    again = f", up to {spec.repeats} of them a second time" if spec.repeats else ""
+    return [f"{sizes}, {len(spec.tables)} tables{again}"]

@@ -94,7 +94,8 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
         "respondents": respondents,
         "out": out,
     }
-    card = [] if known.spec is None else card_lines(known.spec)
+    table = None if known.spec is None else known.spec.only_table
+    card = [] if table is None else card_lines(table)
     lines = [
         frame.to_string(index=False),
         "",

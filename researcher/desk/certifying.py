@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.certificates.certificate_check import signers, statement_of, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import LedgerHead
@@ -18,7 +17,7 @@ _AT_ONCE = 8
 
 
 async def certify(
-    release: ReleaseSpec | WorkloadSpec,
+    release: ReleaseSpec,
     numbers: Iterable[int],
     study: Study,
     authority: bytes,
@@ -47,7 +46,7 @@ async def certify(
     async def about(release_id: str, asked: Iterable[Party]) -> dict[str, SignedText]:
         return dict(await asyncio.gather(*(stated(party, release_id) for party in asked)))
 
-    if isinstance(release, ReleaseSpec):
+    if not release.several:
         whole, tables = await about(release.release_id, parties), {}
     else:
         listing = [party for party in parties if party.role is Role.CURATOR]
@@ -69,7 +68,7 @@ def ledger_heads(certificate: ReleaseCertificate, study: Study) -> Iterator[tupl
 
 
 def _checked(
-    release: ReleaseSpec | WorkloadSpec,
+    release: ReleaseSpec,
     study: Study,
     authority: bytes,
     statements: Mapping[str, SignedText],

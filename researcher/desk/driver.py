@@ -23,7 +23,7 @@ from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, not_ready
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.rpc.statuses import failures_logged
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LONGEST_LIFETIME = 365 * 86_400
 
-Agreement = Callable[[ReleaseSpec, Mapping[str, ReleaseSpec]], ReleaseSpec]
+Agreement = Callable[[TableSpec, Mapping[str, TableSpec]], TableSpec]
 """Returns the spec that the server (what it published) and every curator (what it planned) state."""
 
 
@@ -179,7 +179,7 @@ class ResearcherDriver:
                 where=f"release {release_id}",
                 remedy=f"Ask for the certificate of {stored.part_of}.",
             )
-        release = stored.spec or self.store.workload(release_id)
+        release = stored.planned
         if stored.state is not ReleaseState.READY or release is None:
             raise not_ready(stored.state, stored.failure, where=f"release {release_id}")
         if self._parties is None:
@@ -193,9 +193,7 @@ class ResearcherDriver:
         await asyncio.shield(making)
         return path
 
-    async def _certify(
-        self, release: ReleaseSpec | WorkloadSpec, study: Study, parties: PartyLinks, path: Path
-    ) -> None:
+    async def _certify(self, release: ReleaseSpec, study: Study, parties: PartyLinks, path: Path) -> None:
         """Make the certificate of a release."""
         from veiltab.researcher.desk.certifying import certify, ledger_heads  # noqa: PLC0415 - a room of its own
 
@@ -283,12 +281,12 @@ class ResearcherDriver:
     async def _advance(self, stored: ResearcherRelease, parties: PartyLinks) -> None:
         self._check_study(stored)
         answers = await self._polling.ask_curators(stored, parties)
-        if stored.request.is_workload:
+        if stored.request.tables:
             await self._workloads.advance(stored, answers, parties)
             return
         await self._receive(stored, answers, partial(agreed_spec, stored.request, self.study), parties)
 
-    async def _drive_table(self, table: ReleaseSpec, parties: PartyLinks) -> None:
+    async def _drive_table(self, table: TableSpec, parties: PartyLinks) -> None:
         """Bring a table of a release of several to its end."""
 
         async def advance(stored: ResearcherRelease) -> None:
@@ -305,7 +303,7 @@ class ResearcherDriver:
         """Receive what the server published of a release, or of a table, once every party states the same of it."""
         published = await self._polling.ask_server(stored, answers, parties)
         spec = agreed(published.spec, planned_specs(answers))
-        self.store.set_spec(spec.release_id, spec)
+        self.store.set_spec(spec)
         if stored.is_certified:
             self._stated[spec.release_id] = dict(self._statements(published, answers))
         self._keep_room(stored, spec)
@@ -325,7 +323,7 @@ class ResearcherDriver:
             if (stated := statement_of(answer)) is not None:
                 yield Party(study=self.study.id, role=Role.CURATOR, name=name).uri, stated
 
-    def _keep_room(self, stored: ResearcherRelease, spec: ReleaseSpec) -> None:
+    def _keep_room(self, stored: ResearcherRelease, spec: TableSpec) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
         statuses = self._polling.of(spec.release_id)
         try:

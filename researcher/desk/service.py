@@ -9,10 +9,9 @@ from veiltab.common.core.texts.message_fields import text_from_proto, whole_from
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import (
     receipt_to_proto,
+    release_to_proto,
     request_from_proto,
-    spec_to_proto,
     state_to_proto,
-    workload_to_proto,
 )
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.rpc.authorisation import Context, caller
@@ -71,10 +70,10 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             stored = store.release(release_id)
         is_own = caller(context).role is Role.RESEARCHER
         counts = b""
-        if request.with_counts and stored.state is ReleaseState.READY and not stored.request.is_workload:
+        if request.with_counts and stored.state is ReleaseState.READY and not stored.request.tables:
             counts = self._short_counts(stored, context)
         tables = store.tables(release_id)
-        workload = store.workload(release_id) if stored.state is ReleaseState.READY else None
+        planned = stored.planned if stored.spec is not None or stored.state is ReleaseState.READY else None
         return researcher_pb2.GetResultResponse(
             summary=_summary(stored),
             parties=[
@@ -82,12 +81,11 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
                 for party, (state, waiting) in self._driver.statuses_of(release_id).items()
             ],
             failure=stored.failure,
-            spec=None if stored.spec is None else spec_to_proto(stored.spec),
+            spec=None if planned is None else release_to_proto(planned),
             granted=stored.granted,
             seconds=_together(stored.seconds, *(one.seconds for one in tables)),
             bytes=_together(stored.bytes, *(one.bytes for one in tables)),
             receipts=[receipt_to_proto(one, with_counts=is_own) for one in stored.receipts],
-            workload=None if workload is None else workload_to_proto(workload),
             tables=map(_table_to_proto, tables),
             left_out=stored.left_out,
             counts=counts,
@@ -152,7 +150,7 @@ def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]
 
 def _check_is_one_table(stored: ResearcherRelease) -> None:
     """Refuse what is asked of a release of several tables and exists of each of them alone."""
-    if stored.request.is_workload:
+    if stored.request.tables:
         raise InvalidInputError(
             "this is a release of several tables", where=f"release {stored.request.release_id}", remedy="Name a table."
         )

@@ -11,15 +11,15 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.messages.release_messages import workload_from_proto
+from veiltab.common.release.messages.release_messages import release_from_proto
 from veiltab.common.release.receipts.noise_tests import Family
 from veiltab.common.release.receipts.pooled_receipts import PooledCount, pooled_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.table_result import TableResult, table_result
-from veiltab.researcher.parties.agreement import agreed_workload
+from veiltab.researcher.parties.agreement import agreed_tables
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import Answers
 from veiltab.researcher.records.releases import ResearcherRelease, StoredTable
@@ -48,7 +48,7 @@ class Workloads:
         self,
         study: Study,
         store: ResearcherStore,
-        drive: Callable[[ReleaseSpec, PartyLinks], Awaitable[None]],
+        drive: Callable[[TableSpec, PartyLinks], Awaitable[None]],
     ) -> None:
         self._study = study
         self._store = store
@@ -83,16 +83,16 @@ class Workloads:
             ExpiredReleaseError: a curator's clock says that it is too late to choose.
             FailedReleaseError: the curators contradict one another, or the server fails over all tables together.
         """
-        workload = self._store.workload(stored.request.release_id) or self._agreed(stored, answers)
-        if not await self._run(workload, range(len(workload.tables)), parties):
+        planned = stored.planned or self._agreed(stored, answers)
+        if not await self._run(planned, range(len(planned.tables)), parties):
             return
-        await asyncio.to_thread(self._check_together, workload.release_id)
-        if workload.repeats and time.time() <= workload.deadline:
-            await self._choose(workload, parties)
-            if not await self._run(workload, self._chosen(workload), parties):
+        await asyncio.to_thread(self._check_together, planned.release_id)
+        if planned.repeats and time.time() <= planned.deadline:
+            await self._choose(planned, parties)
+            if not await self._run(planned, self._chosen(planned), parties):
                 return
-            await asyncio.to_thread(self._check_together, workload.release_id)
-        self._store.finish(workload.release_id, ReleaseState.READY)
+            await asyncio.to_thread(self._check_together, planned.release_id)
+        self._store.finish(planned.release_id, ReleaseState.READY)
 
     def _check_together(self, release_id: str) -> None:
         """Refuse a server that left out a little noise in many tables.
@@ -113,23 +113,23 @@ class Workloads:
         receipts = [one for name in ready for one in self._store.release(name).receipts if not one.tester]
         return [one for one in pooled_counts(receipts) if not one.passed]
 
-    def _agreed(self, stored: ResearcherRelease, answers: Answers) -> WorkloadSpec:
+    def _agreed(self, stored: ResearcherRelease, answers: Answers) -> ReleaseSpec:
         """Record what every curator planned, and its tables, once all of them have charged it."""
-        planned = {name: workload_from_proto(one.workload) for name, one in answers.items() if one.HasField("workload")}
-        workload = agreed_workload(stored.request, self._study, planned)
-        if self._store.release(workload.release_id).state not in _CHARGED:
-            raise NotReadyError("not every curator has charged the release yet", where=f"release {workload.release_id}")
-        self._store.record_workload(workload)
-        return workload
+        each = {name: release_from_proto(one.spec) for name, one in answers.items() if one.HasField("spec")}
+        planned = agreed_tables(stored.request, self._study, each)
+        if self._store.release(planned.release_id).state not in _CHARGED:
+            raise NotReadyError("not every curator has charged the release yet", where=f"release {planned.release_id}")
+        self._store.record_tables(planned)
+        return planned
 
-    async def _run(self, workload: WorkloadSpec, numbers: Sequence[int], parties: PartyLinks) -> bool:
+    async def _run(self, planned: ReleaseSpec, numbers: Sequence[int], parties: PartyLinks) -> bool:
         """Drive tables to their ends, in order of number; return whether the release goes on, which else is over."""
-        under_way = self._under_way[workload.release_id] = list[str]()
+        under_way = self._under_way[planned.release_id] = list[str]()
         waiting = iter(numbers)
 
         async def work() -> None:
             for number in waiting:
-                table = workload.table(number)
+                table = planned.table(number)
                 under_way.append(table.release_id)
                 await self._drive(table, parties)
                 under_way.remove(table.release_id)
@@ -141,47 +141,47 @@ class Workloads:
                 for _ in range(_AT_ONCE):
                     tasks.create_task(work())
         except* _TableEndedError:
-            self._end(workload)
+            self._end(planned)
         finally:
-            del self._under_way[workload.release_id]
-        return not self._store.release(workload.release_id).state.finished
+            del self._under_way[planned.release_id]
+        return not self._store.release(planned.release_id).state.finished
 
-    def _end(self, workload: WorkloadSpec) -> None:
+    def _end(self, planned: ReleaseSpec) -> None:
         """End a release of which a table ended without a result; if only time ran out, a whole first phase stands."""
-        ended = next(one for one in self._store.tables(workload.release_id) if one.state.unsuccessful)
+        ended = next(one for one in self._store.tables(planned.release_id) if one.state.unsuccessful)
         if ended.is_repeat and ended.state is ReleaseState.EXPIRED:
-            self._store.finish(workload.release_id, ReleaseState.READY)
+            self._store.finish(planned.release_id, ReleaseState.READY)
         else:
             failure = f"table {', '.join(ended.attributes)}: {ended.failure}"
-            self._store.finish(workload.release_id, ended.state, failure)
+            self._store.finish(planned.release_id, ended.state, failure)
 
-    def _chosen(self, workload: WorkloadSpec) -> list[int]:
-        return [one.number for one in self._store.tables(workload.release_id) if one.is_repeat]
+    def _chosen(self, planned: ReleaseSpec) -> list[int]:
+        return [one.number for one in self._store.tables(planned.release_id) if one.is_repeat]
 
-    async def _choose(self, workload: WorkloadSpec, parties: PartyLinks) -> None:
+    async def _choose(self, planned: ReleaseSpec, parties: PartyLinks) -> None:
         """Choose what runs a second time, once and for all, and name it to every curator."""
-        if not self._store.has_chosen(workload.release_id):
-            with step("choose tables", release_id=workload.release_id):
-                chosen = await asyncio.to_thread(self._choice, workload)
-            self._store.record_choice(workload, chosen)
-        numbers = [number - len(workload.tables) for number in self._chosen(workload)]
+        if not self._store.has_chosen(planned.release_id):
+            with step("choose tables", release_id=planned.release_id):
+                chosen = await asyncio.to_thread(self._choice, planned)
+            self._store.record_choice(planned, chosen)
+        numbers = [number - len(planned.tables) for number in self._chosen(planned)]
         for curator in parties.curators:
-            await parties.choose_tables(curator, workload.release_id, numbers)
+            await parties.choose_tables(curator, planned.release_id, numbers)
 
-    def _choice(self, workload: WorkloadSpec) -> list[int]:
+    def _choice(self, planned: ReleaseSpec) -> list[int]:
         """Return the numbers of the tables that show the strongest dependences, ascending."""
-        results = [self._result(workload, one) for one in self._store.tables(workload.release_id)]
+        results = [self._result(planned, one) for one in self._store.tables(planned.release_id)]
         from veiltab.researcher.model.choosing import chosen_tables  # noqa: PLC0415 - linked releases alone
 
         chosen = chosen_tables(
             self._study.domain({name for one in results for name in one.names}),
             [one.measurement for one in results],
-            rows=workload.population,
-            count=workload.repeats,
+            rows=planned.population,
+            count=planned.repeats,
         )
         numbers = {one.names: one.number for one in results}
         return sorted(numbers[names] for names in chosen)
 
-    def _result(self, workload: WorkloadSpec, table: StoredTable) -> TableResult:
+    def _result(self, planned: ReleaseSpec, table: StoredTable) -> TableResult:
         histogram = self._store.histogram(table.release_id).read_bytes()
-        return table_result(table.number, table.attributes, workload.table(table.number), histogram)
+        return table_result(table.number, table.attributes, planned.table(table.number), histogram)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import scheme_of
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign, total_variance
 
@@ -48,7 +48,7 @@ class TableResult:
         )
 
 
-def table_result(number: int, names: tuple[str, ...], spec: ReleaseSpec, histogram: bytes) -> TableResult:
+def table_result(number: int, names: tuple[str, ...], spec: TableSpec, histogram: bytes) -> TableResult:
     """Return the result of a table.
 
     Args:
@@ -80,7 +80,7 @@ def fitted(domain: Domain, tables: Sequence[TableResult]) -> "Model":
     return fit(domain, [one.measurement for one in tables], rows=tables[0].design.population)
 
 
-def design_of(spec: ReleaseSpec, cells: int, *, counted: int) -> ReleaseDesign:
+def design_of(spec: TableSpec, cells: int, *, counted: int) -> ReleaseDesign:
     """Return the design of the rows of data that were counted.
 
     Where the server samples, canaries may be among the m rows that it drew. Given their number, the rows of data are a

@@ -1,19 +1,19 @@
 """What a researcher's service takes for the release that it asked for, whatever its peers say; pure."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec, requested_columns
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.spec import ReleaseSpec, release_of
+from veiltab.common.release.table_spec import TableSpec, requested_columns
 from veiltab.common.schemes import SizeLaw, scheme_class
 from veiltab.common.study.file import Study
 
 
 def agreed_spec(
-    request: ReleaseRequest, study: Study, published: ReleaseSpec, planned: Mapping[str, ReleaseSpec]
-) -> ReleaseSpec:
-    """Return the spec of a release once its server and its curators state the same, and it is what was asked for.
+    request: ReleaseRequest, study: Study, published: TableSpec, planned: Mapping[str, TableSpec]
+) -> TableSpec:
+    """Return the spec of a release of one table once server and curators state the same, and it is what was asked for.
 
     Args:
         request: what was asked for.
@@ -26,16 +26,11 @@ def agreed_spec(
         FailedReleaseError: the server or a curator speaks of another release, or of none that was asked for.
     """
     _check_published(published, request.release_id, study, planned)
-    differing = [*_unlike_request(published, request), *_unlike_study(published, study, request)]
-    if request.stage != published.stage:
-        differing.append("stage")
-    if request.canaries not in {None, published.canaries}:
-        differing.append("canaries")
-    _check_asked_for(differing)
+    _check_asked_for(release_of(published), request, study)
     return published
 
 
-def agreed_workload(request: ReleaseRequest, study: Study, planned: Mapping[str, WorkloadSpec]) -> WorkloadSpec:
+def agreed_tables(request: ReleaseRequest, study: Study, planned: Mapping[str, ReleaseSpec]) -> ReleaseSpec:
     """Return the spec of a release of several tables once every curator states the same, and it is what was asked for.
 
     Args:
@@ -48,24 +43,21 @@ def agreed_workload(request: ReleaseRequest, study: Study, planned: Mapping[str,
         FailedReleaseError: a curator speaks of another release, or of none that was asked for.
     """
     _check_all_planned([curator.name for curator in study.curators], planned)
-    (first, workload), *others = planned.items()
+    (first, release), *others = planned.items()
     for name, other in others:
-        if other.digest() != workload.digest():
+        if other.digest() != release.digest():
             raise FailedReleaseError(f"it planned another release than curator {first}", where=f"curator {name}")
-    if workload.release_id != request.release_id:
+    if release.release_id != request.release_id:
         raise FailedReleaseError("it answered about another release", where=f"curator {first}")
-    differing = [*_unlike_request(workload, request), *_unlike_study(workload, study, request)]
-    _check_asked_for([*differing, *_unlike_tables(workload, request)])
-    return workload
+    _check_asked_for(release, request, study)
+    return release
 
 
-def agreed_table(
-    table: ReleaseSpec, study: Study, published: ReleaseSpec, planned: Mapping[str, ReleaseSpec]
-) -> ReleaseSpec:
-    """Return the spec of a table once its server and its curators state that of the workload.
+def agreed_table(table: TableSpec, study: Study, published: TableSpec, planned: Mapping[str, TableSpec]) -> TableSpec:
+    """Return the spec of a table once its server and its curators state that of its release.
 
     Args:
-        table: as the workload describes it.
+        table: as its release describes it.
         study: the study file.
         published: what the server says that it published.
         planned: curator -> what it says that it planned, of those that say so.
@@ -81,7 +73,7 @@ def agreed_table(
     return published
 
 
-def _check_published(published: ReleaseSpec, release_id: str, study: Study, planned: Mapping[str, ReleaseSpec]) -> None:
+def _check_published(published: TableSpec, release_id: str, study: Study, planned: Mapping[str, TableSpec]) -> None:
     """Refuse a publication that is of another release, or not the one that its curators planned."""
     _check_all_planned({column.owner for column in published.columns}, planned)
     if published.release_id != release_id:
@@ -97,16 +89,18 @@ def _check_all_planned(curators: Iterable[str], planned: Container[str]) -> None
             raise NotReadyError("has not planned the release yet", where=f"curator {curator}")
 
 
-def _check_asked_for(differing: Sequence[str]) -> None:
+def _check_asked_for(release: ReleaseSpec, request: ReleaseRequest, study: Study) -> None:
+    differing = [*_unlike_request(release, request), *_unlike_tables(release, request)]
+    differing += _unlike_study(release, study, request)
     if differing:
         raise FailedReleaseError(
             f"the curators planned another release than was asked for: {', '.join(differing)}", where="release spec"
         )
 
 
-def _unlike_request(spec: ReleaseSpec | WorkloadSpec, request: ReleaseRequest) -> Iterable[str]:
+def _unlike_request(spec: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]:
     """Yield what a spec states otherwise than the request."""
-    for name in ("researcher", "epsilon", "delta", "scheme", "sampling", "pad", "deadline"):
+    for name in ("researcher", "epsilon", "delta", "scheme", "stage", "sampling", "pad", "deadline"):
         if getattr(spec, name) != getattr(request, name):
             yield name
     size_is_asked = scheme_class(request.scheme).size_law is SizeLaw.FIXED and request.sample is not None
@@ -114,20 +108,21 @@ def _unlike_request(spec: ReleaseSpec | WorkloadSpec, request: ReleaseRequest) -
         yield "sample"
 
 
-def _unlike_tables(workload: WorkloadSpec, request: ReleaseRequest) -> Iterable[str]:
-    """Yield what the tables of a workload are otherwise than the request, but for those that a denial leaves out."""
-    granted = {column.attribute for column in workload.columns}
-    asked = [table for table in request.tables if granted.issuperset(table)]
-    if [workload.attributes(number) for number in range(len(workload.tables))] != asked:
+def _unlike_tables(release: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]:
+    """Yield what the tables of a release are otherwise than the request, but for those that a denial leaves out."""
+    granted = tuple(column.attribute for column in release.columns)
+    asked = [table for table in request.tables if set(granted).issuperset(table)] if request.tables else [granted]
+    planned = [release.attributes(number) for number in range(len(release.tables))]
+    if release.several != bool(request.tables) or planned != asked:
         yield "tables"
-    if workload.repeats != min(request.repeats, len(asked)):
+    if release.repeats != min(request.repeats, len(asked)):
         yield "repeats"
-    plans = (*workload.tables, *workload.repeated)
+    plans = (*release.tables, *release.repeated)
     if request.canaries is not None and any(plan.canaries != request.canaries for plan in plans):
         yield "canaries"
 
 
-def _unlike_study(spec: ReleaseSpec | WorkloadSpec, study: Study, request: ReleaseRequest) -> Iterable[str]:
+def _unlike_study(spec: ReleaseSpec, study: Study, request: ReleaseRequest) -> Iterable[str]:
     """Yield what a spec states otherwise than the study file."""
     if spec.study_digest != study.digest:
         yield "study file"

@@ -7,7 +7,7 @@ from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import receipt_from_proto
 from veiltab.common.release.receipts.receipt import Receipt, is_right
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.v1 import curator_pb2
 
 _DIGEST_BYTES = 32
@@ -32,7 +32,7 @@ class CuratorsTest:
     places_digest: bytes
 
 
-def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: ReleaseSpec, curator: str) -> CuratorsTest:
+def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: TableSpec, curator: str) -> CuratorsTest:
     """Decode what a curator says of its tests.
 
     Raises:

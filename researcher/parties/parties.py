@@ -8,7 +8,7 @@ from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.messages.witness import Witnessed, ledger_to_proto
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
@@ -140,7 +140,7 @@ class PartyLinks:
             raise InvalidInputError(error.problem, where=str(party)) from None
 
     async def fetch_column(
-        self, spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None] = lambda _: None
+        self, spec: TableSpec, column: Column, path: Path, advance: Callable[[int], None] = lambda _: None
     ) -> None:
         """Fetch a perturbed column into a file, which is there whole or not at all.
 
@@ -157,12 +157,12 @@ class PartyLinks:
         pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
         await _write(pieces, path, is_durable=total > LONGEST_UNSYNCED, advance=advance)
 
-    async def fetch_places(self, spec: ReleaseSpec, path: Path) -> None:
+    async def fetch_places(self, spec: TableSpec, path: Path) -> None:
         """Fetch the places that the server sampled into a file, which is there whole or not at all."""
         request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
         await _write(self._server.stream(self._server.stub.FetchPlaces, request, 8 * spec.published_rows), path)
 
-    async def fetch_test(self, spec: ReleaseSpec, curator: str) -> CuratorsTest:
+    async def fetch_test(self, spec: TableSpec, curator: str) -> CuratorsTest:
         """Fetch what a curator's test of the server showed.
 
         Raises:
@@ -174,9 +174,7 @@ class PartyLinks:
         request = curator_pb2.GetReceiptRequest(release_id=spec.release_id)
         return curators_test_from_proto(await peer.ask(peer.stub.GetReceipt, request, once=True), spec, curator)
 
-    async def fetch_keys(
-        self, spec: ReleaseSpec, curator: str, digests: Mapping[str, ColumnDigests]
-    ) -> dict[str, bytes]:
+    async def fetch_keys(self, spec: TableSpec, curator: str, digests: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Fetch the keys of a curator's columns: attribute -> key, of those that are granted and whose grant lasts.
 
         Raises:
@@ -193,7 +191,7 @@ class PartyLinks:
             raise FailedReleaseError("it gave other keys than it was asked for", where=f"curator {curator}")
         return keys
 
-    async def fetch_pad(self, spec: ReleaseSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
+    async def fetch_pad(self, spec: TableSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
         """Fetch the one-time pad of a column into a file.
 
         Raises:

@@ -15,9 +15,9 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.release.messages.release_messages import spec_from_proto, state_from_proto
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.messages.release_messages import release_from_proto, spec_from_proto, state_from_proto
 from veiltab.common.release.state import ReleaseState, ended_without_result
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto
 from veiltab.common.rpc.peer import pause_after
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
@@ -57,7 +57,7 @@ class Publication:
         statement: what it states, signed; None if it was not asked.
     """
 
-    spec: ReleaseSpec
+    spec: TableSpec
     salt: bytes
     columns: Mapping[str, bytes] = field(repr=False)
     statement: SignedText | None = None
@@ -199,7 +199,7 @@ class Polling:
             else:
                 answers[name] = said
         # Of several tables, each has its spec and its owners.
-        ready = {} if stored.request.is_workload else _of_all_owners(answers)
+        ready = {} if stored.request.tables else _of_all_owners(answers)
         asked.is_enough = bool(ready)
         asked.end = next((one for one in refusals if not _is_absence(one)), None)
         if refusals and not ready:
@@ -283,7 +283,7 @@ def _of_all_owners(answers: Answers) -> dict[str, curator_pb2.GetProposalRespons
     It is ready at a curator once each has tested the server, so nothing is waited for that another one says.
     """
     ready = {name: one for name, one in answers.items() if state_from_proto(one.state) is ReleaseState.READY}
-    owners = {column.owner for one in ready.values() for column in one.spec.columns}
+    owners = {column.owner for one in ready.values() for column in (*one.table.columns, *one.spec.columns)}
     return ready if owners and owners <= ready.keys() else {}
 
 
@@ -296,7 +296,9 @@ def _check_readable(answer: curator_pb2.GetProposalResponse, curator: str) -> No
     try:
         state_from_proto(answer.state)
         if answer.HasField("spec"):
-            spec_from_proto(answer.spec)
+            release_from_proto(answer.spec)
+        if answer.HasField("table"):
+            spec_from_proto(answer.table)
     except InvalidInputError as error:
         raise InvalidInputError(error.problem, where=f"curator {curator}", remedy=error.remedy) from None
 
@@ -306,12 +308,16 @@ def _is_absence(error: VeiltabError) -> bool:
     return isinstance(error, NotReadyError | UnavailableError)
 
 
-def planned_specs(answers: Answers) -> dict[str, ReleaseSpec]:
-    """Return what curators planned for a release of one table, as far as they have."""
-    return {name: spec_from_proto(answer.spec) for name, answer in answers.items() if answer.HasField("spec")}
+def planned_specs(answers: Answers) -> dict[str, TableSpec]:
+    """Return what curators planned for a release of one table, or for one of several, as far as they have."""
+    return {
+        name: spec_from_proto(answer.table) if answer.HasField("table") else release_from_proto(answer.spec).table(0)
+        for name, answer in answers.items()
+        if answer.HasField("table") or answer.HasField("spec")
+    }
 
 
-def tests_of(answers: Answers, spec: ReleaseSpec) -> dict[str, CuratorsTest]:
+def tests_of(answers: Answers, spec: TableSpec) -> dict[str, CuratorsTest]:
     """Return what curators with columns in a release say that their tests of the server showed, as far as they do.
 
     Raises:

@@ -25,7 +25,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, check_symbols, fill_uniform, row_slices, subtract
 from veiltab.common.core.tabulation import tabulate
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.spec import Column
+from veiltab.common.release.table_spec import Column
 from veiltab.common.storage.files import file_digest
 from veiltab.common.storage.mapped import mapped_array
 

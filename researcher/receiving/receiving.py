@@ -21,7 +21,7 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
@@ -68,7 +68,7 @@ class Receiver:
 
     async def receive(  # noqa: PLR0913 - what a party has sent before, and what it leads to
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         salt: bytes,
         parties: PartyLinks,
         stage: Stage | None = None,
@@ -116,7 +116,7 @@ class Receiver:
 
     def _count(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         tests: Mapping[str, CuratorsTest],
         rows: PublishedRows,
         columns: Sequence[EncryptedColumn],
@@ -139,13 +139,13 @@ class Receiver:
         with written_whole(self._store.histogram(spec.release_id)) as file:
             file.write(counts.astype("<i8").data)
 
-    def _sent(self, spec: ReleaseSpec, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
+    def _sent(self, spec: TableSpec, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
         lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
         if {attribute: len(symbols) for attribute, symbols in columns.items()} != lengths:
             raise TransferError("it sent other columns than the release has", where=f"server {self._server}")
         return {column: columns[column.attribute] for column in spec.columns}
 
-    async def _fetch_columns(self, spec: ReleaseSpec, parties: PartyLinks, stage: Stage) -> dict[Column, Path]:
+    async def _fetch_columns(self, spec: TableSpec, parties: PartyLinks, stage: Stage) -> dict[Column, Path]:
         """Fetch the columns that are not here yet; return the file of each."""
         files = {column: self._store.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
         sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
@@ -161,7 +161,7 @@ class Receiver:
         return files
 
     async def _fetch_tests_if_ready(
-        self, spec: ReleaseSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
+        self, spec: TableSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
     ) -> dict[str, CuratorsTest] | None:
         """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
         with suppress(VeiltabError):
@@ -169,7 +169,7 @@ class Receiver:
         return None
 
     async def _fetch_tests(
-        self, spec: ReleaseSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
+        self, spec: TableSpec, parties: PartyLinks, known: Mapping[str, CuratorsTest]
     ) -> dict[str, CuratorsTest]:
         """Return the tests of all curators with columns of which a key is still given; fetch those that are not known.
 
@@ -184,7 +184,7 @@ class Receiver:
 
     def _compare(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         salt: bytes,
         noisy: Mapping[Column, Ciphertext],
         tests: Mapping[str, CuratorsTest],
@@ -215,7 +215,7 @@ class Receiver:
 
     async def _fetch_keys(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         parties: PartyLinks,
         noisy: Mapping[Column, Ciphertext],
         digests: Mapping[str, ColumnDigests],
@@ -245,7 +245,7 @@ class Receiver:
         ]
 
     async def _fetch_keys_of(
-        self, spec: ReleaseSpec, curator: str, digests: Mapping[str, ColumnDigests], parties: PartyLinks
+        self, spec: TableSpec, curator: str, digests: Mapping[str, ColumnDigests], parties: PartyLinks
     ) -> dict[str, bytes]:
         """Fetch the keys of a curator's columns."""
         with ExitStack() as steps:
@@ -259,7 +259,7 @@ class Receiver:
         return keys
 
     async def _fetch_pad(
-        self, spec: ReleaseSpec, attribute: str, digests: ColumnDigests, parties: PartyLinks
+        self, spec: TableSpec, attribute: str, digests: ColumnDigests, parties: PartyLinks
     ) -> dict[str, Path]:
         """Fetch the one-time pad of a column."""
         path = self._store.one_time_pad(spec.release_id, attribute)
@@ -270,7 +270,7 @@ class Receiver:
 
     def _test(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         tests: Mapping[str, CuratorsTest],
         rows: PublishedRows,
         noisy: Mapping[Column, Ciphertext],
@@ -288,7 +288,7 @@ class Receiver:
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(published.rows))
 
-    def _bytes(self, spec: ReleaseSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
+    def _bytes(self, spec: TableSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
         """Return the bytes of columns and keys by link."""
         fetched = sum(column.byte_length(spec.published_rows) for column in spec.columns)
         by_link = {f"server {self._server} -> researcher {self._name}": fetched}
@@ -307,7 +307,7 @@ async def _or_denial(call: Callable[[], Awaitable[Fetched]]) -> Fetched | Denied
 
 
 def _granted(
-    answers: Iterable[tuple[Asked, Fetched | DeniedError]], spec: ReleaseSpec
+    answers: Iterable[tuple[Asked, Fetched | DeniedError]], spec: TableSpec
 ) -> Iterator[tuple[Asked, Fetched]]:
     """Return what was granted, with what was asked for.
 

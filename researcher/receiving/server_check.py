@@ -19,7 +19,7 @@ from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.receipt import Receipt, joint_receipt, own_receipt, read_lists
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.researcher.parties.curators_test import CuratorsTest
 
 Value = TypeVar("Value")
@@ -69,7 +69,7 @@ def check_published(
                 )
 
 
-def tested_together(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders) -> Receipt:
+def tested_together(spec: TableSpec, tests: Mapping[str, CuratorsTest], orders: CanaryOrders) -> Receipt:
     """Return the receipt of the tests of all columns together, made here on the lists that the owners exchanged.
 
     Args:
@@ -99,7 +99,7 @@ def tested_together(spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], orders
 
 
 def stated_changes(
-    spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], published: CanaryRows
+    spec: TableSpec, tests: Mapping[str, CuratorsTest], published: CanaryRows
 ) -> dict[str, CanaryChanges]:
     """Return owner -> the changes of canaries that it stated, once all curators were seen to have the same lists.
 

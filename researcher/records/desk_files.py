@@ -4,7 +4,7 @@ from pathlib import Path
 
 from veiltab.common.errors import NotFoundError
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 
@@ -67,7 +67,7 @@ class DeskFiles:
         """Return where the counts of the noisy rows lie."""
         return self.folder / "releases" / release_id / _HISTOGRAM
 
-    def bytes_to_come(self, spec: ReleaseSpec) -> int:
+    def bytes_to_come(self, spec: TableSpec) -> int:
         """Return the bytes that a release has still to write here at the most: columns, pads, places and counts."""
         missing = [c for c in spec.columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
         pads = spec.columns if spec.pad is Pad.OTP else ()

@@ -10,14 +10,16 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearcherRelease:
     """One release as the researcher's service knows it: one that was asked for, or a table of one.
 
-    `study_digest` is that of the study file under which it was asked for; "" if an older version recorded it. Of a
-    table, `part_of` is the id of its release, and `number` its own in it.
+    `study_digest` is that of the study file under which it was asked for. `spec` is the table that runs under this id,
+    and `planned` the release, if it was asked for; one of several tables has no `spec`. Of a table, `part_of` is the id
+    of its release, and `number` its own in it.
     """
 
     request: ReleaseRequest
@@ -25,7 +27,8 @@ class ResearcherRelease:
     label: str
     state: ReleaseState
     failure: str
-    spec: ReleaseSpec | None
+    spec: TableSpec | None
+    planned: ReleaseSpec | None
     granted: tuple[str, ...]
     receipts: tuple[Receipt, ...]
     seconds: dict[str, float]
@@ -39,7 +42,7 @@ class ResearcherRelease:
     @property
     def is_certified(self) -> bool:
         """Whether it is certified once it is ready; a release of several tables is when somebody asks for it."""
-        return not (self.part_of or self.request.is_workload)
+        return not (self.part_of or self.request.tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +72,17 @@ class StoredTable:
 
 def release_of(row: sqlite3.Row) -> ResearcherRelease:
     """Return what a row of the database records."""
+    text, is_table = row["spec"], bool(row["part_of"])
+    planned = None if text is None or is_table else ReleaseSpec.from_json(text)
+    alone = None if planned is None else planned.only_table
     return ResearcherRelease(
         request=ReleaseRequest.from_json(row["request"]),
         study_digest=row["study_digest"],
         label=row["label"],
         state=ReleaseState(row["state"]),
         failure=row["failure"],
-        spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
+        spec=TableSpec.from_json(text) if is_table and text is not None else alone,
+        planned=planned,
         granted=tuple(json.loads(row["granted"])),
         receipts=_read_receipts(row["receipts"]),
         seconds=json.loads(row["seconds"]),

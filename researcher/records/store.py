@@ -16,8 +16,9 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import release_of as release_of_table
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.storage.database import Connection, open_database, transaction
 from veiltab.common.study.file import Study
@@ -30,7 +31,7 @@ CREATE TABLE release (
     failure TEXT NOT NULL DEFAULT '', spec TEXT, granted TEXT NOT NULL DEFAULT '[]',
     seconds TEXT NOT NULL DEFAULT '{}', bytes TEXT NOT NULL DEFAULT '{}', created INTEGER NOT NULL,
     since INTEGER NOT NULL, study_digest TEXT NOT NULL, receipts TEXT NOT NULL DEFAULT '[]',
-    part_of TEXT NOT NULL DEFAULT '', number INTEGER NOT NULL DEFAULT 0, workload TEXT,
+    part_of TEXT NOT NULL DEFAULT '', number INTEGER NOT NULL DEFAULT 0,
     is_chosen INTEGER NOT NULL DEFAULT 0, left_out TEXT NOT NULL DEFAULT '{}');
 CREATE UNIQUE INDEX release_label ON release (label) WHERE label <> '';
 CREATE INDEX release_part_of ON release (part_of, number) WHERE part_of <> '';
@@ -164,39 +165,34 @@ class ResearcherStore(DeskFiles):
         """Return how many of the releases that were asked for are in each state."""
         return state_counts(self.connection, "asked_release")
 
-    def workload(self, release_id: str) -> WorkloadSpec | None:
-        """Return what the curators planned of a release of several tables; None before it is recorded."""
-        row = self.connection.execute("SELECT workload FROM release WHERE id = ?", [release_id]).fetchone()
-        return None if row is None or row["workload"] is None else WorkloadSpec.from_json(row["workload"])
-
-    def record_workload(self, workload: WorkloadSpec) -> None:
+    def record_tables(self, planned: ReleaseSpec) -> None:
         """Record what the curators planned, and the tables that run for the first time."""
         with transaction(self.connection) as db:
             db.execute(
-                "UPDATE release SET workload = ? WHERE id = ? AND workload IS NULL",
-                [workload.to_json(), workload.release_id],
+                "UPDATE release SET spec = ? WHERE id = ? AND spec IS NULL",
+                [planned.to_json(), planned.release_id],
             )
-            _add_tables(db, self.release(workload.release_id), workload, range(len(workload.tables)))
+            _add_tables(db, self.release(planned.release_id), planned, range(len(planned.tables)))
 
     def has_chosen(self, release_id: str) -> bool:
         """Whether it is recorded which tables of a release run a second time."""
         row = self.connection.execute("SELECT is_chosen FROM release WHERE id = ?", [release_id]).fetchone()
         return row is not None and bool(row["is_chosen"])
 
-    def record_choice(self, workload: WorkloadSpec, chosen: Iterable[int]) -> None:
+    def record_choice(self, planned: ReleaseSpec, chosen: Iterable[int]) -> None:
         """Record which tables of a release run a second time, for good: a later choice changes nothing."""
         with transaction(self.connection) as db:
             first = db.execute(
-                "UPDATE release SET is_chosen = 1 WHERE id = ? AND NOT is_chosen", [workload.release_id]
+                "UPDATE release SET is_chosen = 1 WHERE id = ? AND NOT is_chosen", [planned.release_id]
             ).rowcount
             if first:
-                _add_tables(db, self.release(workload.release_id), workload, map(workload.again, chosen))
+                _add_tables(db, self.release(planned.release_id), planned, map(planned.again, chosen))
 
     def tables(self, release_id: str) -> tuple[StoredTable, ...]:
         """Return the tables of a release of several that are recorded, by number."""
         rows = self.connection.execute(
             "SELECT number, id, state, failure, asked, granted, seconds, bytes,"
-            " number >= (SELECT json_array_length(workload, '$.tables') FROM release WHERE id = ?) AS is_repeat"
+            " number >= (SELECT json_array_length(spec, '$.tables') FROM release WHERE id = ?) AS is_repeat"
             " FROM release WHERE part_of = ? ORDER BY number",
             [release_id, release_id],
         )
@@ -242,9 +238,10 @@ class ResearcherStore(DeskFiles):
             [state.value, int(time.time()), release_id, state.value],
         )
 
-    def set_spec(self, release_id: str, spec: ReleaseSpec) -> None:
-        """Record the spec that the server published."""
-        self.connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
+    def set_spec(self, spec: TableSpec) -> None:
+        """Record what the server published: a release of one table, or one of several."""
+        text = spec.to_json() if spec.part_of else release_of_table(spec).to_json()
+        self.connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [text, spec.release_id])
 
     def set_granted(self, release_id: str, granted: tuple[str, ...]) -> None:
         """Record the attributes whose keys were given, in order of the histogram."""
@@ -311,12 +308,12 @@ def _asks_for_something_else(row: sqlite3.Row, request: ReleaseRequest) -> str:
     return "asks for something else" + (f": {differences}" if differences else "")
 
 
-def _add_tables(db: Connection, parent: ResearcherRelease, workload: WorkloadSpec, numbers: Iterable[int]) -> None:
+def _add_tables(db: Connection, parent: ResearcherRelease, planned: ReleaseSpec, numbers: Iterable[int]) -> None:
     """Record tables as releases of their own, once; of what was asked for, each keeps its attributes."""
     for number in numbers:
-        attributes = workload.attributes(number)
+        attributes = planned.attributes(number)
         request = replace(
-            parent.request, release_id=workload.table_id(number), attributes=attributes, tables=(), repeats=0
+            parent.request, release_id=planned.table_id(number), attributes=attributes, tables=(), repeats=0
         )
         now = int(time.time())
         db.execute(
@@ -330,7 +327,7 @@ def _add_tables(db: Connection, parent: ResearcherRelease, workload: WorkloadSpe
                 ReleaseState.CHARGED.value,
                 now,
                 now,
-                workload.release_id,
+                planned.release_id,
                 number,
             ],
         )

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import EpsilonCard
 from veiltab.common.privacy.cards.words import delta_text
-from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
-from veiltab.common.release.guarantees.workload_guarantees import card_of_release
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_card
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import respondents_sentence
@@ -94,7 +93,7 @@ def card_of(status: Status) -> EpsilonCard:
     Raises:
         FailedReleaseError: it has no result.
     """
-    return card_of_release(status.description())
+    return release_card(status.description())
 
 
 def source_sentence(table: Table, status: Status) -> str:
@@ -141,7 +140,7 @@ def _pad(pad: Pad) -> str:
             assert_never(pad)
 
 
-def _epsilon(spec: ReleaseSpec) -> str:
+def _epsilon(spec: TableSpec) -> str:
     if spec.delta is None:
         return f"{guaranteed_epsilon(spec).normalize():f}"
     return f"{spec.epsilon.normalize():f} at delta {delta_text(spec.delta)}"

@@ -8,14 +8,13 @@ from veiltab.common.core.texts.message_fields import text_from_proto, whole_from
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.messages.release_messages import (
     receipt_from_proto,
-    spec_from_proto,
+    release_from_proto,
     state_from_proto,
-    workload_from_proto,
 )
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.common.release.spec import MAX_CANARIES, ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import MAX_CANARIES, TableSpec
 from veiltab.v1 import release_pb2, researcher_pb2
 
 _HEADINGS = ("release", "label", "state", "attributes", "epsilon", "delta")
@@ -106,7 +105,7 @@ class Status:
         epsilon: what was asked for, as text.
         failure: why it ended without a result; empty otherwise.
         parties: role and name -> (its state, what it waits for).
-        spec: the public description, once it is ready.
+        spec: the public description; of a release of several tables, once it is ready.
         granted: attributes whose keys were given.
         receipts: what the tests of the server showed: of each curator's columns, then of all together. Empty for a
             release without canaries.
@@ -114,7 +113,6 @@ class Status:
         counts: of the noisy rows of a release of one table, as they travel, if the service has sent them; else empty.
         bytes: link -> bytes, as seconds.
         tables: those of a release of several that are under way or over, by number.
-        workload: the public description of a release of several tables, once it is ready.
         left_out: curator -> rows of its table that the rules for missing values left out, where the study states them.
         purpose: what the persons who decide were told; may be empty.
         delta: what was asked for, as text; empty for a pure epsilon.
@@ -136,7 +134,6 @@ class Status:
     counts: bytes = field(default=b"", repr=False)
     bytes: dict[str, int]
     tables: tuple[TableStatus, ...] = ()
-    workload: WorkloadSpec | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     purpose: str = ""
     delta: str = ""
@@ -183,25 +180,23 @@ class Status:
     def _alone(self) -> TableStatus:
         return TableStatus(number=0, phase=1, release_id=self.release_id, state=self.state, attributes=self.granted)
 
-    def description(self) -> ReleaseSpec | WorkloadSpec:
-        """Return the public description, of one table or of several.
+    def description(self) -> ReleaseSpec:
+        """Return the public description.
 
         Raises:
             FailedReleaseError: there is no result.
         """
-        description = self.workload or self.spec
-        if description is None:
+        if self.spec is None:
             raise FailedReleaseError(self.failure or "there is no result", where=f"release {self.release_id}")
-        return description
+        return self.spec
 
-    def spec_of(self, table: TableStatus) -> ReleaseSpec:
+    def spec_of(self, table: TableStatus) -> TableSpec:
         """Return the spec of a table.
 
         Raises:
             FailedReleaseError: there is no result.
         """
-        description = self.description()
-        return description.table(table.number) if isinstance(description, WorkloadSpec) else description
+        return self.description().table(table.number)
 
     @property
     def waits(self) -> dict[str, str]:
@@ -274,13 +269,12 @@ def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Statu
             words_from_proto(p.party): (state_from_proto(p.state), words_from_proto(p.waiting_for))
             for p in answer.parties
         },
-        spec=spec_from_proto(answer.spec) if answer.HasField("spec") else None,
+        spec=release_from_proto(answer.spec) if answer.HasField("spec") else None,
         granted=tuple(text_from_proto(name, "granted") for name in answer.granted),
         receipts=tuple(map(_result_from_proto, answer.receipts)),
         seconds={words_from_proto(step): seconds for step, seconds in answer.seconds.items()},
         bytes={words_from_proto(link): number for link, number in answer.bytes.items()},
         tables=tuple(map(_table_from_proto, answer.tables)),
-        workload=workload_from_proto(answer.workload) if answer.HasField("workload") else None,
         left_out={text_from_proto(curator, "left out"): rows for curator, rows in answer.left_out.items()},
         purpose=words_from_proto(summary.purpose),
         delta=text_from_proto(summary.delta, "delta"),

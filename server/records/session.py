@@ -12,8 +12,8 @@ from veiltab.common.errors import (
     IntegrityError,
     NotReadyError,
 )
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
+from veiltab.common.release.table_spec import Column, TableSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +29,14 @@ class Session:
         noise_digest: of the secret of its noise.
     """
 
-    spec: ReleaseSpec
+    spec: TableSpec
     state: ReleaseState = ReleaseState.UPLOADING
     complete: frozenset[str] = field(default=frozenset())
     failure: str = ""
     publication: int = 0
     noise_digest: bytes = b""
 
-    def check_same(self, spec: ReleaseSpec) -> None:
+    def check_same(self, spec: TableSpec) -> None:
         """Refuse another spec under the same release id."""
         if spec.digest() != self.spec.digest():
             raise ConflictError(
@@ -122,7 +122,7 @@ class Session:
         return tuple(c.attribute for c in self.spec.columns if c.attribute not in self.complete)
 
 
-def check_owner(spec: ReleaseSpec, curator: str) -> None:
+def check_owner(spec: TableSpec, curator: str) -> None:
     """Refuse a curator without columns in a release.
 
     Raises:

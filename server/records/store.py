@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.messages.witness import WITNESS_TABLE, Witnessed, longest_ledger, remember_ledger
 from veiltab.common.release.rows import latest_rows, state_counts
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.server.records.databases import open_state
@@ -75,7 +75,7 @@ class ServerStore(SessionFiles):
         if row is None:
             raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
         if ReleaseState(row["state"]) in {ReleaseState.PERTURBING, ReleaseState.READY}:
-            spec = ReleaseSpec.from_json(row["spec"])
+            spec = TableSpec.from_json(row["spec"])
             return _session(row, frozenset(column.attribute for column in spec.columns))
         complete = self.connection.execute("SELECT attribute FROM complete_column WHERE release_id = ?", [release_id])
         return _session(row, frozenset(row["attribute"] for row in complete))
@@ -104,7 +104,7 @@ class ServerStore(SessionFiles):
         """Return how many sessions are in each state."""
         return state_counts(self.connection, "session")
 
-    def open_session(self, spec: ReleaseSpec, announced_by: str = "", quota: Quota | None = None) -> Session:
+    def open_session(self, spec: TableSpec, announced_by: str = "", quota: Quota | None = None) -> Session:
         """Record a release, or return the recorded one; refuse another spec under the same id.
 
         It waits for the disk: curators send columns for the one noise whose digest they heard.
@@ -147,7 +147,7 @@ class ServerStore(SessionFiles):
         ).fetchone()
         return int(row[0]), int(row[1])
 
-    def _check_room(self, spec: ReleaseSpec) -> None:
+    def _check_room(self, spec: TableSpec) -> None:
         """Refuse a release for which the disk has too little room beside the others that are open."""
         rows = self.connection.execute(
             "SELECT id, room FROM session WHERE id <> ? AND state IN (?, ?)",
@@ -206,7 +206,7 @@ class ServerStore(SessionFiles):
         """Return where the columns of a published release lie."""
         return self.folder(release_id).published(self.session(release_id).publication)
 
-    def noise_secret(self, spec: ReleaseSpec) -> bytes:
+    def noise_secret(self, spec: TableSpec) -> bytes:
         """Return the secret of the one noise of a release whose columns are complete.
 
         Raises:
@@ -259,7 +259,7 @@ class ServerStore(SessionFiles):
         )
         return {row["attribute"]: bytes(row["published"]) for row in rows}
 
-    def record_places_key(self, release_id: str, curator: str, key: bytes) -> ReleaseSpec:
+    def record_places_key(self, release_id: str, curator: str, key: bytes) -> TableSpec:
         """Record the key of the places of a published release's canaries; only the first one counts, for good.
 
         Args:
@@ -335,7 +335,7 @@ class ServerStore(SessionFiles):
         )
 
 
-def room_of(spec: ReleaseSpec) -> int:
+def room_of(spec: TableSpec) -> int:
     """Return the bytes that a release takes at the most: ciphertext, what is published, and lists of places."""
     rows = spec.uploaded_rows + spec.published_rows
     return sum(column.byte_length(rows) for column in spec.columns) + spec.place_bytes
@@ -343,7 +343,7 @@ def room_of(spec: ReleaseSpec) -> int:
 
 def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a row of either database
     return Session(
-        spec=ReleaseSpec.from_json(row["spec"]),
+        spec=TableSpec.from_json(row["spec"]),
         state=ReleaseState(row["state"]),
         complete=complete,
         failure=row["failure"],

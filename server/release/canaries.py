@@ -21,7 +21,7 @@ from veiltab.common.core.canaries import CanaryPlaces, CanaryRows
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.randomness import check_key
 from veiltab.common.errors import NotFoundError
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.chunks import CHUNK, check_offset, chunk_of
 from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.server.records.store import ServerStore
@@ -29,7 +29,7 @@ from veiltab.server.release.perturbation import PLACES, mapped_column
 from veiltab.v1.release_pb2 import Chunk
 
 
-def canary_rows(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
+def canary_rows(spec: TableSpec, key: bytes, published: Path) -> CanaryRows:
     """Find the canaries in the published columns of a release.
 
     Args:

@@ -24,7 +24,7 @@ from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.server.records.store import ServerStore
@@ -41,7 +41,7 @@ few rows that the server replaced.
 """
 
 
-def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: Stage | None = None) -> None:
+def perturb_release(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage | None = None) -> None:
     """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
 
     Args:
@@ -69,7 +69,7 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: 
         raise
 
 
-def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: Stage) -> None:
+def _perturb(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) -> None:
     began = time.monotonic()
     store.session(spec.release_id).published()
     folder = store.folder(spec.release_id)
@@ -88,9 +88,7 @@ def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: Stage) 
         store.delete_ciphertext(spec.release_id)
 
 
-def _write_columns(
-    store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str], stage: Stage
-) -> Mapping[str, bytes]:
+def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str], stage: Stage) -> Mapping[str, bytes]:
     """Write the perturbed columns; return attribute -> SHA-256 of salt and what was written."""
     files_held = store.complete_files(spec.release_id)
     sources = [mapped_column(files_held[column.attribute], column, spec.uploaded_rows) for column in spec.columns]
@@ -124,7 +122,7 @@ def _write_columns(
     return {column.attribute: digest.digest() for column, digest in zip(spec.columns, digests, strict=True)}
 
 
-def _sampled_places(spec: ReleaseSpec, key: bytes, working: Path) -> NDArray[np.int64]:
+def _sampled_places(spec: TableSpec, key: bytes, working: Path) -> NDArray[np.int64]:
     """Draw the sample of a release with sampling at the server, among all rows; the researcher gets its places too.
 
     Only the curators know the order of the rows, so the places do not reveal the sampled respondents.
@@ -149,7 +147,7 @@ def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
     return mapped_array(path, symbol_dtype(column.size))
 
 
-def check_column(path: Path, spec: ReleaseSpec, attribute: str) -> None:
+def check_column(path: Path, spec: TableSpec, attribute: str) -> None:
     """Refuse a column with a symbol outside its alphabet.
 
     Args:

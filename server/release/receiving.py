@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import sync_folder
 from veiltab.server.records.session import Session

@@ -19,8 +19,8 @@ from veiltab.common.errors import (
 from veiltab.common.observe.progress import Stages
 from veiltab.common.process.cores import cores
 from veiltab.common.release.messages.witness import Witnessed
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.statuses import failures_logged, refusal_of
 from veiltab.common.rpc.waiting.changes import Changes
@@ -105,7 +105,7 @@ class Releases(Publications):
         """Remember a curator's ledger; return the longest one that it showed before."""
         return self._store.witness(curator, ledger)
 
-    def open_release(self, spec: ReleaseSpec, curator: str) -> tuple[Session, dict[str, int]]:
+    def open_release(self, spec: TableSpec, curator: str) -> tuple[Session, dict[str, int]]:
         """Record or find a release; return it with the bytes held of the caller's columns."""
         self._check_spec(spec, curator)
         session = self._store.open_session(spec, curator, self._quota)
@@ -115,7 +115,7 @@ class Releases(Publications):
             return session, {c.attribute: folder.received(c.attribute) for c in columns}
         return session, {c.attribute: c.byte_length(spec.uploaded_rows) for c in columns}
 
-    def _check_spec(self, spec: ReleaseSpec, curator: str) -> None:
+    def _check_spec(self, spec: TableSpec, curator: str) -> None:
         if spec.study_digest != self._study.digest:
             raise InvalidInputError(
                 "the release is of another study file than the server's",
@@ -148,7 +148,7 @@ class Releases(Publications):
         return await self._receiver.take(announced, chunks)
 
     async def upload_whole(
-        self, spec: ReleaseSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]], noise_digest: bytes
+        self, spec: TableSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]], noise_digest: bytes
     ) -> None:
         """Take whole columns of a release of a curator's, which was announced.
 
@@ -169,11 +169,11 @@ class Releases(Publications):
         if session.state is ReleaseState.PERTURBING:
             self._begin_perturbation(session.spec)
 
-    def _begin_perturbation(self, spec: ReleaseSpec) -> None:
+    def _begin_perturbation(self, spec: TableSpec) -> None:
         if spec.release_id not in self._perturbing:
             self._perturbing[spec.release_id] = asyncio.create_task(self._perturb(spec))
 
-    async def _perturb(self, spec: ReleaseSpec) -> None:
+    async def _perturb(self, spec: TableSpec) -> None:
         try:
             async with self._room, self._store.leases.held(spec.release_id) as lease:
                 await self._perturb_under(lease, spec.release_id)

@@ -16,9 +16,9 @@ from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.estimates.table_result import design_of
@@ -117,7 +117,7 @@ def _people() -> Rows:
     return np.stack([age, education, region, wage], axis=1).astype(np.int64)
 
 
-def _spec(known: Study, names: tuple[str, ...], epsilon: str) -> ReleaseSpec:
+def _spec(known: Study, names: tuple[str, ...], epsilon: str) -> TableSpec:
     domain = known.domain(names)
     plan = plan_release(population=N, cells=domain.cells, epsilon=Decimal(epsilon), delta=Decimal("1e-6"))
     return spec_with(
@@ -132,7 +132,7 @@ def _spec(known: Study, names: tuple[str, ...], epsilon: str) -> ReleaseSpec:
     )
 
 
-def _linked(known: Study) -> WorkloadSpec:
+def _linked(known: Study) -> ReleaseSpec:
     plans = []
     for places in combinations(range(4), 2):
         cells = len(LEVELS[NAMES[places[0]]]) * len(LEVELS[NAMES[places[1]]])
@@ -148,7 +148,7 @@ def _columns(names: tuple[str, ...]) -> tuple[Column, ...]:
     return tuple(Column(attribute=name, owner=OWNERS[name], size=len(LEVELS[name])) for name in names)
 
 
-def _counted(rows: Rows, domain: Domain, spec: ReleaseSpec) -> tuple[int, ...]:
+def _counted(rows: Rows, domain: Domain, spec: TableSpec) -> tuple[int, ...]:
     """Return the noisy rows in each cell."""
     axes = tuple(NAMES.index(name) for name in domain.names)
     truth = fractions_of(rows, tuple(len(levels) for levels in LEVELS.values()), axes)

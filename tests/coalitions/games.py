@@ -24,7 +24,7 @@ from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
+from veiltab.common.release.table_spec import Column, TableSpec, spec_of
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import curators_noise
 from veiltab.curator.records.store import CuratorStore
@@ -78,7 +78,7 @@ class Design:
         """What the product promises."""
         return card_of(self.release, delta=self.delta)
 
-    def spec(self, releases: int) -> ReleaseSpec:
+    def spec(self, releases: int) -> TableSpec:
         """Return the spec of one release that stands for many."""
         request = ReleaseRequest(
             release_id=secrets.token_hex(16),
@@ -147,7 +147,7 @@ def symbols_of(ciphertext: Symbols, key: bytes) -> Array:
 
 
 def _released(
-    folder: Path, spec: ReleaseSpec, cells: Mapping[str, Array], seed: bytes
+    folder: Path, spec: TableSpec, cells: Mapping[str, Array], seed: bytes
 ) -> tuple[dict[str, Symbols], dict[str, Symbols], dict[str, bytes]]:
     """Encrypt and perturb some rows; return the ciphertext, what was published, and the keys, by attribute."""
     raw: dict[str, Symbols] = {}

@@ -15,7 +15,7 @@ from veiltab.common.command.cli import run
 from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.guarantees.guarantees import epsilon_card
+from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import load_study
 from veiltab.curator.budget.entries import percent

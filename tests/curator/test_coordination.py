@@ -26,8 +26,8 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
@@ -304,7 +304,7 @@ def test_a_new_share_is_durable_before_its_commitment_leaves(village: Village, m
         statements.clear()
 
 
-def shown_with_charges(village: Village, spec: ReleaseSpec) -> dict[str, bytes]:
+def shown_with_charges(village: Village, spec: TableSpec) -> dict[str, bytes]:
     """Let every curator charge a release; return what each commits to."""
     for driver in village.drivers.values():
         reserve(driver.ledger, spec)

@@ -33,8 +33,8 @@ from veiltab.common.errors import (
 from veiltab.common.observe.progress import Stage, Stages
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, lists_digest
-from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec, requested_columns
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.database import Database, transaction
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
@@ -46,8 +46,9 @@ from veiltab.curator.columns.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.officer.policy import Policy, Rule
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.looks import Others
-from veiltab.curator.planning.checks import plan_question, planned_spec
+from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.planner import ANSWERS
+from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import End, GrantDecision, Progress, PublicationDigests
 from veiltab.curator.records.server_tests import ServerTests
@@ -81,7 +82,7 @@ def as_bytes(rows: list[int]) -> bytes:
     return np.array(rows, "<i8").tobytes()
 
 
-def checked_indices(folder: Path, data: bytes, spec: ReleaseSpec) -> NDArray[np.int64]:
+def checked_indices(folder: Path, data: bytes, spec: TableSpec) -> NDArray[np.int64]:
     """Check the indices of a file, and return them."""
     path = folder / "checked.bin"
     path.write_bytes(data)
@@ -283,14 +284,14 @@ class World:
     async def indices(self, *_: str) -> AsyncIterator[bytes]:
         yield self.drawn
 
-    async def announce(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
+    async def announce(self, spec: TableSpec) -> ingest_pb2.OpenReleaseResponse:
         if self.refusal is not None:
             raise self.refusal
         self.announced.append(spec.digest())
         return ingest_pb2.OpenReleaseResponse(noise_digest=b"n" * 32)
 
     async def upload(
-        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
+        self, spec: TableSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
     ) -> PublicationDigests | None:
         assert not str(stage)
         if self.refusal is not None:
@@ -305,7 +306,7 @@ class World:
 
     name = "server cloud"
 
-    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
+    async def publication(self, spec: TableSpec) -> PublicationDigests:
         if self.refusal is not None:
             raise self.refusal
         self.publications += 1
@@ -313,7 +314,7 @@ class World:
             raise NotReadyError("has not published the release yet", where=self.name)
         return PublicationDigests(columns={column.attribute: bytes(32) for column in spec.columns})
 
-    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+    async def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the canaries of alice's column, some of them replaced."""
         assert set(self.driver.store.tests.published_digests(ID)) == {column.attribute for column in spec.columns}
         self.keys.append(places_key)
@@ -322,7 +323,7 @@ class World:
         replaced, rng = self.replaced(spec), np.random.default_rng(2)
         yield bytes(np.where(replaced, rng.integers(0, 2, len(sent)), sent).astype(np.uint8))
 
-    def replaced(self, spec: ReleaseSpec) -> NDArray[np.bool_]:
+    def replaced(self, spec: TableSpec) -> NDArray[np.bool_]:
         """Return which canaries the server replaces."""
         return np.random.default_rng(1).random(spec.canaries) < self.noise * spec.server_replacement / 2**64
 
@@ -515,7 +516,7 @@ class KnownServer(World):
     """A server that has perhaps had a column before the power failed, and takes the same bytes alone."""
 
     async def upload(
-        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
+        self, spec: TableSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
     ) -> PublicationDigests | None:
         if self.has_columns:
             assert {name: digest for name, (_, digest) in columns.items()} == {
@@ -1143,7 +1144,7 @@ def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World, make_r
     assert world.driver.sampler.indices_file(ID).read_bytes() == drawn
 
 
-def own_indices(world: World, spec: ReleaseSpec) -> list[int]:
+def own_indices(world: World, spec: TableSpec) -> list[int]:
     pieces = asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world)))
     return [row for piece in pieces for row in piece.tolist()]
 
@@ -1748,7 +1749,7 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
     assert world.driver.store.coins.clear_aborted("bob", person="Ana Diaz") == 3
     another = make_request(release_id="f" * 32, sample=400)
     world.driver.store.releases.add(another, 1)
-    spec = planned_spec(
+    spec = planned_release(
         plan_question(
             another,
             requested_columns(another, world.driver.study),

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.conftest import reserve
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.entries import chained
 from veiltab.curator.budget.ledger import Ledger
@@ -389,8 +389,8 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
     def charge_of(number: int) -> Charge:
         return ledger.allowance.charge(spec_of(number).description, guaranteed_epsilon(spec_of(number)))
 
-    def spec_of(number: int) -> ReleaseSpec:
-        return cast("ReleaseSpec", make_spec(release_id=name(number), epsilon=Decimal("0.25")))
+    def spec_of(number: int) -> TableSpec:
+        return cast("TableSpec", make_spec(release_id=name(number), epsilon=Decimal("0.25")))
 
     for number in (1, 2):
         ledger.check_others_share(name(number), charge_of(number), own, half)

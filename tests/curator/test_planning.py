@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
-from veiltab.common.release.spec import ReleaseSpec, requested_columns
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.table_spec import TableSpec, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
-from veiltab.curator.planning.checks import PlanQuestion, plan_question, planned_spec
+from veiltab.curator.planning.checks import PlanQuestion, plan_question
 from veiltab.curator.planning.planner import (
     ANSWERS,
     Planner,
@@ -28,6 +28,7 @@ from veiltab.curator.planning.planner import (
     stored_charge,
     stored_plan,
 )
+from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
@@ -76,7 +77,7 @@ def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
         planner = Planner(store)
         for question in questions:
             spec = await planner.spec(question)
-            assert spec == planned_spec(question) == stored_plan(store, question)
+            assert spec == planned_release(question) == stored_plan(store, question)
             await planner.make_card(spec)
             assert stored_card(store, spec) == epsilon_card(spec).bounds
         await planner.close()
@@ -91,8 +92,8 @@ def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
 BUDGETS = [Allowance(epsilon=Decimal(3), delta=delta) for delta in (None, Decimal("1e-5"))]
 
 
-def spec_asked(ask: Callable[..., PlanQuestion], **changes: Any) -> ReleaseSpec:  # noqa: ANN401 - fields of a request
-    return planned_spec(ask(**changes))
+def spec_asked(ask: Callable[..., PlanQuestion], **changes: Any) -> TableSpec:  # noqa: ANN401 - fields of a request
+    return planned_release(ask(**changes))
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
@@ -196,7 +197,7 @@ def test_what_takes_too_long_is_ended_and_the_next_question_is_answered(
             another.setattr("veiltab.curator.planning.planner._WORKER", endless(0.2))
             with pytest.raises(InvalidInputError, match="takes more than 10 s of processor time"):
                 await planner.spec(first)
-        assert await planner.spec(second) == planned_spec(second)
+        assert await planner.spec(second) == planned_release(second)
         await planner.close()
 
     asyncio.run(scenario())
@@ -253,7 +254,7 @@ def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_
             another.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
             task = asyncio.create_task(planner.spec(several))
             workers = await asyncio.to_thread(first_children_beside, before)
-        assert await planner.spec(one) == planned_spec(one)
+        assert await planner.spec(one) == planned_release(one)
         assert not task.done()
         await end(planner, task, workers)
 

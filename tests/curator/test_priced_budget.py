@@ -27,8 +27,8 @@ from veiltab.common.privacy.pricing.price import (
     price_within,
     total,
 )
-from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.database import Database
 from veiltab.curator.budget import allowance
 from veiltab.curator.budget.ledger import Ledger
@@ -47,7 +47,7 @@ def plan_of(epsilon: str, delta: str | None, population: int) -> Plan:
     return plan_release(population=population, cells=4, epsilon=Decimal(epsilon), delta=asked, noise_split=Decimal(0))
 
 
-def spec_of(number: int, epsilon: str, delta: str | None = "1e-6", population: int = 1000) -> ReleaseSpec:
+def spec_of(number: int, epsilon: str, delta: str | None = "1e-6", population: int = 1000) -> TableSpec:
     plan = plan_of(epsilon, delta, population)
     return spec_with(
         release_id=name(number),
@@ -59,7 +59,7 @@ def spec_of(number: int, epsilon: str, delta: str | None = "1e-6", population: i
     )
 
 
-def run(ledger: Ledger, *specs: ReleaseSpec) -> None:
+def run(ledger: Ledger, *specs: TableSpec) -> None:
     for spec in specs:
         reserve(ledger, spec)
         ledger.charge(spec.release_id)
@@ -182,7 +182,7 @@ def test_a_kind_of_release_is_priced_once(connection: Database, monkeypatch: pyt
 # The chain
 
 
-def old_ledger(connection: Database, *specs: ReleaseSpec) -> tuple[int, bytes]:
+def old_ledger(connection: Database, *specs: TableSpec) -> tuple[int, bytes]:
     """Charge as an earlier version did: without prices."""
     ledger = Ledger(connection, Decimal(100))
     run(ledger, *specs)
@@ -247,7 +247,7 @@ LIMIT, LIMIT_DELTA = Decimal(1), Decimal("0.1")
 GAMMAS = ("1.1", "1.5", "2", "2.5", "3.5", "6")
 
 
-def tiny(number: int, gamma: str) -> ReleaseSpec:
+def tiny(number: int, gamma: str) -> TableSpec:
     """A release of two respondents and four cells."""
     mechanism = GammaDiagonal.from_gamma(4, Fraction(gamma))
     return spec_with(

@@ -28,8 +28,8 @@ from veiltab.common.errors import (
     VeiltabError,
     kinds,
 )
-from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column
 from veiltab.curator.progress.progress import (
     APPROVED,
     DENIED,

@@ -12,12 +12,12 @@ from veiltab.common.errors import (
 )
 from veiltab.common.privacy.coalitions import pair_epsilons
 from veiltab.common.privacy.planning.planning import optimal_sample, plan_release
-from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.messages.release_messages import spec_from_proto, spec_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import MAX_RESPONDENTS, Study
 from veiltab.curator.planning.checks import (
     agreed_columns,
@@ -25,8 +25,8 @@ from veiltab.curator.planning.checks import (
     foreseen_plan,
     joint_decision,
     plan_question,
-    planned_spec,
 )
+from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.release_record import Progress
 from veiltab.v1 import release_pb2
 
@@ -120,8 +120,8 @@ def test_a_denial_ends_a_request_unless_it_goes_on_without(study: Study, make_re
 
 def planned(
     request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
-) -> ReleaseSpec:
-    return planned_spec(plan_question(request, columns, study, population=population, alignment=alignment))
+) -> TableSpec:
+    return planned_release(plan_question(request, columns, study, population=population, alignment=alignment))
 
 
 def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spec: Make) -> None:
@@ -145,8 +145,8 @@ def test_a_release_of_a_billion_is_planned_and_survives_the_wire(
     assert spec.description.delta(epsilon) <= (request.delta or 0) or guaranteed_epsilon(spec) <= request.epsilon
     assert spec.uploaded_rows <= MAX_ROWS
     sent = spec_to_proto(spec).SerializeToString()
-    assert spec_from_proto(release_pb2.ReleaseSpec.FromString(sent)) == spec
-    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    assert spec_from_proto(release_pb2.TableSpec.FromString(sent)) == spec
+    assert TableSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])

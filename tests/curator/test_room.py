@@ -18,7 +18,7 @@ from tests.curator.made_rows import aligned, workplace
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.curator.alignment.disk_needs import alignment_bytes, release_bytes
 from veiltab.curator.columns.encryption import ColumnEncryption
@@ -41,7 +41,7 @@ class Tossed:
         return bytes(range(32))
 
 
-def measured(folder: Path, spec: ReleaseSpec, place: Workplace | None = None) -> int:
+def measured(folder: Path, spec: TableSpec, place: Workplace | None = None) -> int:
     """Return what a release writes at alice."""
     tokens = np.sort(np.frombuffer(secrets.token_bytes(16 * N), "S16")).view(np.uint8).reshape(-1, 16)
     columns: dict[str, Symbols] = {"sex": np.zeros(N, np.uint8), "age": np.zeros(N, np.uint16)}

@@ -25,7 +25,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import lists_digest
 from veiltab.common.release.receipts.noise_tests import Family
 from veiltab.common.release.receipts.receipt import Receipt, is_right
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import canary_key, coin_key, curators_noise
 from veiltab.curator.progress.release_record import PublicationDigests
@@ -41,7 +41,7 @@ COLUMNS = (
 )
 
 
-def spec_of(**changes: object) -> ReleaseSpec:
+def spec_of(**changes: object) -> TableSpec:
     """Return a spec with noise on both sides, half of it the server's, and canaries."""
     fields = {
         "columns": COLUMNS,
@@ -64,7 +64,7 @@ class Played:
         perturbed: what becomes of the columns.
     """
 
-    spec: ReleaseSpec
+    spec: TableSpec
     uploaded: dict[str, Symbols]
     perturbed: "Callable[[Played], dict[str, Symbols]]"
     name: str = "server cloud"
@@ -80,7 +80,7 @@ class Played:
         self.sampled = rows
         self.published = self.perturbed(self)
 
-    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
+    async def publication(self, spec: TableSpec) -> PublicationDigests:
         """Return the digests."""
         if not self.is_published:
             raise NotReadyError("has not published the release yet", where=self.name)
@@ -90,7 +90,7 @@ class Played:
             places=hashlib.sha256(self.sampled.data).digest() if spec.sampling.is_by_server else b"",
         )
 
-    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+    async def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the canaries as they are published, in pieces that end anywhere."""
         self.keys.append(places_key)
         places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
@@ -184,7 +184,7 @@ class Alice:
 
     store: CuratorStore
     encryption: ColumnEncryption
-    spec: ReleaseSpec
+    spec: TableSpec
     uploaded: dict[str, Symbols]
 
     def server(self, perturbed: Callable[[Played], dict[str, Symbols]] = honest) -> Played:
@@ -202,7 +202,7 @@ class Alice:
         return receipt
 
 
-def sent(store: CuratorStore, folder: Path, spec: ReleaseSpec) -> Alice:
+def sent(store: CuratorStore, folder: Path, spec: TableSpec) -> Alice:
     """Let alice encrypt her columns as the release says."""
     noise = curators_noise(spec, SEED)
     store.pads.spend_shared_keys(spec.release_id, coin_key(SEED), canary_key(SEED))
@@ -286,7 +286,7 @@ def test_what_is_published_is_recorded_before_the_places_key_leaves(
     seen: list[PublicationDigests] = []
     server.is_published, show = True, server.canaries
 
-    def observed(spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+    def observed(spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         seen.append(
             PublicationDigests(
                 columns=store.tests.published_digests(spec.release_id),
@@ -393,11 +393,11 @@ class Zeros:
 
     name = "server cloud"
 
-    async def publication(self, _spec: ReleaseSpec) -> PublicationDigests:
+    async def publication(self, _spec: TableSpec) -> PublicationDigests:
         """Nobody asks."""
         raise AssertionError
 
-    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> AsyncIterator[bytes]:
+    async def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Yield the canaries."""
         assert len(places_key) == 32
         step = 2 if spec.sampling.is_by_server else 1
@@ -479,7 +479,7 @@ def test_what_a_server_sends_is_read() -> None:
         ),
     ],
 )
-def test_what_no_server_can_have_published_is_refused(spec: ReleaseSpec, data: bytes, problem: str) -> None:
+def test_what_no_server_can_have_published_is_refused(spec: TableSpec, data: bytes, problem: str) -> None:
     with pytest.raises(IntegrityError, match=problem):
         published_canaries(spec, "alice", data)
 

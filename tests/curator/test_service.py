@@ -24,8 +24,8 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.messages.release_messages import receipt_from_proto
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.study.file import Study

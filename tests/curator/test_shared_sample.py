@@ -18,7 +18,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.core.sampling import sample_indices
 from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.columns.noise import canary_key, coin_key
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
@@ -61,7 +61,7 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
         yield store
 
 
-def drawn(store: CuratorStore, folder: Path, spec: ReleaseSpec, rows: Sequence[int] = (7, 3, 999)) -> SharedSample:
+def drawn(store: CuratorStore, folder: Path, spec: TableSpec, rows: Sequence[int] = (7, 3, 999)) -> SharedSample:
     """Draw the sample of a spec, which may have explicit indices."""
     sampler = Sampler("alice", folder, cast("Coins", Tossed()), store, workplace(folder))
     indices = sampler.indices_file(ID)

@@ -17,8 +17,8 @@ from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.privacy.pricing.price import price
-from veiltab.common.release.guarantees.guarantees import two_sided_release
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.guarantees import two_sided_release
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.budget import view_prices
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
 from veiltab.curator.budget.coalitions import bounds_of_charges
@@ -48,7 +48,7 @@ KINDS = tuple(
 
 
 @cache
-def spec_of(population: int, epsilon: str, delta: str | None) -> ReleaseSpec:
+def spec_of(population: int, epsilon: str, delta: str | None) -> TableSpec:
     plan = plan_release(
         population=population, cells=4, epsilon=Decimal(epsilon), delta=None if delta is None else Decimal(delta)
     )
@@ -68,7 +68,7 @@ def charged(folder: Path, budget: tuple[str, str], kinds: Sequence[tuple[int, st
     whole = Ledger(connection, Decimal(100))
     for number, kind in enumerate(kinds):
         spec = spec_of(*kind)
-        one = ReleaseSpec.from_json(spec.to_json().replace(spec.release_id, f"{number:032x}"))
+        one = TableSpec.from_json(spec.to_json().replace(spec.release_id, f"{number:032x}"))
         reserve(whole, one)
         whole.charge(one.release_id)
     return Ledger(connection, Decimal(budget[0]), Decimal(budget[1]))
@@ -124,7 +124,7 @@ def test_charges_that_come_later_are_added(tmp_path: Path) -> None:
     kinds = [(1000, "0.5", "1e-7")]
     ledger = charged(tmp_path, ("4", "1e-6"), kinds)
     alone = ledger.spent
-    later = ReleaseSpec.from_json(spec_of(*KINDS[7]).to_json().replace("0" * 31 + "1", "f" * 32))
+    later = TableSpec.from_json(spec_of(*KINDS[7]).to_json().replace("0" * 31 + "1", "f" * 32))
     reserve(ledger, later)
     ledger.charge(later.release_id)
     assert alone < ledger.spent

@@ -12,7 +12,7 @@ from tests.conftest import reserve
 from tests.curator.made_rows import workplace
 from veiltab.common.errors import NotReadyError
 from veiltab.common.observe.status import SHOWN, Work
-from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.study.file import Study

@@ -25,18 +25,18 @@ from veiltab.common.errors import (
 )
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.pricing.price import price_budget, price_within
-from veiltab.common.release.guarantees.guarantees import two_sided_release
-from veiltab.common.release.guarantees.workload_guarantees import (
+from veiltab.common.release.guarantees import (
+    release_card,
+    release_price,
     tables_keep_what_was_asked,
-    workload_card,
-    workload_price,
+    two_sided_release,
 )
-from veiltab.common.release.messages.release_messages import workload_to_proto
+from veiltab.common.release.messages.release_messages import release_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.canary_changes import most_canaries
-from veiltab.common.release.spec import Column
+from veiltab.common.release.spec import ReleaseSpec, table_id
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec, table_id
+from veiltab.common.release.table_spec import Column
 from veiltab.common.rpc.server import MAX_MESSAGE
 from veiltab.common.study.file import MAX_TABLES, Study
 from veiltab.curator.budget.allowance import Allowance
@@ -44,7 +44,7 @@ from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.planning.checks import PlanQuestion, check_request
 from veiltab.curator.planning.planner import _LONGEST_LINE, PlanAnswer, answer_charge, answer_plan, charge_question
-from veiltab.curator.planning.workload import charge_of, most_bytes, planned_workload, typical_error
+from veiltab.curator.planning.plans import charge_of, most_bytes, planned_release, typical_error
 from veiltab.curator.progress.progress import APPROVED, check_key_may_leave
 from veiltab.curator.progress.release_record import CuratorRelease, End, GrantDecision, Progress, Review, Step, Wait
 from veiltab.curator.progress.table_steps import MOST_TABLES_AT_A_TIME, TableState, check_choice, next_step_of_tables
@@ -79,8 +79,8 @@ ALLOWANCE = Allowance(epsilon=Decimal(2), delta=Decimal("1e-6"))
 
 
 @pytest.fixture(scope="module")
-def workload() -> WorkloadSpec:
-    return planned_workload(QUESTION)
+def workload() -> ReleaseSpec:
+    return planned_release(QUESTION)
 
 
 @pytest.fixture
@@ -93,31 +93,31 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
 # The plan
 
 
-def test_every_pair_is_planned_and_together_they_keep_what_was_asked(workload: WorkloadSpec) -> None:
+def test_every_pair_is_planned_and_together_they_keep_what_was_asked(workload: ReleaseSpec) -> None:
     assert [workload.attributes(number) for number in range(6)] == list(combinations(SIZES, 2))
     assert (len(workload.repeated), workload.repeats, workload.sample) == (6, 2, 20_000)
     assert tables_keep_what_was_asked(workload)
     budget = price_budget(Decimal(1), Decimal("1e-6"))
-    together = workload_price(workload, lambda release: price_within(release, budget))
+    together = release_price(workload, lambda release: price_within(release, budget))
     assert budget.mu * Decimal("0.997") < together.mu <= budget.mu
     noisier = workload.table(0).mechanism.retention, workload.table(workload.again(0)).mechanism.retention
     assert noisier[0] < noisier[1]  # two repeats share what six tables share
     assert all(plan.canaries > 0 and plan.curator_replacement > 0 for plan in workload.tables)
 
 
-def test_tables_with_less_noise_keep_it_no_more_and_their_card_says_what_they_cost(workload: WorkloadSpec) -> None:
+def test_tables_with_less_noise_keep_it_no_more_and_their_card_says_what_they_cost(workload: ReleaseSpec) -> None:
     bold = replace(workload.tables[0], server_replacement=workload.tables[0].server_replacement // 2)
     less = replace(workload, tables=(bold, *workload.tables[1:]))
     assert not tables_keep_what_was_asked(less)
-    analyst = next(bound for bound in workload_card(less).bounds if bound.roles == Coalition.ANALYST.roles)
+    analyst = next(bound for bound in release_card(less).bounds if bound.roles == Coalition.ANALYST.roles)
     assert analyst.epsilon is not None
     assert analyst.epsilon > Decimal("1.01")
     bold = replace(workload.repeated[5], server_replacement=workload.repeated[5].server_replacement // 2)
     assert not tables_keep_what_was_asked(replace(workload, repeated=(*workload.repeated[:5], bold)))
 
 
-def test_tables_with_a_denied_attribute_are_left_out_and_the_others_stay_as_they_were(workload: WorkloadSpec) -> None:
-    rest = planned_workload(replace(QUESTION, columns=tuple(c for c in ASKED if c.attribute != "sex")))
+def test_tables_with_a_denied_attribute_are_left_out_and_the_others_stay_as_they_were(workload: ReleaseSpec) -> None:
+    rest = planned_release(replace(QUESTION, columns=tuple(c for c in ASKED if c.attribute != "sex")))
     assert [column.attribute for column in rest.columns] == ["age", "job", "wage"]
     assert [rest.attributes(number) for number in range(3)] == list(combinations(("age", "job", "wage"), 2))
     for number, original in enumerate((1, 2, 5)):
@@ -128,50 +128,50 @@ def test_tables_with_a_denied_attribute_are_left_out_and_the_others_stay_as_they
     assert part is not None
     assert part.mu < whole.mu
     with pytest.raises(DeniedError, match="every table"):
-        planned_workload(replace(QUESTION, columns=ASKED[:1]))
+        planned_release(replace(QUESTION, columns=ASKED[:1]))
 
 
 def test_no_more_tables_run_again_than_are_left() -> None:
-    rest = planned_workload(replace(QUESTION, columns=ASKED[2:]))
+    rest = planned_release(replace(QUESTION, columns=ASKED[2:]))
     assert (len(rest.tables), rest.repeats) == (1, 1)
 
 
 def test_too_few_respondents_and_too_small_an_epsilon_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="fewer respondents"):
-        planned_workload(replace(QUESTION, minimum_population=20_001))
+        planned_release(replace(QUESTION, minimum_population=20_001))
     tiny = replace(REQUEST, epsilon=Decimal("0.01"))
     with pytest.raises(InvalidInputError, match="the error of a typical one would be"):
-        planned_workload(replace(QUESTION, request=tiny, population=500))
+        planned_release(replace(QUESTION, request=tiny, population=500))
 
 
 def test_canaries_that_would_fill_the_disks_of_curators_are_refused() -> None:
     few = replace(QUESTION, population=2_000)
     most = 64 * few.population
-    assert planned_workload(replace(few, request=replace(REQUEST, canaries=most))).tables[0].canaries == most
+    assert planned_release(replace(few, request=replace(REQUEST, canaries=most))).tables[0].canaries == most
     with pytest.raises(InvalidInputError, match=f"at most {most} canaries"):
-        planned_workload(replace(few, request=replace(REQUEST, canaries=most + 1)))
+        planned_release(replace(few, request=replace(REQUEST, canaries=most + 1)))
 
 
 def test_canaries_whose_changes_would_not_fit_a_message_are_refused() -> None:
     many = 64 * QUESTION.population
     with pytest.raises(InvalidInputError, match=r"at most \d+ canaries"):
-        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=many)))
-    tables = [planned_workload(QUESTION).table(number) for number in range(len(REQUEST.tables))]
+        planned_release(replace(QUESTION, request=replace(REQUEST, canaries=many)))
+    tables = [planned_release(QUESTION).table(number) for number in range(len(REQUEST.tables))]
     most = [most_canaries(table.columns, 1 - table.server_mechanism.retention) for table in tables]
     assert max(most) < many
-    planned = planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=min(most))))
+    planned = planned_release(replace(QUESTION, request=replace(REQUEST, canaries=min(most))))
     assert {table.canaries for table in planned.tables} == {min(most)}
     with pytest.raises(InvalidInputError, match=f"at most {min(most)} canaries"):
-        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=min(most) + 1)))
+        planned_release(replace(QUESTION, request=replace(REQUEST, canaries=min(most) + 1)))
 
 
 def test_the_server_may_sample_each_table() -> None:
     request = replace(REQUEST, sampling=Sampling.SERVER, sample=10_000, repeats=0)
-    sampled = planned_workload(replace(QUESTION, request=request))
+    sampled = planned_release(replace(QUESTION, request=request))
     assert (sampled.sample, sampled.table(0).published_rows, sampled.repeated) == (10_000, 10_000, ())
 
 
-def test_the_plan_and_the_charge_travel_through_the_planning_process(workload: WorkloadSpec) -> None:
+def test_the_plan_and_the_charge_travel_through_the_planning_process(workload: ReleaseSpec) -> None:
     assert read_canonical(PlanAnswer, answer_plan(canonical_text(QUESTION))).planned() == workload
     question = charge_question(workload, ALLOWANCE)
     assert answer_charge(canonical_text(question)) == canonical_text(charge_of(workload, ALLOWANCE))
@@ -191,13 +191,13 @@ def test_as_many_tables_as_any_study_allows_are_planned_in_one_line() -> None:
     question = replace(QUESTION, request=request, columns=columns, asked=columns, population=200_000)
     answer = answer_plan(canonical_text(question))
     planned = read_canonical(PlanAnswer, answer).planned()
-    assert isinstance(planned, WorkloadSpec)
+    assert isinstance(planned, ReleaseSpec)
     assert (len(planned.tables), len(planned.repeated), planned.repeats) == (MAX_TABLES, MAX_TABLES, MAX_TABLES)
     assert len(answer) < _LONGEST_LINE
-    assert len(workload_to_proto(planned).SerializeToString()) < MAX_MESSAGE
+    assert len(release_to_proto(planned).SerializeToString()) < MAX_MESSAGE
 
 
-def test_what_people_see_of_it_before_they_decide(workload: WorkloadSpec) -> None:
+def test_what_people_see_of_it_before_they_decide(workload: ReleaseSpec) -> None:
     assert 0 < typical_error(workload) < 0.05
     rows = [workload.table(number).uploaded_rows for number in range(12)]
     alices = [2, 1, 1, 1, 1, 0]
@@ -235,7 +235,7 @@ def test_requests_that_a_study_does_not_allow(
 # The ledger
 
 
-def test_the_charge_is_that_of_all_tables_with_every_repeat_at_the_worst(workload: WorkloadSpec) -> None:
+def test_the_charge_is_that_of_all_tables_with_every_repeat_at_the_worst(workload: ReleaseSpec) -> None:
     charge = charge_of(workload, ALLOWANCE)
     budget = ALLOWANCE.price
     assert budget is not None
@@ -248,7 +248,7 @@ def test_the_charge_is_that_of_all_tables_with_every_repeat_at_the_worst(workloa
 
 
 def test_ten_releases_of_several_tables_take_the_sum_of_their_prices(
-    store: CuratorStore, workload: WorkloadSpec
+    store: CuratorStore, workload: ReleaseSpec
 ) -> None:
     ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
     charges = {}
@@ -275,7 +275,7 @@ def test_ten_releases_of_several_tables_take_the_sum_of_their_prices(
     assert entries["0" * 32].tables == 6 + 2
 
 
-def test_a_release_may_take_a_whole_budget(store: CuratorStore, workload: WorkloadSpec) -> None:
+def test_a_release_may_take_a_whole_budget(store: CuratorStore, workload: ReleaseSpec) -> None:
     ledger = Ledger(store.connection, workload.epsilon, workload.delta)
     ledger.reserve(workload, charge_of(workload, ledger.allowance))
     ledger.charge(workload.release_id)
@@ -283,8 +283,8 @@ def test_a_release_may_take_a_whole_budget(store: CuratorStore, workload: Worklo
 
 
 @pytest.mark.long
-def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, workload: WorkloadSpec) -> None:
-    def faced(charged: WorkloadSpec) -> dict[tuple[str, ...], Decimal | None]:
+def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, workload: ReleaseSpec) -> None:
+    def faced(charged: ReleaseSpec) -> dict[tuple[str, ...], Decimal | None]:
         store = CuratorStore(tmp_path / f"{charged.repeats}.sqlite")
         ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
         ledger.reserve(charged, charge_of(charged, ledger.allowance))
@@ -301,7 +301,7 @@ def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, wor
         assert least < most
     per_row = [two_sided_release(workload.table(number)).row_epsilon for number in range(12)]
     assert whole[Coalition.DESK_AND_CURATORS.roles] == sum(per_row[:6], 2 * max(per_row[6:]))
-    card = {bound.roles: bound.epsilon for bound in workload_card(workload).bounds}
+    card = {bound.roles: bound.epsilon for bound in release_card(workload).bounds}
     assert Decimal("0.95") < (card[Coalition.DESK.roles] or 0) <= workload.epsilon
 
 
@@ -312,7 +312,7 @@ def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
     return shown(**({"state": ReleaseState.UPLOADING, "charged": True} | changes))
 
 
-def release(workload: WorkloadSpec, **changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
+def release(workload: ReleaseSpec, **changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
     return recorded(**({"request": REQUEST, "state": ReleaseState.UPLOADING, "workload": workload} | changes))
 
 
@@ -324,7 +324,7 @@ def at(state: ReleaseState, failure: str = "") -> TableState:
     return TableState(state=state, failure=failure)
 
 
-def test_the_tables_open_once_everyone_has_charged(workload: WorkloadSpec) -> None:
+def test_the_tables_open_once_everyone_has_charged(workload: ReleaseSpec) -> None:
     stored = release(workload, state=ReleaseState.CHARGED)
     assert next_step_of_tables(stored, OWN, (progress(),), {}, 1) is Step.OPEN_TABLES
     waits = Wait("curator bob: has not charged the release yet", "bob")
@@ -335,7 +335,7 @@ def test_the_tables_open_once_everyone_has_charged(workload: WorkloadSpec) -> No
     )
 
 
-def test_before_the_charge_the_steps_are_those_of_any_release(workload: WorkloadSpec) -> None:
+def test_before_the_charge_the_steps_are_those_of_any_release(workload: ReleaseSpec) -> None:
     stored = release(workload, state=ReleaseState.PLANNED)
     mine = replace(OWN, is_charged=False)
     assert next_step_of_tables(stored, mine, (progress(charged=False),), {}, 1) is Step.RESERVE
@@ -347,7 +347,7 @@ def test_before_the_charge_the_steps_are_those_of_any_release(workload: Workload
     assert next_step_of_tables(stored, replace(mine, is_reserved=True), (same,), {}, 1) is Step.CHARGE
 
 
-def test_a_release_is_ready_with_all_its_tables(workload: WorkloadSpec) -> None:
+def test_a_release_is_ready_with_all_its_tables(workload: ReleaseSpec) -> None:
     def after(tables: dict[int, TableState], choice: tuple[int, ...] | None = None) -> Step | Wait | End:
         return next_step_of_tables(release(workload, choice=choice), OWN, (progress(),), tables, 1)
 
@@ -364,7 +364,7 @@ def test_a_release_is_ready_with_all_its_tables(workload: WorkloadSpec) -> None:
 
 
 def test_the_first_results_stand_when_time_runs_out_earlier_by_the_clock_of_another_party(
-    workload: WorkloadSpec,
+    workload: ReleaseSpec,
 ) -> None:
     stored = release(workload, choice=(0, 1))
     late, runs = at(ReleaseState.EXPIRED, "curator bob: the deadline passed"), at(ReleaseState.PERTURBING)
@@ -380,7 +380,7 @@ def test_the_first_results_stand_when_time_runs_out_earlier_by_the_clock_of_anot
     assert isinstance(after(READY | {0: late}), End)
 
 
-def test_once_tables_are_open_who_is_away_is_no_reason_to_wait(workload: WorkloadSpec) -> None:
+def test_once_tables_are_open_who_is_away_is_no_reason_to_wait(workload: ReleaseSpec) -> None:
     away = UnavailableError("no connection", where="curator carol")
     stored = release(workload, choice=())
 
@@ -396,7 +396,7 @@ def test_once_tables_are_open_who_is_away_is_no_reason_to_wait(workload: Workloa
     assert isinstance(next_step_of_tables(stored, OWN, amiss, READY, 1), End)
 
 
-def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: WorkloadSpec) -> None:
+def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: ReleaseSpec) -> None:
     late = DEADLINE + 1
     stored = release(workload, choice=(1,), waiting_for="table age: x")
     away = UnavailableError("no connection", where="curator bob")
@@ -408,7 +408,7 @@ def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: Wor
         assert ended == End(ReleaseState.EXPIRED, "the deadline passed; table age: x")
 
 
-def test_a_choice_fits_what_was_charged_and_is_made_once(workload: WorkloadSpec) -> None:
+def test_a_choice_fits_what_was_charged_and_is_made_once(workload: ReleaseSpec) -> None:
     stored = release(workload)
     assert check_choice(stored, (0, 5))
     assert check_choice(stored, ())
@@ -436,7 +436,7 @@ def test_a_choice_fits_what_was_charged_and_is_made_once(workload: WorkloadSpec)
 
 
 @pytest.fixture
-def opened(store: CuratorStore, workload: WorkloadSpec) -> CuratorStore:
+def opened(store: CuratorStore, workload: ReleaseSpec) -> CuratorStore:
     """A store with a charged release whose tables are open."""
     store.releases.add(REQUEST, 1, "d")
     store.decisions.decide(ID, (GrantDecision(attribute="age", verdict=APPROVED, expires=50, decided_by="policy"),))
@@ -449,7 +449,7 @@ def opened(store: CuratorStore, workload: WorkloadSpec) -> CuratorStore:
     return store
 
 
-def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, workload: WorkloadSpec) -> None:
+def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, workload: ReleaseSpec) -> None:
     opened.tables.open_tables(ID, range(6), 3)  # after a crash
     first = opened.releases.release(workload.table_id(0))
     assert (first.part_of, first.state, first.spec) == (ID, ReleaseState.PLANNED, workload.table(0))
@@ -468,7 +468,7 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
         deny(opened, workload.table_id(0), "late")
 
 
-def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorStore, workload: WorkloadSpec) -> None:
+def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorStore, workload: ReleaseSpec) -> None:
     store.releases.add(REQUEST, 1)
     store.tables.set_workload(ID, workload)
     store.connection.execute("DELETE FROM id_of_table")  # else both are refused as they come
@@ -484,7 +484,7 @@ def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorS
 
 @pytest.mark.parametrize("number", range(12))
 def test_nobody_else_has_the_id_of_a_table_whoever_asks_first(
-    store: CuratorStore, workload: WorkloadSpec, number: int
+    store: CuratorStore, workload: ReleaseSpec, number: int
 ) -> None:
     taken = request_with(release_id=workload.table_id(number), researcher="rita")
     store.releases.add(REQUEST, 1)
@@ -504,7 +504,7 @@ def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorSt
     sizes = {f"a{number}": 2 for number in range(6)}
     columns = tuple(Column(attribute=name, owner="alice", size=size) for name, size in sizes.items())
     request = replace(REQUEST, attributes=tuple(sizes), tables=tuple(combinations(sizes, 2)), repeats=1)
-    many = planned_workload(replace(QUESTION, request=request, columns=columns, asked=columns))
+    many = planned_release(replace(QUESTION, request=request, columns=columns, asked=columns))
     store.releases.add(request, 1)
     store.tables.set_workload(ID, many)
     store.releases.set_state(ID, ReleaseState.UPLOADING)
@@ -529,7 +529,7 @@ def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorSt
 
 
 def test_the_end_of_a_release_ends_its_tables_but_not_those_that_are_ready(
-    opened: CuratorStore, workload: WorkloadSpec
+    opened: CuratorStore, workload: ReleaseSpec
 ) -> None:
     opened.releases.set_state(workload.table_id(0), ReleaseState.READY)
     opened.releases.set_bytes_uploaded(workload.table_id(0), 7)
@@ -541,7 +541,7 @@ def test_the_end_of_a_release_ends_its_tables_but_not_those_that_are_ready(
     )
 
 
-def test_what_is_known_of_one_table_is_not_asked_of_several(workload: WorkloadSpec) -> None:
+def test_what_is_known_of_one_table_is_not_asked_of_several(workload: ReleaseSpec) -> None:
     with pytest.raises(InvalidInputError, match="each table by itself"):
         _ = release(workload).planned_spec
     with pytest.raises(IntegrityError):

@@ -20,7 +20,7 @@ from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World, made_world
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.release.messages.release_messages import spec_to_proto
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 
 PUBLICATION, CANARIES = "IngestService/GetPublication", "IngestService/FetchCanaries"
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
@@ -50,7 +50,7 @@ class Scene:
     """A release of these tests', and whoever asks the server about it."""
 
     world: World
-    spec: ReleaseSpec
+    spec: TableSpec
     alice: grpc.aio.Channel
     bob: grpc.aio.Channel
     rosa: grpc.aio.Channel
@@ -106,7 +106,7 @@ def play_with_bob_alone(world: World) -> Play:
 
 
 async def _played(world: World, scene: Callable[[Scene], Awaitable[None]], columns: tuple[Column, ...]) -> None:
-    spec = ReleaseSpec(
+    spec = TableSpec(
         release_id=secrets.token_hex(16),
         study_digest=world.local.study.digest,
         researcher="rosa",
@@ -224,7 +224,7 @@ def test_offsets_begin_within_the_stream(play: Play) -> None:
 
 def test_more_canaries_than_the_server_has_rows_for_are_refused(world: World) -> None:
     async def scene(scene: Scene) -> None:
-        spec = message("ReleaseSpec")
+        spec = message("TableSpec")
         spec.ParseFromString(spec_to_proto(scene.spec).SerializeToString())
         for canaries, refused in ((2**32 - ROWS, False), (2**32 - ROWS + 1, True), (2**33, True), (2**64 - 1, True)):
             spec.release_id, spec.canaries = secrets.token_hex(16), canaries

@@ -44,7 +44,7 @@ def announced(world: World, number: int, **changes: object) -> Message:
         "alignment": "ab" * 16,
         "deadline": int(time.time()) + 86_400,
     }
-    return message("OpenReleaseRequest", spec=message("ReleaseSpec", **(fields | changes)))
+    return message("OpenReleaseRequest", spec=message("TableSpec", **(fields | changes)))
 
 
 def answers(world: World, requests: list[Message]) -> list[grpc.StatusCode]:

@@ -19,11 +19,11 @@ from veiltab.common.core.texts.message_fields import LONGEST_WORDS
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.span_messages import status_from_proto
 from veiltab.common.release.messages.release_messages import (
+    release_to_proto,
     request_from_proto,
     request_to_proto,
     spec_from_proto,
     spec_to_proto,
-    workload_to_proto,
 )
 from veiltab.curator.peers.calls import _progress_from_proto
 from veiltab.researcher.collection.rounds_client import round_status_from_proto
@@ -83,7 +83,7 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
                     text=canonical_text(made_tests(spec_with(canaries=9)).together()),
                 )
             ],
-            workload=workload_to_proto(WORKLOAD),
+            workload=release_to_proto(WORKLOAD),
             tables=[
                 researcher_pb2.TableStatus(number=1, release_id="0" * 32, state=REQUESTED, attributes=["sex"], phase=1)
             ],

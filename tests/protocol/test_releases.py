@@ -12,7 +12,7 @@ from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, CLOUD, ROSA, World, made_world
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role

@@ -9,7 +9,7 @@ from tests.protocol.chance import agreement, confirmed
 from tests.protocol.world import World
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
 from veiltab.common.schemes import SCHEMES
 from veiltab.deploy.play.demos.table import DemoOptions, run_demo

@@ -33,8 +33,8 @@ from veiltab.common.errors import (
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.messages.release_messages import spec_to_proto, state_from_proto
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.chunks import chunk_of
 from veiltab.v1 import ingest_pb2, server_release_pb2
 from veiltab.v1.release_pb2 import Chunk
@@ -56,14 +56,14 @@ class Parties:
     def curator(self, column: Column) -> Ingest:
         return self.alice if column.owner == "alice" else self.bob
 
-    async def send_all(self, spec: ReleaseSpec, columns: dict[str, bytes], *, but: str = "") -> None:
+    async def send_all(self, spec: TableSpec, columns: dict[str, bytes], *, but: str = "") -> None:
         """Announce a release and send its columns, but for one."""
         for column in spec.columns:
             await self.curator(column).open(spec)
             if column.attribute != but:
                 await self.curator(column).upload(spec, column.attribute, columns[column.attribute])
 
-    async def ready(self, spec: ReleaseSpec) -> None:
+    async def ready(self, spec: TableSpec) -> None:
         """Wait until a release is published and its ciphertext deleted."""
         ciphertext = self.world.releases_folder() / spec.release_id / "ciphertext"
         for _ in range(500):
@@ -105,7 +105,7 @@ def play(world: World) -> Play:
 
 
 @pytest.fixture
-def spec(world: World) -> ReleaseSpec:
+def spec(world: World) -> TableSpec:
     study = world.local.study
     columns = tuple(
         Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
@@ -113,7 +113,7 @@ def spec(world: World) -> ReleaseSpec:
         if rule.name in FREE
     )
     plan = plan_release(population=ROWS, cells=36, epsilon=Decimal(4), sample=ROWS, noise_split=Decimal(0))
-    return ReleaseSpec(
+    return TableSpec(
         release_id=secrets.token_hex(16),
         study_digest=study.digest,
         researcher="rosa",
@@ -133,20 +133,20 @@ def spec(world: World) -> ReleaseSpec:
 
 
 @pytest.fixture
-def columns(spec: ReleaseSpec) -> dict[str, bytes]:
+def columns(spec: TableSpec) -> dict[str, bytes]:
     """What a column of uniform symbols looks like on the wire, one an attribute."""
     rng = np.random.default_rng(7)
     return {c.attribute: rng.integers(0, c.size, ROWS).astype(symbol_dtype(c.size)).tobytes() for c in spec.columns}
 
 
-def held(parties: Parties, spec: ReleaseSpec, attribute: str) -> bytes | None:
+def held(parties: Parties, spec: TableSpec, attribute: str) -> bytes | None:
     """Return the ciphertext of a column at the server."""
     path = parties.world.releases_folder() / spec.release_id / "ciphertext" / attribute
     return path.read_bytes() if path.exists() else None
 
 
 def test_a_symbol_outside_its_alphabet_ends_the_release_before_perturbation(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     outside = bytearray(columns["region"])
     outside[1234] = 3
@@ -172,7 +172,7 @@ def test_a_symbol_outside_its_alphabet_ends_the_release_before_perturbation(
 
 
 def test_a_chunk_that_was_cut_or_altered_is_refused_and_its_column_can_be_sent_again(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     good = columns["income"]
     first = chunk_of(0, good[:1000])
@@ -201,7 +201,7 @@ def test_a_chunk_that_was_cut_or_altered_is_refused_and_its_column_can_be_sent_a
     play(scenario)
 
 
-def test_a_column_without_its_digest_is_thrown_away(play: Play, spec: ReleaseSpec, columns: dict[str, bytes]) -> None:
+def test_a_column_without_its_digest_is_thrown_away(play: Play, spec: TableSpec, columns: dict[str, bytes]) -> None:
     good = columns["income"]
     altered = good[:77] + bytes([(good[77] + 1) % 3]) + good[78:]
 
@@ -216,7 +216,7 @@ def test_a_column_without_its_digest_is_thrown_away(play: Play, spec: ReleaseSpe
 
 
 def test_gaps_excess_and_other_bytes_at_a_place_are_refused(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     good = columns["income"]
     other = bytes((symbol + 1) % 3 for symbol in good)
@@ -239,7 +239,7 @@ def test_gaps_excess_and_other_bytes_at_a_place_are_refused(
 
 
 def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     other = {name: bytes((symbol + 1) % 2 for symbol in column) for name, column in columns.items()}
 
@@ -263,7 +263,7 @@ def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
 
 
 def test_columns_come_from_their_curator_and_under_their_spec(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     async def scenario(parties: Parties) -> None:
         noise = (await parties.alice.open(spec)).noise_digest
@@ -289,7 +289,7 @@ def test_columns_come_from_their_curator_and_under_their_spec(
     play(scenario)
 
 
-def test_a_spec_that_the_study_does_not_know_is_refused(play: Play, spec: ReleaseSpec) -> None:
+def test_a_spec_that_the_study_does_not_know_is_refused(play: Play, spec: TableSpec) -> None:
     first, *others = spec.columns
 
     async def scenario(parties: Parties) -> None:
@@ -306,7 +306,7 @@ def test_a_spec_that_the_study_does_not_know_is_refused(play: Play, spec: Releas
 
 
 def test_an_upload_begins_with_a_header_and_goes_on_with_chunks(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     chunk = ingest_pb2.UploadColumnRequest(chunk=chunk_of(0, columns["region"]))
 
@@ -329,7 +329,7 @@ def test_an_upload_begins_with_a_header_and_goes_on_with_chunks(
 
 
 def test_nothing_is_served_before_publication_nor_to_another_researcher(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     async def scenario(parties: Parties) -> None:
         with pytest.raises(NotFoundError):
@@ -356,7 +356,7 @@ def changed_rows(before: dict[str, bytes], after: dict[str, bytes]) -> int:
     return int(np.any([old != new for old, new in columns], axis=0).sum())
 
 
-def test_what_is_served_is_perturbed_as_the_spec_says(play: Play, spec: ReleaseSpec, columns: dict[str, bytes]) -> None:
+def test_what_is_served_is_perturbed_as_the_spec_says(play: Play, spec: TableSpec, columns: dict[str, bytes]) -> None:
     async def scenario(parties: Parties) -> None:
         await parties.send_all(spec, columns)
         await parties.ready(spec)
@@ -371,7 +371,7 @@ def test_what_is_served_is_perturbed_as_the_spec_says(play: Play, spec: ReleaseS
 
 
 def test_fifty_identical_uploads_at_once_make_one_publication(
-    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     async def scenario(parties: Parties) -> None:
         await asyncio.gather(*(parties.alice.open(spec) for _ in range(50)))
@@ -409,7 +409,7 @@ async def said(channel: grpc.aio.Channel, method: MethodDescriptor, fields: dict
 
 
 def test_no_rpc_of_the_server_returns_unperturbed_ciphertext(
-    world: World, play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+    world: World, play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
     methods = [
         method

@@ -14,7 +14,7 @@ from tests.protocol.world import Who, World
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import DeniedError, UnavailableError
 from veiltab.common.release.messages.release_messages import spec_to_proto
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import ChunkMessage, chunk_messages, received
 from veiltab.common.rpc.parties.identity import Party, load_identity
@@ -78,14 +78,14 @@ class Ingest:
         """Return the calls on a connection."""
         return cls(stub=ingest_pb2_grpc.IngestServiceStub(channel))
 
-    async def open(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
+    async def open(self, spec: TableSpec) -> ingest_pb2.OpenReleaseResponse:
         """Announce a release."""
         request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
         return await answer(self.stub.OpenRelease(request, timeout=SECONDS))
 
     async def upload(
         self,
-        spec: ReleaseSpec,
+        spec: TableSpec,
         attribute: str,
         column: bytes,
         *,

@@ -10,11 +10,11 @@ from secrets import token_hex
 from tests.protocol.village import FREE, TWO
 from tests.protocol.wire import SECONDS, answer, connection
 from tests.protocol.world import ROSA, Who, World
-from veiltab.common.release.messages.release_messages import request_to_proto, state_from_proto, workload_from_proto
+from veiltab.common.release.messages.release_messages import release_from_proto, request_to_proto, state_from_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 
@@ -90,9 +90,9 @@ class RawDesk:
         """Return how a release stands at every curator."""
         return [state_from_proto(self.proposal(curator, release_id).state) for curator in self.curators]
 
-    def workload(self, release_id: str) -> WorkloadSpec:
+    def workload(self, release_id: str) -> ReleaseSpec:
         """Return the tables that every curator planned."""
-        (planned,) = {workload_from_proto(self.proposal(c, release_id).workload) for c in self.curators}
+        (planned,) = {release_from_proto(self.proposal(c, release_id).workload) for c in self.curators}
         return planned
 
     def wait(self, release_id: str, is_there: Callable[[list[ReleaseState]], bool], seconds: float = 40) -> None:

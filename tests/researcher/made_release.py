@@ -21,7 +21,7 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.receipt import joint_receipt, own_receipt
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
 from veiltab.researcher.parties.curators_test import CuratorsTest
@@ -49,10 +49,10 @@ def decrypted_canaries(columns: Sequence[EncryptedColumn], rows: PublishedRows) 
 
 
 Table = Mapping[str, Symbols]
-Perturb = Callable[[list[Symbols], ReleaseSpec], list[Symbols]]
+Perturb = Callable[[list[Symbols], TableSpec], list[Symbols]]
 
 
-def honest(columns: list[Symbols], spec: ReleaseSpec) -> list[Symbols]:
+def honest(columns: list[Symbols], spec: TableSpec) -> list[Symbols]:
     """Return what an honest server makes of the rows of some columns."""
     outputs = [np.empty_like(column) for column in columns]
     sizes = [column.size for column in spec.columns]
@@ -69,7 +69,7 @@ class MadeRelease:
         perturb_rows: what the server does to the uploaded rows that it publishes.
     """
 
-    def __init__(self, spec: ReleaseSpec, table: Table, perturb_rows: Perturb = honest) -> None:
+    def __init__(self, spec: TableSpec, table: Table, perturb_rows: Perturb = honest) -> None:
         self.spec = spec
         self.noise: CuratorsNoise = curators_noise(spec, secrets.token_bytes(32))
         self.keys: dict[str, bytes] = {}
@@ -148,30 +148,28 @@ class MadeRelease:
 
     # What a desk asks
 
-    async def fetch_column(
-        self, _spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None]
-    ) -> None:
+    async def fetch_column(self, _spec: TableSpec, column: Column, path: Path, advance: Callable[[int], None]) -> None:
         with written_whole(path, is_durable=False) as file:
             file.write(self.served[column.attribute].tobytes())
         advance(path.stat().st_size)
 
-    async def fetch_places(self, _spec: ReleaseSpec, path: Path) -> None:
+    async def fetch_places(self, _spec: TableSpec, path: Path) -> None:
         path.write_bytes(self.served_places.astype("<i8").tobytes())
 
-    async def fetch_test(self, _spec: ReleaseSpec, curator: str) -> CuratorsTest:
+    async def fetch_test(self, _spec: TableSpec, curator: str) -> CuratorsTest:
         if {column.attribute for column in self.spec.columns_of(curator)} <= self.denied:
             raise DeniedError("the grant has expired")
         return self.tests[curator]
 
     async def fetch_keys(
-        self, _spec: ReleaseSpec, curator: str, digests: Mapping[str, ColumnDigests]
+        self, _spec: TableSpec, curator: str, digests: Mapping[str, ColumnDigests]
     ) -> dict[str, bytes]:
         if not (granted := digests.keys() - self.denied):
             raise DeniedError("the grant has expired")
         assert digests.keys() <= {column.attribute for column in self.spec.columns_of(curator)}
         return {attribute: self._key(attribute, digests[attribute]) for attribute in digests if attribute in granted}
 
-    async def fetch_pad(self, _spec: ReleaseSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
+    async def fetch_pad(self, _spec: TableSpec, column: Column, digests: ColumnDigests, path: Path) -> None:
         if column.attribute in self.denied:
             raise DeniedError("the grant has expired")
         path.write_bytes(self._key(column.attribute, digests))

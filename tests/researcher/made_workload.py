@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.conftest import request_with, spec_with
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column
-from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.spec import ReleaseSpec, TablePlan
+from veiltab.common.release.table_spec import Column
 
 ATTRIBUTES = ("sex", "age", "salary")
 PAIRS = (("sex", "age"), ("sex", "salary"), ("age", "salary"))
@@ -24,7 +24,7 @@ def request_for_pairs(**changes: Any) -> ReleaseRequest:  # noqa: ANN401 - any f
     return request_with(**fields | changes)
 
 
-def workload_with(**changes: Any) -> WorkloadSpec:  # noqa: ANN401 - any field of a workload
+def workload_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a workload
     """Return what curators plan for that request."""
     spec = spec_with()
     plans = tuple(
@@ -49,4 +49,4 @@ def workload_with(**changes: Any) -> WorkloadSpec:  # noqa: ANN401 - any field o
         "repeated": plans,
         "repeats": 2,
     }
-    return WorkloadSpec(**fields | changes)
+    return ReleaseSpec(**fields | changes)

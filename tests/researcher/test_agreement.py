@@ -10,8 +10,8 @@ import pytest
 from tests.researcher.made_workload import COLUMNS, request_for_pairs, workload_with
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table, agreed_workload
 
@@ -19,7 +19,7 @@ Make = Callable[..., Any]
 OTHER = "0" * 31 + "2"
 
 
-def by_everyone(spec: ReleaseSpec) -> dict[str, ReleaseSpec]:
+def by_everyone(spec: TableSpec) -> dict[str, TableSpec]:
     """Return what the curators say if all say the same."""
     return {"alice": spec, "bob": spec}
 
@@ -111,7 +111,7 @@ def test_a_part_is_taken_only_if_the_request_goes_on_without_the_rest(
         agreed_spec(make_request(partial=True), study, spec, by_everyone(spec))
 
 
-def planned_by_all(**changes: Any) -> dict[str, WorkloadSpec]:  # noqa: ANN401 - any field of a workload
+def planned_by_all(**changes: Any) -> dict[str, ReleaseSpec]:  # noqa: ANN401 - any field of a workload
     """Return what the curators say if all say the same."""
     return dict.fromkeys(("alice", "bob"), workload_with(**changes))
 
@@ -159,7 +159,7 @@ def test_a_workload_that_was_not_asked_for_is_refused_even_if_all_agree(study: S
 
 
 def test_every_field_that_a_workload_repeats_of_a_request_is_compared() -> None:
-    repeated = set(WorkloadSpec.__dataclass_fields__) & set(type(request_for_pairs()).__dataclass_fields__)
+    repeated = set(ReleaseSpec.__dataclass_fields__) & set(type(request_for_pairs()).__dataclass_fields__)
     assert repeated - {"release_id", "scheme"} <= set(WORKLOAD_CHANGES)  # "wor" is the only scheme of tables
 
 

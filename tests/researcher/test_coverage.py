@@ -18,7 +18,7 @@ from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.privacy.planning.noise_split import curators_part, servers_part
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.estimates.uncertainty import covariance, total_variance
@@ -126,7 +126,7 @@ COLUMNS = tuple(
 )
 
 
-def released(folder: Path, spec: ReleaseSpec, rng: np.random.Generator) -> Estimate:
+def released(folder: Path, spec: TableSpec, rng: np.random.Generator) -> Estimate:
     """Return the estimate of one release with noise of both sides and canaries, made by every party's own kernels."""
     rows = rng.permutation(np.repeat(np.arange(CELLS), ADULT))[: spec.data_rows]
     table: dict[str, Symbols] = {}
@@ -150,7 +150,7 @@ def test_four_hundred_releases_with_noise_of_both_sides_and_canaries(
     tmp_path: Path, make_spec: Callable[..., Any], sampling: Sampling
 ) -> None:
     curators = curators_part(MECHANISM, Decimal("0.5"))
-    spec: ReleaseSpec = make_spec(
+    spec: TableSpec = make_spec(
         columns=COLUMNS,
         population=N,
         sample=M,

@@ -17,7 +17,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.receipts.canary_changes import ChangesCollector
-from veiltab.common.release.spec import Column
+from veiltab.common.release.table_spec import Column
 from veiltab.common.storage.mapped import mapped_rows
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.receiving.server_check import DecryptedCanaries

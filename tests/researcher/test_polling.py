@@ -21,8 +21,8 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.release.messages.release_messages import spec_to_proto, state_to_proto
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.parties import PartyLinks
@@ -39,7 +39,7 @@ AWAY = UnavailableError("no connection", where="curator bob")
 class Curators:
     """Alice and bob, who answer a first question at once, and every other one when they are further."""
 
-    def __init__(self, *others: str, wait: bool = True, spec: ReleaseSpec | None = None) -> None:
+    def __init__(self, *others: str, wait: bool = True, spec: TableSpec | None = None) -> None:
         self.curators = dict.fromkeys(("alice", "bob", *others))
         self.wait = wait
         self.spec = None if spec is None else spec_to_proto(spec)
@@ -252,10 +252,10 @@ def proposals(curators: Curators, **said: curator_pb2.GetProposalResponse) -> Pa
     return cast("PartyLinks", SimpleNamespace(curators=curators.curators, ask_curator=ask_curator))
 
 
-UNREADABLE: dict[str, Callable[[ReleaseSpec], curator_pb2.GetProposalResponse]] = {
+UNREADABLE: dict[str, Callable[[TableSpec], curator_pb2.GetProposalResponse]] = {
     "state": lambda spec: curator_pb2.GetProposalResponse(state=99, spec=spec_to_proto(spec)),  # type: ignore[arg-type]
     "spec": lambda _: curator_pb2.GetProposalResponse(
-        state=state_to_proto(ReleaseState.READY), spec=release_pb2.ReleaseSpec(release_id=ID)
+        state=state_to_proto(ReleaseState.READY), spec=release_pb2.TableSpec(release_id=ID)
     ),
 }
 
@@ -288,7 +288,7 @@ def test_an_answer_that_cannot_be_read_is_a_refusal_of_whoever_sent_it(
     assert not pauses
 
 
-def only_of(spec: ReleaseSpec, curator: str) -> ReleaseSpec:
+def only_of(spec: TableSpec, curator: str) -> TableSpec:
     """Return a spec of one curator's columns."""
     return replace(spec, columns=spec.columns_of(curator))
 

@@ -13,7 +13,7 @@ from tests.made_receipts import made_tests
 from tests.researcher.made_status import made_status, result_of
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.privacy.cards.card import N_IS_EXACT
-from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study

@@ -26,8 +26,8 @@ from veiltab.common.errors import (
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties.curators_test import CuratorsTest
 from veiltab.researcher.parties.parties import PartyLinks
@@ -64,13 +64,13 @@ def made(make_spec: Make) -> Callable[..., MadeRelease]:
             "curator_replacement": HALF // 4,
             "canaries": 2000,
         }
-        spec: ReleaseSpec = make_spec(**(fields | changes))
+        spec: TableSpec = make_spec(**(fields | changes))
         return MadeRelease(spec, table_of(spec), perturb_rows)
 
     return make
 
 
-def table_of(spec: ReleaseSpec) -> dict[str, Symbols]:
+def table_of(spec: TableSpec) -> dict[str, Symbols]:
     """Return skewed rows: every symbol is 0 or 1."""
     source, table = np.random.default_rng(5), {}
     for column in spec.columns:
@@ -195,7 +195,7 @@ def test_a_curator_that_is_not_ready_while_columns_come_is_asked_again(
     release, asked = made(), list[str]()
     fetch_test = release.fetch_test
 
-    async def refused_at_first(spec: ReleaseSpec, curator: str) -> CuratorsTest:
+    async def refused_at_first(spec: TableSpec, curator: str) -> CuratorsTest:
         asked.append(curator)
         if curator == "bob" and asked.count("bob") < 2:
             raise refusal
@@ -213,7 +213,7 @@ def test_a_curator_that_has_said_what_its_test_showed_is_not_asked(
     release, asked = made(), list[str]()
     fetch_test = release.fetch_test
 
-    async def question(spec: ReleaseSpec, curator: str) -> CuratorsTest:
+    async def question(spec: TableSpec, curator: str) -> CuratorsTest:
         asked.append(curator)
         return await fetch_test(spec, curator)
 
@@ -232,7 +232,7 @@ def test_what_is_received_says_how_far_it_is(
     # An attempt before this one has fetched a column.
     asyncio.run(fetch_column(release.spec, COLUMNS[0], store.noisy_column(ID, COLUMNS[0].attribute), lambda _: None))
 
-    async def fetched(spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None]) -> None:
+    async def fetched(spec: TableSpec, column: Column, path: Path, advance: Callable[[int], None]) -> None:
         if not path.exists():
             await fetch_column(spec, column, path, advance)
         said.append(str(stage))
@@ -269,12 +269,12 @@ def test_a_desk_asks_curators_and_the_server_at_once(
         asked = asyncio.Event()
 
         async def after_the_question(
-            spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None]
+            spec: TableSpec, column: Column, path: Path, advance: Callable[[int], None]
         ) -> None:
             await asked.wait()
             await fetch_column(spec, column, path, advance)
 
-        async def question(spec: ReleaseSpec, curator: str) -> CuratorsTest:
+        async def question(spec: TableSpec, curator: str) -> CuratorsTest:
             asked.set()
             return await fetch_test(spec, curator)
 
@@ -328,17 +328,17 @@ def test_without_any_key_it_is_denied(store: ResearcherStore, made: Callable[...
         receive(store, release)
 
 
-def none(columns: list[Symbols], _spec: ReleaseSpec) -> list[Symbols]:
+def none(columns: list[Symbols], _spec: TableSpec) -> list[Symbols]:
     """Add no noise."""
     return columns
 
 
-def half(columns: list[Symbols], spec: ReleaseSpec) -> list[Symbols]:
+def half(columns: list[Symbols], spec: TableSpec) -> list[Symbols]:
     """Add half of the noise."""
     return honest(columns, replace(spec, server_replacement=spec.server_replacement // 2))
 
 
-def apart(columns: list[Symbols], spec: ReleaseSpec) -> list[Symbols]:
+def apart(columns: list[Symbols], spec: TableSpec) -> list[Symbols]:
     """Replace the symbols of each curator's columns in other rows: every curator sees the noise that is due."""
     alike, other = honest(columns, spec), honest(columns, spec)
     return [other[i] if spec.columns[i].owner == "bob" else alike[i] for i in range(len(columns))]

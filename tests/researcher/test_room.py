@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import PlayedDisk
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.modes import Pad
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
@@ -52,7 +52,7 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
     async def published(*_: object) -> Publication:
         return Publication(spec=spec, salt=b"salt", columns={})
 
-    async def receive(received: ReleaseSpec, *_: object, columns: object, tests: object) -> None:
+    async def receive(received: TableSpec, *_: object, columns: object, tests: object) -> None:
         assert (columns, tests) == ({}, {})
         assert driver._room._kept == {ID: size}
         fetched.append(received.release_id)

@@ -14,9 +14,9 @@ import pytest
 from tests.made_receipts import made_tests
 from tests.researcher.made_workload import PAIRS, ROWS, request_for_pairs, workload_with
 from veiltab.common.errors import FailedReleaseError, NotReadyError, UnavailableError
-from veiltab.common.release.messages.release_messages import workload_to_proto
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.messages.release_messages import release_to_proto
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk.workload import Workloads
@@ -45,7 +45,7 @@ class Desk:
         self.workload = WORKLOAD
         self.study = study
 
-    async def drive(self, table: ReleaseSpec, _parties: PartyLinks) -> None:
+    async def drive(self, table: TableSpec, _parties: PartyLinks) -> None:
         """End a table: by default with counts in which age and salary go together, and sex with neither."""
         stored = self.store.release(table.release_id)
         if stored.state.finished:
@@ -77,7 +77,7 @@ class Desk:
 
     def advance(self) -> None:
         """Take the steps of the release that can be taken."""
-        answer = curator_pb2.GetProposalResponse(workload=workload_to_proto(self.workload))
+        answer = curator_pb2.GetProposalResponse(workload=release_to_proto(self.workload))
         parties = cast("PartyLinks", self)
         stored = self.store.release(ID)
         asyncio.run(self.workloads.advance(stored, {"alice": answer, "bob": answer}, parties))

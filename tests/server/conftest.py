@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import spec_with
 from tests.server.cluster import Cluster
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +28,6 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def make_spec() -> Callable[..., ReleaseSpec]:
+def make_spec() -> Callable[..., TableSpec]:
     """Make specs whose deadline the server accepts: it lies ahead, and not too far."""
     return partial(spec_with, deadline=int(time.time()) + 30 * 86_400)

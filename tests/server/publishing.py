@@ -1,12 +1,12 @@
 """Puts releases into a server's state as finished uploads do, and perturbs them."""
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import perturb_release
 
 
-def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:
+def complete(store: ServerStore, spec: TableSpec, *columns: Symbols) -> None:
     """Put the ciphertext of a release in its place, as finished uploads do."""
     store.open_session(spec)
     store.ciphertext_folder(spec.release_id).mkdir(parents=True, exist_ok=True)
@@ -17,7 +17,7 @@ def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:
         store.complete_columns(spec.release_id, {column.attribute: (b"digest", lease)})
 
 
-def perturb(store: ServerStore, spec: ReleaseSpec) -> None:
+def perturb(store: ServerStore, spec: TableSpec) -> None:
     """Perturb a release as the process whose turn it is."""
     lease = store.leases.take(spec.release_id)
     try:

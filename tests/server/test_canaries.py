@@ -25,8 +25,8 @@ from veiltab.common.errors import (
     NotReadyError,
 )
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.chunks import data_of
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
@@ -53,7 +53,7 @@ def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
     store.close()
 
 
-def uploaded(spec: ReleaseSpec) -> list[Symbols]:
+def uploaded(spec: TableSpec) -> list[Symbols]:
     rng = np.random.default_rng(3)
     columns: list[Symbols] = [np.empty(spec.uploaded_rows, symbol_dtype(column.size)) for column in spec.columns]
     for column, symbols in zip(spec.columns, columns, strict=True):
@@ -61,9 +61,9 @@ def uploaded(spec: ReleaseSpec) -> list[Symbols]:
     return columns
 
 
-def release(store: ServerStore, make_spec: Make, **changes: object) -> ReleaseSpec:
+def release(store: ServerStore, make_spec: Make, **changes: object) -> TableSpec:
     """Publish a release of 400 rows, or of 400 of 1000, with 100 canaries."""
-    spec: ReleaseSpec = make_spec(**({"columns": COLUMNS, "canaries": 100, "sample": 400} | changes))
+    spec: TableSpec = make_spec(**({"columns": COLUMNS, "canaries": 100, "sample": 400} | changes))
     complete(store, spec, *uploaded(spec))
     perturb(store, spec)
     return spec
@@ -196,7 +196,7 @@ def test_nothing_is_answered_before_the_publication_nor_after_its_time(
     study: Study, store: ServerStore, make_spec: Make
 ) -> None:
     releases = Releases(study, store, retention_days=1)
-    spec: ReleaseSpec = make_spec(columns=COLUMNS, canaries=100)
+    spec: TableSpec = make_spec(columns=COLUMNS, canaries=100)
     with pytest.raises(NotFoundError, match="no such release"):
         fetched(store, "alice")
     complete(store, spec, *uploaded(spec))
@@ -221,7 +221,7 @@ def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(
     study: Study, store: ServerStore, make_spec: Make
 ) -> None:
     releases = Releases(study, store)
-    spec: ReleaseSpec = make_spec(columns=COLUMNS, canaries=100, sampling=Sampling.SERVER)
+    spec: TableSpec = make_spec(columns=COLUMNS, canaries=100, sampling=Sampling.SERVER)
     complete(store, spec, *uploaded(spec))
     assert releases.places_digest_of(store.session(ID)) == b""
     perturb(store, spec)
@@ -243,7 +243,7 @@ def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerSto
 def test_a_curator_without_columns_and_a_wrong_key_are_refused(
     study: Study, store: ServerStore, make_spec: Make
 ) -> None:
-    spec: ReleaseSpec = make_spec(columns=COLUMNS[:1], canaries=100)
+    spec: TableSpec = make_spec(columns=COLUMNS[:1], canaries=100)
     complete(store, spec, *uploaded(spec))
     perturb(store, spec)
     with pytest.raises(DeniedError, match="curator bob: no column of this release"):
@@ -264,7 +264,7 @@ def test_the_places_are_found_once_for_all_who_ask_at_a_time(
     release(store, make_spec)
     calls: list[str] = []
 
-    def counted(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
+    def counted(spec: TableSpec, key: bytes, published: Path) -> CanaryRows:
         calls.append(spec.release_id)
         return canary_rows(spec, key, published)
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.server.cluster import Cluster
 from veiltab.common.errors import UnavailableError
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.study.file import Study
 from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
@@ -58,7 +58,7 @@ def taken_over(store: ServerStore, resource: str = ID) -> Lease:
     return store.leases.take(resource)
 
 
-def complete(store: ServerStore, spec: ReleaseSpec) -> None:
+def complete(store: ServerStore, spec: TableSpec) -> None:
     """Put the columns of a release in their places."""
     store.open_session(spec)
     for attribute, data in DATA.items():
@@ -322,7 +322,7 @@ def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_to
 
 
 def taken_over_at(
-    pause_at: int, paused: ServerStore, other: ServerStore, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+    pause_at: int, paused: ServerStore, other: ServerStore, spec: TableSpec, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, dict[str, bytes]]:
     """Perturb a release in one process; before a step of it, the other takes over and does all of it."""
     served: dict[str, bytes] = {}
@@ -456,7 +456,7 @@ def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
     asyncio.run(work())
 
 
-async def uploaded(processes: tuple[Releases, Releases], spec: ReleaseSpec) -> None:
+async def uploaded(processes: tuple[Releases, Releases], spec: TableSpec) -> None:
     """Send each column to another process."""
     for releases, attribute in zip(processes, DATA, strict=True):
         session, _ = releases.open_release(spec, OWNERS[attribute])

@@ -17,8 +17,8 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import PLACES, SALT, check_column
 
@@ -42,7 +42,7 @@ def any_store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
     store.close()
 
 
-def published(store: ServerStore, spec: ReleaseSpec) -> list[Symbols]:
+def published(store: ServerStore, spec: TableSpec) -> list[Symbols]:
     folder = store.published_folder(spec.release_id)
     assert {path.name for path in folder.iterdir()} == {SALT, *(column.attribute for column in spec.columns)}
     return [read(folder / column.attribute, column.size) for column in spec.columns]
@@ -54,8 +54,8 @@ def read(path: Path, size: int) -> Symbols:
     return symbols
 
 
-def small(make_spec: Make, release_id: str = ID) -> tuple[ReleaseSpec, list[Symbols]]:
-    spec: ReleaseSpec = make_spec(release_id=release_id, columns=COLUMNS, population=1000, sample=400)
+def small(make_spec: Make, release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
+    spec: TableSpec = make_spec(release_id=release_id, columns=COLUMNS, population=1000, sample=400)
     return spec, [(np.arange(400) % 2).astype(np.uint8), (np.arange(400) % 300).astype("<u2")]
 
 
@@ -118,8 +118,8 @@ def test_a_row_is_replaced_as_a_whole_and_otherwise_kept(store: ServerStore, mak
     assert stats.binomtest(int(noisy_sex[~kept].sum()), replaced, 0.5).pvalue > 1e-6
 
 
-def sampled_by_the_server(make_spec: Make, release_id: str = ID) -> tuple[ReleaseSpec, list[Symbols]]:
-    spec: ReleaseSpec = make_spec(
+def sampled_by_the_server(make_spec: Make, release_id: str = ID) -> tuple[TableSpec, list[Symbols]]:
+    spec: TableSpec = make_spec(
         release_id=release_id, columns=COLUMNS, population=1000, sample=400, sampling=Sampling.SERVER
     )
     return spec, [(np.arange(1000) % 2).astype(np.uint8), (np.arange(1000) % 300).astype("<u2")]
@@ -346,7 +346,7 @@ def test_everything_is_durable_before_the_next_step(
     assert {"sync age", "sync sex"} <= set(steps[: -len(last)])
 
 
-def interrupted(store: ServerStore, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+def interrupted(store: ServerStore, spec: TableSpec, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Perturb up to the moment before the publication; return what would have been published, places included."""
 
     def crash(*_: object) -> NoReturn:
@@ -360,7 +360,7 @@ def interrupted(store: ServerStore, spec: ReleaseSpec, monkeypatch: pytest.Monke
     return files(store, spec)
 
 
-def files(store: ServerStore, spec: ReleaseSpec) -> list[bytes]:
+def files(store: ServerStore, spec: TableSpec) -> list[bytes]:
     (folder,) = store.ciphertext_folder(spec.release_id).parent.glob("published*")  # the one that lies there
     return [path.read_bytes() for path in sorted(folder.iterdir())]
 

@@ -26,8 +26,8 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.messages.release_messages import spec_to_proto
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.database import Database
 from veiltab.common.storage.files import file_digest
@@ -66,7 +66,7 @@ async def pieces(data: bytes, offset: int = 0, length: int = 64) -> AsyncIterato
 
 
 async def send(
-    releases: Releases, spec: ReleaseSpec, attribute: str, data: bytes | None = None, stop: int | None = None
+    releases: Releases, spec: TableSpec, attribute: str, data: bytes | None = None, stop: int | None = None
 ) -> tuple[int, bool]:
     """Announce a release and send one column, or its beginning, as its owner does."""
     whole = DATA[attribute] if data is None else data
@@ -86,7 +86,7 @@ def announced(session: Session, attribute: str, data: bytes) -> Announced:
 
 
 async def send_whole(
-    releases: Releases, spec: ReleaseSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]]
+    releases: Releases, spec: TableSpec, curator: str, columns: Mapping[str, tuple[bytes, bytes]]
 ) -> None:
     """Announce a release and send whole columns together."""
     session, _ = releases.open_release(spec, curator)
@@ -102,7 +102,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - whatever it re
     return asyncio.run(work)
 
 
-async def whole_release(releases: Releases, spec: ReleaseSpec) -> None:
+async def whole_release(releases: Releases, spec: TableSpec) -> None:
     for attribute in DATA:
         await send(releases, spec, attribute)
     await settled(releases)
@@ -225,7 +225,7 @@ def test_a_part_that_a_failing_power_damaged_is_sent_again_with_the_whole(
     run(work())
 
 
-def outlives(folder: Path, study: Study, spec: ReleaseSpec, at: int, seed: int) -> bool:
+def outlives(folder: Path, study: Study, spec: TableSpec, at: int, seed: int) -> bool:
     """Let the power fail before a step of a release, and go on; return whether there was such a step.
 
     A curator deletes what the server has said to hold whole, and the digests that it has stated are stated again.
@@ -385,7 +385,7 @@ def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
 def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
 
-    def recorded(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: Stage) -> None:
+    def recorded(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) -> None:
         counted[spec.release_id] += 1
         time.sleep(0.05)
         perturb_release(store, spec, lease, stage)

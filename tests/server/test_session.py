@@ -18,13 +18,13 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.server.records.session import Session
 
 Make = Callable[..., Any]
 ATTRIBUTES = ("a", "b", "c")
-SPEC = ReleaseSpec(
+SPEC = TableSpec(
     release_id="0" * 32,
     study_digest="0" * 64,
     researcher="rosa",

@@ -21,8 +21,8 @@ from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.status import SHOWN, Observation
 from veiltab.common.observe.trace_file import TraceFile, read_spans
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.server.party.status import observe
@@ -103,7 +103,7 @@ def test_a_release_says_how_far_its_perturbation_is(
     now, said = [100.0], list[str]()
     monkeypatch.setattr(parts.releases, "_stages", Stages(lambda: now[0]))
     monkeypatch.setattr(symbols, "CHUNK", 100)
-    spec: ReleaseSpec = make_spec()
+    spec: TableSpec = make_spec()
     complete(parts.sessions, spec, *(np.zeros(400, np.uint8) for _ in spec.columns))
 
     def watched(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - those of the function

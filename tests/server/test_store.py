@@ -19,8 +19,8 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.server.records.store import ServerStore, room_of
 from veiltab.server.sharing.leases import Lease
@@ -68,8 +68,8 @@ def test_a_curator_announces_no_more_than_its_quota(store: ServerStore, make_spe
 
 
 def test_a_release_without_room_is_not_opened(store: ServerStore, make_spec: Make, disk: PlayedDisk) -> None:
-    def spec(number: int, **changes: object) -> ReleaseSpec:
-        made: ReleaseSpec = make_spec(release_id=f"{number:032x}", population=2**20, sample=2**20, **changes)
+    def spec(number: int, **changes: object) -> TableSpec:
+        made: TableSpec = make_spec(release_id=f"{number:032x}", population=2**20, sample=2**20, **changes)
         return made
 
     size = 4 * (2**20 + spec(1).canaries)  # two columns, as they come and as they are published

@@ -24,8 +24,8 @@ from tests.simulation.watch import Watch
 from veiltab.common.errors import VeiltabError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage
 from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
@@ -134,7 +134,7 @@ class Deployment:
                 self.watch.see_plain(encryption._release_id, one.attribute, one.symbols[:])
             encrypt(encryption, columns, *others)
 
-        def counted(receiver: Receiver, spec: ReleaseSpec, *found: Any) -> None:  # noqa: ANN401
+        def counted(receiver: Receiver, spec: TableSpec, *found: Any) -> None:  # noqa: ANN401
             _, rows, columns, _ = found
             self.watch.see_rows(spec.release_id, columns, rows)
             count(receiver, spec, *found)

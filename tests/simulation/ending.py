@@ -9,9 +9,10 @@ from tests.simulation.parties import PEOPLE, SERVER
 from tests.simulation.virtual import START
 from veiltab.common.errors import VeiltabError
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.planning.checks import agreed_columns, plan_question, planned_spec
+from veiltab.common.release.table_spec import TableSpec
+from veiltab.curator.planning.checks import agreed_columns, plan_question
+from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.progress import DENIED
 from veiltab.server.release.perturbation import PLACES
 
@@ -69,7 +70,7 @@ def _allowed(run: "Deployment", request: ReleaseRequest) -> set[ReleaseState]:
     granted = frozenset(request.attributes) - denied
     try:
         columns = agreed_columns(request, run.village.study, granted, denied)
-        planned_spec(plan_question(request, columns, run.village.study, population=PEOPLE, alignment="0" * 32))
+        planned_release(plan_question(request, columns, run.village.study, population=PEOPLE, alignment="0" * 32))
         expected = {ReleaseState.READY}
     except VeiltabError:
         expected = {ReleaseState.DENIED, ReleaseState.FAILED}
@@ -80,7 +81,7 @@ def _allowed(run: "Deployment", request: ReleaseRequest) -> set[ReleaseState]:
     return expected
 
 
-def _check_result(run: "Deployment", spec: ReleaseSpec, researcher: str, granted: tuple[str, ...]) -> None:
+def _check_result(run: "Deployment", spec: TableSpec, researcher: str, granted: tuple[str, ...]) -> None:
     """See that the counted rows are those that were encrypted, but for noise of the due amount, and no canaries."""
     store = run.hosts[researcher].researcher.store
     columns = [spec.column(name) for name in granted]

@@ -60,9 +60,9 @@ def bounds_together(
     """
     if not releases:
         return ()
-    if len(releases) == 1 and isinstance(releases[0], TwoSidedRelease):
-        return card_of(releases[0], delta=delta, one_time=one_time).bounds
     slots = _slots(releases)
+    if len(slots) == slots[0].count == len(slots[0].candidates) == 1:
+        return card_of(slots[0].candidates[0], delta=delta, one_time=one_time).bounds
     return tuple(_together(coalition, slots, delta, pricing, one_time=one_time) for coalition in Coalition)
 
 

@@ -11,13 +11,13 @@ from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import parse_split
-from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked
+from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.study.file import MAX_TABLES
 from veiltab.v1 import release_pb2
@@ -91,9 +91,9 @@ def _known(table: Mapping[Member, int], value: int, what: str) -> Member:
     raise InvalidInputError(f"{what} {value} is not known here", remedy="Run the same version at every party.")
 
 
-def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
+def spec_to_proto(spec: TableSpec) -> release_pb2.TableSpec:
     """Encode a release spec."""
-    return release_pb2.ReleaseSpec(
+    return release_pb2.TableSpec(
         release_id=spec.release_id,
         study_digest=spec.study_digest,
         researcher=spec.researcher,
@@ -115,7 +115,7 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
     )
 
 
-def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
+def spec_from_proto(message: release_pb2.TableSpec) -> TableSpec:
     """Decode and validate a release spec, whose mechanism keeps what was asked for."""
     data = message.SerializeToString(deterministic=True)
     # Longer ones are padded with what nobody knows here; they are not kept.
@@ -123,13 +123,13 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
 
 
 @lru_cache(maxsize=256)
-def _remembered_spec(data: bytes) -> ReleaseSpec:
+def _remembered_spec(data: bytes) -> TableSpec:
     """Decode a spec once; each party of a release states the same one, some of them again and again."""
-    return _spec_of(release_pb2.ReleaseSpec.FromString(data))
+    return _spec_of(release_pb2.TableSpec.FromString(data))
 
 
-def _spec_of(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
-    spec = ReleaseSpec(
+def _spec_of(message: release_pb2.TableSpec) -> TableSpec:
+    spec = TableSpec(
         release_id=text_from_proto(message.release_id, "release id"),
         study_digest=text_from_proto(message.study_digest, "study digest"),
         researcher=text_from_proto(message.researcher, "researcher"),
@@ -153,31 +153,46 @@ def _spec_of(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     return spec
 
 
-def workload_to_proto(workload: WorkloadSpec) -> release_pb2.WorkloadSpec:
-    """Encode the spec of a release of several tables."""
-    return release_pb2.WorkloadSpec(
-        release_id=workload.release_id,
-        study_digest=workload.study_digest,
-        researcher=workload.researcher,
-        columns=map(_column_to_proto, workload.columns),
-        population=workload.population,
-        sample=workload.sample,
-        epsilon=str(workload.epsilon),
-        delta=str(workload.delta),
-        scheme=scheme_to_proto(workload.scheme),
-        sampling=sampling_to_proto(workload.sampling),
-        pad=pad_to_proto(workload.pad),
-        alignment=workload.alignment,
-        deadline=workload.deadline,
-        tables=map(_table_to_proto, workload.tables),
-        repeated_tables=map(_table_to_proto, workload.repeated),
-        repeats=workload.repeats,
+def release_to_proto(release: ReleaseSpec) -> release_pb2.ReleaseSpec:
+    """Encode the spec of a release."""
+    return release_pb2.ReleaseSpec(
+        release_id=release.release_id,
+        study_digest=release.study_digest,
+        researcher=release.researcher,
+        columns=map(_column_to_proto, release.columns),
+        population=release.population,
+        sample=release.sample,
+        epsilon=str(release.epsilon),
+        delta=_optional_text(release.delta),
+        scheme=scheme_to_proto(release.scheme),
+        stage=release.stage,
+        sampling=sampling_to_proto(release.sampling),
+        pad=pad_to_proto(release.pad),
+        alignment=release.alignment,
+        deadline=release.deadline,
+        several=release.several,
+        tables=map(_table_to_proto, release.tables),
+        repeated_tables=map(_table_to_proto, release.repeated),
+        repeats=release.repeats,
     )
 
 
-def workload_from_proto(message: release_pb2.WorkloadSpec) -> WorkloadSpec:
-    """Decode and validate the spec of a release of several tables; whoever reads it checks what they cost together."""
-    return WorkloadSpec(
+def release_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
+    """Decode and validate a release's spec.
+
+    One table keeps what was asked for; of several, who reads it checks what they cost together.
+    """
+    data = message.SerializeToString(deterministic=True)
+    return _remembered_release(data) if len(data) <= _LONGEST_KEPT else _release_of(message)
+
+
+@lru_cache(maxsize=256)
+def _remembered_release(data: bytes) -> ReleaseSpec:
+    return _release_of(release_pb2.ReleaseSpec.FromString(data))
+
+
+def _release_of(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
+    release = ReleaseSpec(
         release_id=text_from_proto(message.release_id, "release id"),
         study_digest=text_from_proto(message.study_digest, "study digest"),
         researcher=text_from_proto(message.researcher, "researcher"),
@@ -185,16 +200,21 @@ def workload_from_proto(message: release_pb2.WorkloadSpec) -> WorkloadSpec:
         population=whole_from_proto(message.population, "population"),
         sample=whole_from_proto(message.sample, "sample"),
         epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
-        delta=parse_delta(text_from_proto(message.delta, "delta")),
+        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
         scheme=scheme_from_proto(message.scheme),
+        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
         sampling=sampling_from_proto(message.sampling),
         pad=pad_from_proto(message.pad),
         alignment=text_from_proto(message.alignment, "alignment"),
         deadline=whole_from_proto(message.deadline, "deadline"),
+        several=message.several,
         tables=_tables_from_proto(message.tables),
         repeated=_tables_from_proto(message.repeated_tables),
         repeats=message.repeats,
     )
+    if release.only_table is not None:
+        check_keeps_what_was_asked(release.only_table)
+    return release
 
 
 def _table_to_proto(table: TablePlan) -> release_pb2.TablePlan:

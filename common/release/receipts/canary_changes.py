@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.texts.canonical import canonical_json
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.spec import Column
+from veiltab.common.release.table_spec import Column
 
 MOST_BYTES = 2**19
 """Most bytes of a list of changed canaries, which travels in one message; half of that is planned for."""

@@ -13,7 +13,7 @@ from math import prod
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.counts import Binomial, accepted, is_lower_tail_within, is_upper_tail_within
 from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, Family
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 
 POWER = Decimal("0.999")
 """Probability with which the planned canaries show what they are planned for."""
@@ -124,7 +124,7 @@ def shown_share(server: GammaDiagonal, sizes: Sequence[int], canaries: int) -> F
     return Fraction(missed - 1, 1000)
 
 
-def shown_by_canaries(spec: ReleaseSpec) -> Fraction:
+def shown_by_canaries(spec: TableSpec) -> Fraction:
     """Return the largest share of its noise at which a server is found with probability .999; see `shown_share`."""
     tested = spec.canaries * spec.published_rows // spec.uploaded_rows
     return shown_share(spec.server_mechanism, [column.size for column in spec.columns], tested)

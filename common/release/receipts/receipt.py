@@ -31,7 +31,7 @@ from veiltab.common.release.receipts.noise_tests import (
     members,
     noise_tests,
 )
-from veiltab.common.release.spec import MAX_CANARIES, Column, ReleaseSpec
+from veiltab.common.release.table_spec import MAX_CANARIES, Column, TableSpec
 
 _WHOLE = frozenset({Family.AMOUNT, Family.COLUMN, Family.PAIR})
 """Families of which a receipt has every test."""
@@ -193,7 +193,7 @@ class Receipt:
         )
 
 
-def own_receipt(spec: ReleaseSpec, tester: str, changes: CanaryChanges, orders: CanaryOrders) -> Receipt:
+def own_receipt(spec: TableSpec, tester: str, changes: CanaryChanges, orders: CanaryOrders) -> Receipt:
     """Return the receipt of a curator's tests of its own columns.
 
     Args:
@@ -206,7 +206,7 @@ def own_receipt(spec: ReleaseSpec, tester: str, changes: CanaryChanges, orders: 
     return _receipt(spec, tester, len(orders.places), noise_tests(changes, orders, _replacement(spec)), digest)
 
 
-def joint_receipt(spec: ReleaseSpec, lists: Mapping[str, bytes], orders: CanaryOrders) -> Receipt:
+def joint_receipt(spec: TableSpec, lists: Mapping[str, bytes], orders: CanaryOrders) -> Receipt:
     """Return the receipt of the tests of all columns together: the same at every owner and at the desk.
 
     Args:
@@ -221,7 +221,7 @@ def joint_receipt(spec: ReleaseSpec, lists: Mapping[str, bytes], orders: CanaryO
     return _receipt(spec, "", len(orders.places), noise_tests(changes, orders, _replacement(spec)), lists_digest(lists))
 
 
-def read_lists(spec: ReleaseSpec, lists: Mapping[str, bytes], canaries: int) -> dict[str, CanaryChanges]:
+def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> dict[str, CanaryChanges]:
     """Return what the owners' lists say.
 
     Args:
@@ -243,7 +243,7 @@ def read_lists(spec: ReleaseSpec, lists: Mapping[str, bytes], canaries: int) -> 
     return changes
 
 
-def amount_receipt(spec: ReleaseSpec, tester: str, *, canaries: int, changed: int) -> Receipt:
+def amount_receipt(spec: TableSpec, tester: str, *, canaries: int, changed: int) -> Receipt:
     """Return the receipt of a curator's test of the number of changed canaries alone; no list of them is kept.
 
     Args:
@@ -257,22 +257,22 @@ def amount_receipt(spec: ReleaseSpec, tester: str, *, canaries: int, changed: in
     return _receipt(spec, tester, canaries, [amount], "")
 
 
-def tested_columns(spec: ReleaseSpec, tester: str) -> tuple[Column, ...]:
+def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
     """Return the columns that a curator tests by itself; all columns for ""."""
     return spec.columns_of(tester) if tester else spec.columns
 
 
-def change_probability(spec: ReleaseSpec, columns: Sequence[Column]) -> Fraction:
+def change_probability(spec: TableSpec, columns: Sequence[Column]) -> Fraction:
     """Return p = r_s (1 - 1/K), exactly; K the cells of the columns."""
     return _replacement(spec) * (1 - Fraction(1, prod(column.size for column in columns)))
 
 
-def level_of(spec: ReleaseSpec, tester: str) -> Decimal:
+def level_of(spec: TableSpec, tester: str) -> Decimal:
     """Return the false alarm of a curator's own tests, or of those of all columns for ""."""
     return OWN_LEVEL / len({column.owner for column in spec.columns}) if tester else JOINT_LEVEL
 
 
-def is_right(receipt: Receipt, spec: ReleaseSpec) -> bool:
+def is_right(receipt: Receipt, spec: TableSpec) -> bool:
     """Return whether a receipt is one that tests of a release can have, with the bounds that follow from its laws."""
     columns = tested_columns(spec, receipt.tester)
     if not columns or not 0 <= receipt.changed <= receipt.canaries <= spec.canaries:
@@ -310,7 +310,7 @@ def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
     return listed[: len(expected)] == expected and [test for test, _ in listed[len(expected) :]] == others
 
 
-def _receipt(spec: ReleaseSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
+def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
     sizes, level = [column.size for column in tested_columns(spec, tester)], level_of(spec, tester)
     sides = {family: levels(family, sizes, level) for family, number in members(sizes).items() if number}
     chosen: list[NoiseTest] = []
@@ -358,5 +358,5 @@ def _text(share: Fraction) -> str:
     return f"{share.numerator}/{share.denominator}"
 
 
-def _replacement(spec: ReleaseSpec) -> Fraction:
+def _replacement(spec: TableSpec) -> Fraction:
     return 1 - spec.server_mechanism.retention

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, read_canonical
 from veiltab.common.core.texts.spelling import escaped
-from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.errors import IntegrityError, NotFoundError, VeiltabError
 from veiltab.common.privacy.cards.words import delta_text
-from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked
-from veiltab.common.release.guarantees.workload_guarantees import card_of_release, tables_keep_what_was_asked
+from veiltab.common.release.guarantees import keeps_what_was_asked, release_card
 from veiltab.common.release.receipts.pooled_receipts import pooled_counts
 from veiltab.common.release.receipts.receipt import Receipt, is_right
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.release_certificate import CardRow, ReleaseCertificate, card_rows, plain_pem
 from veiltab.common.rpc.certificates.statement import Statement
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -63,8 +62,8 @@ def statement_of(one: SignedText) -> Statement:
     return read
 
 
-def check_statement(one: SignedText, party: Party, release: ReleaseSpec | WorkloadSpec, authority: bytes) -> Statement:
-    """Return a party's statement about a release, or about a table.
+def check_statement(one: SignedText, party: Party, digest: bytes, authority: bytes) -> Statement:
+    """Return a party's statement about a release, or about a table, whose spec has this digest.
 
     Raises:
         IntegrityError: it is another's, about another release, or not signed by a certificate that was valid then.
@@ -77,7 +76,7 @@ def check_statement(one: SignedText, party: Party, release: ReleaseSpec | Worklo
     signer = signer_of(one, authority, at)
     if signer != party or stated.party != party.uri:
         raise IntegrityError(f"the statement is signed by {signer}, not by {party}", where=str(party))
-    if stated.spec_digest != release.digest().hex():
+    if stated.spec_digest != digest.hex():
         raise IntegrityError("the statement is about another release", where=str(party))
     return stated
 
@@ -99,7 +98,7 @@ def verified(
 
 
 def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | None) -> Iterator[Finding]:
-    release = certificate.release
+    release = certificate.spec
     is_same = release.study_digest == study.digest
     exact = f"the release is of study {study.id}, of exactly these bytes"
     yield Finding(what="study", detail=exact if is_same else "the release is of another study file", holds=is_same)
@@ -111,27 +110,25 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
         yield Finding(what="authority", detail=detail, holds=same)
     yield _kept(certificate)
     issuer = certificate.authority.encode()
-    if isinstance(release, ReleaseSpec):
-        yield from _table(release, certificate.statements, study, issuer)
+    if release.only_table is not None:
+        yield from _table(release.only_table, certificate.statements, study, issuer)
     else:
         yield from _tables(release, certificate, study, issuer)
 
 
-def _tables(
-    workload: WorkloadSpec, certificate: ReleaseCertificate, study: Study, authority: bytes
-) -> Iterator[Finding]:
+def _tables(release: ReleaseSpec, certificate: ReleaseCertificate, study: Study, authority: bytes) -> Iterator[Finding]:
     """Check that the tables in the file are those that every curator states, and each of them."""
     statements: dict[Party, Statement] = {}
     curators = signers(study)[:-1]
-    yield from _signatures(workload, certificate.statements, curators, authority, statements)
+    yield from _signatures(release.digest(), certificate.statements, curators, authority, statements)
     for party, stated in statements.items():
         if stated.ledger is None or stated.published or stated.receipts:
             yield Finding(what=str(party), detail="of all tables a curator states which, and its ledger", holds=False)
-    yield _all_there(workload, certificate, {stated.tables for stated in statements.values()})
+    yield _all_there(release, certificate, {stated.tables for stated in statements.values()})
     joint = []
     for table in certificate.tables:
         try:
-            spec = workload.table(table.number)
+            spec = release.table(table.number)
         except NotFoundError:
             yield Finding(what=f"table {table.number}", detail="the release has no such table", holds=False)
             continue
@@ -148,10 +145,10 @@ def _tables(
         yield _pooled(joint)
 
 
-def _all_there(workload: WorkloadSpec, certificate: ReleaseCertificate, lists: set[tuple[int, ...]]) -> Finding:
+def _all_there(release: ReleaseSpec, certificate: ReleaseCertificate, lists: set[tuple[int, ...]]) -> Finding:
     """Compare the tables in the file with those that the curators state."""
     here = tuple(table.number for table in certificate.tables)
-    first = len(workload.tables)
+    first = len(release.tables)
     problem = ""
     if len(lists) != 1:
         problem = "the curators state different tables" if lists else "no curator states which tables there are"
@@ -163,7 +160,7 @@ def _all_there(workload: WorkloadSpec, certificate: ReleaseCertificate, lists: s
             problem = "; ".join(f"{what}: table {', '.join(map(str, which))}" for what, which in said.items() if which)
         elif list(here) != sorted(set(here)):
             problem = "a table stands twice, or not in its place"
-        elif sum(number >= first for number in here) > workload.repeats:
+        elif sum(number >= first for number in here) > release.repeats:
             problem = "more tables ran a second time than the release allows"
         elif not here:
             problem = "there is no table"
@@ -171,7 +168,7 @@ def _all_there(workload: WorkloadSpec, certificate: ReleaseCertificate, lists: s
         return Finding(what="tables", detail=problem, holds=False)
     again = sum(number >= first for number in here)
     ran = f"{len(here) - again} of {first} planned"
-    ran += f", {again} of at most {workload.repeats} a second time" if workload.repeats else ""
+    ran += f", {again} of at most {release.repeats} a second time" if release.repeats else ""
     return Finding(
         what="tables", detail=f"none is missing of the {len(here)} that every curator states: {ran}", holds=True
     )
@@ -190,13 +187,13 @@ def _pooled(receipts: list[Receipt]) -> Finding:
 
 
 def _signatures(
-    release: ReleaseSpec | WorkloadSpec,
+    digest: bytes,
     signed: Iterable[SignedText],
     parties: Iterable[Party],
     authority: bytes,
     statements: dict[Party, Statement],
 ) -> Iterator[Finding]:
-    """Check who signed what about a release, or a table, and put what holds into `statements`."""
+    """Check who signed what about a release or a table, by its digest, and put what holds into `statements`."""
     signed = tuple(signed)
     stated_by = [_stated_party(one) for one in signed]
     by_uri = dict(zip(stated_by, signed, strict=True))
@@ -208,7 +205,7 @@ def _signatures(
     for party in parties:
         one = by_uri.pop(party.uri, None)
         try:
-            stated = None if one is None else check_statement(one, party, release, authority)
+            stated = None if one is None else check_statement(one, party, digest, authority)
         except IntegrityError as error:
             yield Finding(what=str(party), detail=error.problem, holds=False)
             continue
@@ -221,10 +218,10 @@ def _signatures(
         yield Finding(what=uri or "statement", detail="a statement of nobody who takes part in releases", holds=False)
 
 
-def _table(spec: ReleaseSpec, signed: Iterable[SignedText], study: Study, authority: bytes) -> Iterator[Finding]:
+def _table(spec: TableSpec, signed: Iterable[SignedText], study: Study, authority: bytes) -> Iterator[Finding]:
     """Check the statements about a table."""
     statements: dict[Party, Statement] = {}
-    yield from _signatures(spec, signed, signers(study), authority, statements)
+    yield from _signatures(spec.digest(), signed, signers(study), authority, statements)
     if any(stated.tables for stated in statements.values()):
         yield Finding(what="statements", detail="they list tables of a release that has one", holds=False)
     owners = {column.owner for column in spec.columns}
@@ -267,10 +264,10 @@ def signers(study: Study) -> tuple[Party, ...]:
 
 
 def _kept(certificate: ReleaseCertificate) -> Finding:
-    release = certificate.release
+    release = certificate.spec
     asked = f"epsilon {release.epsilon}" + (f" at delta {delta_text(release.delta)}" if release.delta else "")
-    if problem := _not_kept(release):
-        return Finding(what="privacy", detail=f"{asked} was asked for, but {problem}", holds=False)
+    if not keeps_what_was_asked(release):
+        return Finding(what="privacy", detail=f"{asked} was asked for, but the noise is too small for it", holds=False)
     card = card_rows(release)
     rows = "; ".join(f"{row.coalition}: {row.faces}" for row in card)
     if not _is_same(card, certificate.card):
@@ -278,19 +275,6 @@ def _kept(certificate: ReleaseCertificate) -> Finding:
             what="privacy", detail=f"another card follows from the release than the file says. {rows}", holds=False
         )
     return Finding(what="privacy", detail=f"{asked} was asked for and is kept. {rows}", holds=True)
-
-
-def _not_kept(release: ReleaseSpec | WorkloadSpec) -> str:
-    """Say why a release does not keep what was asked for; empty if it does."""
-    if isinstance(release, WorkloadSpec):
-        return "" if tables_keep_what_was_asked(release) else "the tables together do not keep it"
-    if release.part_of:
-        return "this is one table of several, which keep it together: the certificate is that of all of them"
-    try:
-        check_keeps_what_was_asked(release)
-    except InvalidInputError as error:
-        return error.problem
-    return ""
 
 
 def _is_same(computed: tuple[CardRow, ...], stated: tuple[CardRow, ...]) -> bool:
@@ -321,7 +305,7 @@ def _signed(party: Party, stated: Statement) -> Finding:
     return Finding(what=str(party), detail=f"signed on {at:%Y-%m-%d %H:%M:%S} UTC{ledger}", holds=True)
 
 
-def _receipts(spec: ReleaseSpec, statements: Mapping[Party, Statement]) -> Iterator[Finding]:
+def _receipts(spec: TableSpec, statements: Mapping[Party, Statement]) -> Iterator[Finding]:
     owners = {column.owner for column in spec.columns}
     joint = set()
     for party, stated in statements.items():
@@ -346,7 +330,7 @@ def _receipts(spec: ReleaseSpec, statements: Mapping[Party, Statement]) -> Itera
         yield Finding(what=_ALL_COLUMNS, detail=detail, holds=not others)
 
 
-def _tests(what: str, spec: ReleaseSpec, receipts: tuple[Receipt, ...]) -> Finding:
+def _tests(what: str, spec: TableSpec, receipts: tuple[Receipt, ...]) -> Finding:
     if not all(_is_of_all_canaries(one, spec) for one in receipts):
         # What follows from a number takes as long as the number is large.
         return Finding(what=what, detail=f"not of the release's {spec.canaries:,} canaries", holds=False)
@@ -358,7 +342,7 @@ def _tests(what: str, spec: ReleaseSpec, receipts: tuple[Receipt, ...]) -> Findi
     return Finding(what=what, detail=receipts[0].sentence(), holds=True)
 
 
-def _is_of_all_canaries(receipt: Receipt, spec: ReleaseSpec) -> bool:
+def _is_of_all_canaries(receipt: Receipt, spec: TableSpec) -> bool:
     """Whether a test had every canary of the release; where the server samples, as many as it may have published."""
     if spec.sampling.is_by_server:
         return 0 <= receipt.canaries <= spec.published_rows
@@ -369,10 +353,10 @@ def to_dict(certificate: ReleaseCertificate, findings: tuple[Finding, ...]) -> d
     """Return a verification as plain data for JSON."""
     return {
         "holds": all(one.holds for one in findings),
-        "release_id": certificate.release.release_id,
+        "release_id": certificate.spec.release_id,
         "tables": len(certificate.tables) or 1,
         "authority": certificate.fingerprint,
         "findings": [{"what": one.what, "detail": one.detail, "holds": one.holds} for one in findings],
-        "spec": json.loads(certificate.release.to_json()),
-        "card": [bound.as_dict() for bound in card_of_release(certificate.release).bounds],
+        "spec": json.loads(certificate.spec.to_json()),
+        "card": [bound.as_dict() for bound in release_card(certificate.spec).bounds],
     }

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError, VeiltabError
-from veiltab.common.release.guarantees.workload_guarantees import card_of_release
+from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.signing import SignedText
 
 _FORMAT = "veiltab release certificate 2"
@@ -62,8 +62,7 @@ class ReleaseCertificate:
         authority: certificate of the study's authority, PEM.
         statements: signed, in order of their parties' URIs: of every curator and the server about a release of one
             table, of every curator about the tables of one of several.
-        spec: the description of a release of one table.
-        workload: the description of a release of several tables.
+        spec: the description of the release.
         tables: those of a release of several, by number.
     """
 
@@ -71,8 +70,7 @@ class ReleaseCertificate:
     card: tuple[CardRow, ...]
     authority: str
     statements: tuple[SignedText, ...]
-    spec: ReleaseSpec | None = None
-    workload: WorkloadSpec | None = None
+    spec: ReleaseSpec
     tables: tuple[CertifiedTable, ...] = ()
 
     def to_text(self) -> str:
@@ -82,7 +80,7 @@ class ReleaseCertificate:
     @classmethod
     def of(
         cls,
-        release: ReleaseSpec | WorkloadSpec,
+        release: ReleaseSpec,
         authority: bytes,
         statements: Mapping[str, SignedText],
         tables: Mapping[int, Mapping[str, SignedText]] | None = None,
@@ -100,8 +98,7 @@ class ReleaseCertificate:
             card=card_rows(release),
             authority=plain_pem(authority),
             statements=_ordered(statements),
-            spec=release if isinstance(release, ReleaseSpec) else None,
-            workload=release if isinstance(release, WorkloadSpec) else None,
+            spec=release,
             tables=tuple(
                 CertifiedTable(number=number, statements=_ordered(about))
                 for number, about in sorted((tables or {}).items())
@@ -119,8 +116,7 @@ class ReleaseCertificate:
             read = read_canonical(cls, text)
             as_written = read.kind == _FORMAT and read.to_text() == text
             as_written = as_written and read.authority == plain_pem(read.authority.encode())
-            as_written = as_written and (read.spec is None) != (read.workload is None)
-            as_written = as_written and (read.workload is not None or not read.tables)
+            as_written = as_written and (read.spec.several or not read.tables)
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
             as_written = False
         if not as_written:
@@ -128,36 +124,27 @@ class ReleaseCertificate:
         return read
 
     @property
-    def release(self) -> ReleaseSpec | WorkloadSpec:
-        """The description of the release."""
-        release = self.spec or self.workload
-        if release is None:
-            raise AssertionError("a certificate is of a release")
-        return release
-
-    @property
     def fingerprint(self) -> str:
         """SHA-256 of the authority's certificate, hexadecimal."""
         return hashlib.sha256(self.authority.encode()).hexdigest()
 
-    def specs(self) -> tuple[ReleaseSpec, ...]:
+    def specs(self) -> tuple[TableSpec, ...]:
         """Return the description of each table, by number.
 
         Raises:
             NotFoundError: the release has no such table.
         """
-        if self.spec is not None:
-            return (self.spec,)
-        return tuple(self.workload.table(table.number) for table in self.tables) if self.workload else ()
+        numbers = [table.number for table in self.tables] if self.spec.several else [0]
+        return tuple(map(self.spec.table, numbers))
 
     def signed_texts(self) -> tuple[SignedText, ...]:
         """Return every statement."""
         return (*self.statements, *(one for table in self.tables for one in table.statements))
 
 
-def card_rows(release: ReleaseSpec | WorkloadSpec) -> tuple[CardRow, ...]:
+def card_rows(release: ReleaseSpec) -> tuple[CardRow, ...]:
     """Return the card of a release with every digit."""
-    return tuple(CardRow(coalition=who, faces=faces) for who, faces in card_of_release(release).rows_in_full())
+    return tuple(CardRow(coalition=who, faces=faces) for who, faces in release_card(release).rows_in_full())
 
 
 def plain_pem(pem: bytes) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -78,7 +78,7 @@ class Statement:
         return canonical_text(self)
 
 
-def published_columns(spec: ReleaseSpec, digests: Mapping[str, bytes]) -> tuple[PublishedColumn, ...]:
+def published_columns(spec: TableSpec, digests: Mapping[str, bytes]) -> tuple[PublishedColumn, ...]:
     """Return the published columns of a release in study order.
 
     Args:

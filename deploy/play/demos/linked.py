@@ -14,9 +14,9 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.privacy.cards.card import EpsilonCard
-from veiltab.common.privacy.pricing.price import price_budget
+from veiltab.common.release.guarantees import asked_price
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.tables import Workload
-from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.web.document import write_page
@@ -115,16 +115,14 @@ class LinkedResult:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
-    def workload(self) -> WorkloadSpec:
+    def workload(self) -> ReleaseSpec:
         """The public description of the release."""
-        if self.status.workload is None:
-            raise InvalidInputError("the release is not ready")
-        return self.status.workload
+        return self.status.description()
 
     @property
     def mu(self) -> Decimal:
         """The price of all tables together, at most."""
-        return price_budget(self.workload.epsilon, self.workload.delta).mu
+        return asked_price(self.workload).mu
 
     @property
     def phases(self) -> tuple[int, ...]:

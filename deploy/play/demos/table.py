@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import symbol_dtype
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import mean_squared_error
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.formats.columns.reading import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
@@ -94,11 +93,9 @@ class Outcome:
     truth: NDArray[np.int64]
 
     @property
-    def spec(self) -> ReleaseSpec:
+    def spec(self) -> TableSpec:
         """The release's public description."""
-        if self.status.spec is None:
-            raise InvalidInputError("the release is not ready")
-        return self.status.spec
+        return self.status.description().table(0)
 
     @property
     def fractions(self) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.command.options import noise_options
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.guarantees.guarantees import epsilon_card, guaranteed_epsilon, release_facts
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.deploy.play.command import end_parties_on_sigterm, out_option, verbose_option
 from veiltab.deploy.play.printing import (

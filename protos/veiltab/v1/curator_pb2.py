@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18veiltab/v1/curator.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"\xb8\x01\n\x15ProposeReleaseRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12+\n\x07request\x18\x02 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\x12\x16\n\x0ewith_statement\x18\x04 \x01(\x08\x12)\n\twitnessed\x18\x05 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\"t\n\x16ProposeReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x31\n\x08proposal\x18\x02 \x01(\x0b\x32\x1f.veiltab.v1.GetProposalResponse\"[\n\x12GetProposalRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\x12\x16\n\x0ewith_statement\x18\x03 \x01(\x08\"\xe4\x03\n\x13GetProposalResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12%\n\x04spec\x18\x06 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x16\n\x0e\x62ytes_uploaded\x18\x07 \x01(\x04\x12=\n\x07seconds\x18\x08 \x03(\x0b\x32,.veiltab.v1.GetProposalResponse.SecondsEntry\x12*\n\x08workload\x18\t \x01(\x0b\x32\x18.veiltab.v1.WorkloadSpec\x12\x15\n\x08left_out\x18\n \x01(\x04H\x00\x88\x01\x01\x12/\n\x07receipt\x18\x0b \x01(\x0b\x32\x1e.veiltab.v1.GetReceiptResponse\x12.\n\tstatement\x18\x0c \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x0b\n\t_left_out\":\n\x13\x43hooseTablesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0f\n\x07numbers\x18\x02 \x03(\r\"\x16\n\x14\x43hooseTablesResponse\"4\n\rColumnDigests\x12\x11\n\tpublished\x18\x01 \x01(\x0c\x12\x10\n\x08\x63\x61naries\x18\x02 \x01(\x0c\"\xa9\x01\n\x0eGetKeysRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x38\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\'.veiltab.v1.GetKeysRequest.ColumnsEntry\x1aI\n\x0c\x43olumnsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.veiltab.v1.ColumnDigests:\x02\x38\x01\"s\n\x0fGetKeysResponse\x12\x33\n\x04keys\x18\x01 \x03(\x0b\x32%.veiltab.v1.GetKeysResponse.KeysEntry\x1a+\n\tKeysEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"y\n\x0f\x46\x65tchPadRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x18\n\x10published_digest\x18\x04 \x01(\x0c\x12\x15\n\rcanary_digest\x18\x05 \x01(\x0c\"C\n\x10\x46\x65tchPadResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"\'\n\x11GetReceiptRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"\xc2\x02\n\x12GetReceiptResponse\x12%\n\x08receipts\x18\x01 \x03(\x0b\x32\x13.veiltab.v1.Receipt\x12<\n\x07\x63hanges\x18\x02 \x03(\x0b\x32+.veiltab.v1.GetReceiptResponse.ChangesEntry\x12\x12\n\ncanary_key\x18\x03 \x01(\x0c\x12<\n\x07\x64igests\x18\x04 \x03(\x0b\x32+.veiltab.v1.GetReceiptResponse.DigestsEntry\x12\x15\n\rplaces_digest\x18\x05 \x01(\x0c\x1a.\n\x0c\x43hangesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"0\n\x1aGetCuratorStatementRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"M\n\x1bGetCuratorStatementResponse\x12.\n\tstatement\x18\x01 \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement2\xff\x04\n\x0e\x43uratorService\x12^\n\x0eProposeRelease\x12!.veiltab.v1.ProposeReleaseRequest\x1a\".veiltab.v1.ProposeReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12U\n\x0bGetProposal\x12\x1e.veiltab.v1.GetProposalRequest\x1a\x1f.veiltab.v1.GetProposalResponse\"\x05\x8a\xb5\x18\x01\x03\x12X\n\x0c\x43hooseTables\x12\x1f.veiltab.v1.ChooseTablesRequest\x1a .veiltab.v1.ChooseTablesResponse\"\x05\x8a\xb5\x18\x01\x03\x12R\n\nGetReceipt\x12\x1d.veiltab.v1.GetReceiptRequest\x1a\x1e.veiltab.v1.GetReceiptResponse\"\x05\x8a\xb5\x18\x01\x03\x12m\n\x13GetCuratorStatement\x12&.veiltab.v1.GetCuratorStatementRequest\x1a\'.veiltab.v1.GetCuratorStatementResponse\"\x05\x8a\xb5\x18\x01\x03\x12I\n\x07GetKeys\x12\x1a.veiltab.v1.GetKeysRequest\x1a\x1b.veiltab.v1.GetKeysResponse\"\x05\x8a\xb5\x18\x01\x03\x12N\n\x08\x46\x65tchPad\x12\x1b.veiltab.v1.FetchPadRequest\x1a\x1c.veiltab.v1.FetchPadResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18veiltab/v1/curator.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"\xb8\x01\n\x15ProposeReleaseRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12+\n\x07request\x18\x02 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\x12\x16\n\x0ewith_statement\x18\x04 \x01(\x08\x12)\n\twitnessed\x18\x05 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\"t\n\x16ProposeReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x31\n\x08proposal\x18\x02 \x01(\x0b\x32\x1f.veiltab.v1.GetProposalResponse\"[\n\x12GetProposalRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\x12\x16\n\x0ewith_statement\x18\x03 \x01(\x08\"\xde\x03\n\x13GetProposalResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x02 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x0f\n\x07granted\x18\x04 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x05 \x03(\t\x12%\n\x04spec\x18\x06 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x16\n\x0e\x62ytes_uploaded\x18\x07 \x01(\x04\x12=\n\x07seconds\x18\x08 \x03(\x0b\x32,.veiltab.v1.GetProposalResponse.SecondsEntry\x12$\n\x05table\x18\t \x01(\x0b\x32\x15.veiltab.v1.TableSpec\x12\x15\n\x08left_out\x18\n \x01(\x04H\x00\x88\x01\x01\x12/\n\x07receipt\x18\x0b \x01(\x0b\x32\x1e.veiltab.v1.GetReceiptResponse\x12.\n\tstatement\x18\x0c \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x0b\n\t_left_out\":\n\x13\x43hooseTablesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0f\n\x07numbers\x18\x02 \x03(\r\"\x16\n\x14\x43hooseTablesResponse\"4\n\rColumnDigests\x12\x11\n\tpublished\x18\x01 \x01(\x0c\x12\x10\n\x08\x63\x61naries\x18\x02 \x01(\x0c\"\xa9\x01\n\x0eGetKeysRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x38\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\'.veiltab.v1.GetKeysRequest.ColumnsEntry\x1aI\n\x0c\x43olumnsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.veiltab.v1.ColumnDigests:\x02\x38\x01\"s\n\x0fGetKeysResponse\x12\x33\n\x04keys\x18\x01 \x03(\x0b\x32%.veiltab.v1.GetKeysResponse.KeysEntry\x1a+\n\tKeysEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"y\n\x0f\x46\x65tchPadRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x18\n\x10published_digest\x18\x04 \x01(\x0c\x12\x15\n\rcanary_digest\x18\x05 \x01(\x0c\"C\n\x10\x46\x65tchPadResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"\'\n\x11GetReceiptRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"\xc2\x02\n\x12GetReceiptResponse\x12%\n\x08receipts\x18\x01 \x03(\x0b\x32\x13.veiltab.v1.Receipt\x12<\n\x07\x63hanges\x18\x02 \x03(\x0b\x32+.veiltab.v1.GetReceiptResponse.ChangesEntry\x12\x12\n\ncanary_key\x18\x03 \x01(\x0c\x12<\n\x07\x64igests\x18\x04 \x03(\x0b\x32+.veiltab.v1.GetReceiptResponse.DigestsEntry\x12\x15\n\rplaces_digest\x18\x05 \x01(\x0c\x1a.\n\x0c\x43hangesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"0\n\x1aGetCuratorStatementRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"M\n\x1bGetCuratorStatementResponse\x12.\n\tstatement\x18\x01 \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement2\xff\x04\n\x0e\x43uratorService\x12^\n\x0eProposeRelease\x12!.veiltab.v1.ProposeReleaseRequest\x1a\".veiltab.v1.ProposeReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12U\n\x0bGetProposal\x12\x1e.veiltab.v1.GetProposalRequest\x1a\x1f.veiltab.v1.GetProposalResponse\"\x05\x8a\xb5\x18\x01\x03\x12X\n\x0c\x43hooseTables\x12\x1f.veiltab.v1.ChooseTablesRequest\x1a .veiltab.v1.ChooseTablesResponse\"\x05\x8a\xb5\x18\x01\x03\x12R\n\nGetReceipt\x12\x1d.veiltab.v1.GetReceiptRequest\x1a\x1e.veiltab.v1.GetReceiptResponse\"\x05\x8a\xb5\x18\x01\x03\x12m\n\x13GetCuratorStatement\x12&.veiltab.v1.GetCuratorStatementRequest\x1a\'.veiltab.v1.GetCuratorStatementResponse\"\x05\x8a\xb5\x18\x01\x03\x12I\n\x07GetKeys\x12\x1a.veiltab.v1.GetKeysRequest\x1a\x1b.veiltab.v1.GetKeysResponse\"\x05\x8a\xb5\x18\x01\x03\x12N\n\x08\x46\x65tchPad\x12\x1b.veiltab.v1.FetchPadRequest\x1a\x1c.veiltab.v1.FetchPadResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -64,39 +64,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETPROPOSALREQUEST']._serialized_start=396
   _globals['_GETPROPOSALREQUEST']._serialized_end=487
   _globals['_GETPROPOSALRESPONSE']._serialized_start=490
-  _globals['_GETPROPOSALRESPONSE']._serialized_end=974
-  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_start=915
-  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_end=961
-  _globals['_CHOOSETABLESREQUEST']._serialized_start=976
-  _globals['_CHOOSETABLESREQUEST']._serialized_end=1034
-  _globals['_CHOOSETABLESRESPONSE']._serialized_start=1036
-  _globals['_CHOOSETABLESRESPONSE']._serialized_end=1058
-  _globals['_COLUMNDIGESTS']._serialized_start=1060
-  _globals['_COLUMNDIGESTS']._serialized_end=1112
-  _globals['_GETKEYSREQUEST']._serialized_start=1115
-  _globals['_GETKEYSREQUEST']._serialized_end=1284
-  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._serialized_start=1211
-  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._serialized_end=1284
-  _globals['_GETKEYSRESPONSE']._serialized_start=1286
-  _globals['_GETKEYSRESPONSE']._serialized_end=1401
-  _globals['_GETKEYSRESPONSE_KEYSENTRY']._serialized_start=1358
-  _globals['_GETKEYSRESPONSE_KEYSENTRY']._serialized_end=1401
-  _globals['_FETCHPADREQUEST']._serialized_start=1403
-  _globals['_FETCHPADREQUEST']._serialized_end=1524
-  _globals['_FETCHPADRESPONSE']._serialized_start=1526
-  _globals['_FETCHPADRESPONSE']._serialized_end=1593
-  _globals['_GETRECEIPTREQUEST']._serialized_start=1595
-  _globals['_GETRECEIPTREQUEST']._serialized_end=1634
-  _globals['_GETRECEIPTRESPONSE']._serialized_start=1637
-  _globals['_GETRECEIPTRESPONSE']._serialized_end=1959
-  _globals['_GETRECEIPTRESPONSE_CHANGESENTRY']._serialized_start=1865
-  _globals['_GETRECEIPTRESPONSE_CHANGESENTRY']._serialized_end=1911
-  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_start=1913
-  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_end=1959
-  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_start=1961
-  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_end=2009
-  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_start=2011
-  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_end=2088
-  _globals['_CURATORSERVICE']._serialized_start=2091
-  _globals['_CURATORSERVICE']._serialized_end=2730
+  _globals['_GETPROPOSALRESPONSE']._serialized_end=968
+  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_start=909
+  _globals['_GETPROPOSALRESPONSE_SECONDSENTRY']._serialized_end=955
+  _globals['_CHOOSETABLESREQUEST']._serialized_start=970
+  _globals['_CHOOSETABLESREQUEST']._serialized_end=1028
+  _globals['_CHOOSETABLESRESPONSE']._serialized_start=1030
+  _globals['_CHOOSETABLESRESPONSE']._serialized_end=1052
+  _globals['_COLUMNDIGESTS']._serialized_start=1054
+  _globals['_COLUMNDIGESTS']._serialized_end=1106
+  _globals['_GETKEYSREQUEST']._serialized_start=1109
+  _globals['_GETKEYSREQUEST']._serialized_end=1278
+  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._serialized_start=1205
+  _globals['_GETKEYSREQUEST_COLUMNSENTRY']._serialized_end=1278
+  _globals['_GETKEYSRESPONSE']._serialized_start=1280
+  _globals['_GETKEYSRESPONSE']._serialized_end=1395
+  _globals['_GETKEYSRESPONSE_KEYSENTRY']._serialized_start=1352
+  _globals['_GETKEYSRESPONSE_KEYSENTRY']._serialized_end=1395
+  _globals['_FETCHPADREQUEST']._serialized_start=1397
+  _globals['_FETCHPADREQUEST']._serialized_end=1518
+  _globals['_FETCHPADRESPONSE']._serialized_start=1520
+  _globals['_FETCHPADRESPONSE']._serialized_end=1587
+  _globals['_GETRECEIPTREQUEST']._serialized_start=1589
+  _globals['_GETRECEIPTREQUEST']._serialized_end=1628
+  _globals['_GETRECEIPTRESPONSE']._serialized_start=1631
+  _globals['_GETRECEIPTRESPONSE']._serialized_end=1953
+  _globals['_GETRECEIPTRESPONSE_CHANGESENTRY']._serialized_start=1859
+  _globals['_GETRECEIPTRESPONSE_CHANGESENTRY']._serialized_end=1905
+  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_start=1907
+  _globals['_GETRECEIPTRESPONSE_DIGESTSENTRY']._serialized_end=1953
+  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_start=1955
+  _globals['_GETCURATORSTATEMENTREQUEST']._serialized_end=2003
+  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_start=2005
+  _globals['_GETCURATORSTATEMENTRESPONSE']._serialized_end=2082
+  _globals['_CURATORSERVICE']._serialized_start=2085
+  _globals['_CURATORSERVICE']._serialized_end=2724
 # @@protoc_insertion_point(module_scope)

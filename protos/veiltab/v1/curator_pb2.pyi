@@ -41,7 +41,7 @@ class GetProposalRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ..., with_statement: bool = ...) -> None: ...
 
 class GetProposalResponse(_message.Message):
-    __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds", "workload", "left_out", "receipt", "statement")
+    __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds", "table", "left_out", "receipt", "statement")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -57,7 +57,7 @@ class GetProposalResponse(_message.Message):
     SPEC_FIELD_NUMBER: _ClassVar[int]
     BYTES_UPLOADED_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
-    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
     STATEMENT_FIELD_NUMBER: _ClassVar[int]
@@ -69,11 +69,11 @@ class GetProposalResponse(_message.Message):
     spec: _release_pb2.ReleaseSpec
     bytes_uploaded: int
     seconds: _containers.ScalarMap[str, float]
-    workload: _release_pb2.WorkloadSpec
+    table: _release_pb2.TableSpec
     left_out: int
     receipt: GetReceiptResponse
     statement: _release_pb2.SignedStatement
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., left_out: _Optional[int] = ..., receipt: _Optional[_Union[GetReceiptResponse, _Mapping]] = ..., statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ..., table: _Optional[_Union[_release_pb2.TableSpec, _Mapping]] = ..., left_out: _Optional[int] = ..., receipt: _Optional[_Union[GetReceiptResponse, _Mapping]] = ..., statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
 
 class ChooseTablesRequest(_message.Message):
     __slots__ = ("release_id", "numbers")

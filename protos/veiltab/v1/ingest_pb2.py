@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17veiltab/v1/ingest.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"c\n\x12OpenReleaseRequest\x12%\n\x04spec\x18\x01 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12&\n\x06ledger\x18\x02 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\"\x82\x02\n\x13OpenReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12?\n\x08received\x18\x02 \x03(\x0b\x32-.veiltab.v1.OpenReleaseResponse.ReceivedEntry\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x14\n\x0cnoise_digest\x18\x04 \x01(\x0c\x12)\n\twitnessed\x18\x05 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\x1a/\n\rReceivedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\">\n\x0bWholeColumn\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xc0\x01\n\x14UploadColumnsRequest\x12%\n\x04spec\x18\x01 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12(\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\x17.veiltab.v1.WholeColumn\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\x12\x14\n\x0cnoise_digest\x18\x04 \x01(\x0c\x12&\n\x06ledger\x18\x05 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\"P\n\x15UploadColumnsResponse\x12\x37\n\x0bpublication\x18\x01 \x01(\x0b\x32\".veiltab.v1.GetPublicationResponse\"w\n\x0cUploadHeader\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x13\n\x0bspec_digest\x18\x03 \x01(\x0c\x12\x15\n\rcolumn_digest\x18\x04 \x01(\x0c\x12\x14\n\x0cnoise_digest\x18\x05 \x01(\x0c\"m\n\x13UploadColumnRequest\x12*\n\x06header\x18\x01 \x01(\x0b\x32\x18.veiltab.v1.UploadHeaderH\x00\x12\"\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.ChunkH\x00\x42\x06\n\x04part\":\n\x14UploadColumnResponse\x12\x10\n\x08received\x18\x01 \x01(\x04\x12\x10\n\x08\x63omplete\x18\x02 \x01(\x08\"F\n\x15GetPublicationRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\"\xf1\x01\n\x16GetPublicationResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12@\n\x07\x64igests\x18\x02 \x03(\x0b\x32/.veiltab.v1.GetPublicationResponse.DigestsEntry\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x15\n\rplaces_digest\x18\x04 \x01(\x0c\x12\x14\n\x0cnoise_digest\x18\x05 \x01(\x0c\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"N\n\x14\x46\x65tchCanariesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x12\n\nplaces_key\x18\x02 \x01(\x0c\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"H\n\x15\x46\x65tchCanariesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk2\xde\x03\n\rIngestService\x12U\n\x0bOpenRelease\x12\x1e.veiltab.v1.OpenReleaseRequest\x1a\x1f.veiltab.v1.OpenReleaseResponse\"\x05\x8a\xb5\x18\x01\x01\x12[\n\rUploadColumns\x12 .veiltab.v1.UploadColumnsRequest\x1a!.veiltab.v1.UploadColumnsResponse\"\x05\x8a\xb5\x18\x01\x01\x12Z\n\x0cUploadColumn\x12\x1f.veiltab.v1.UploadColumnRequest\x1a .veiltab.v1.UploadColumnResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x12^\n\x0eGetPublication\x12!.veiltab.v1.GetPublicationRequest\x1a\".veiltab.v1.GetPublicationResponse\"\x05\x8a\xb5\x18\x01\x01\x12]\n\rFetchCanaries\x12 .veiltab.v1.FetchCanariesRequest\x1a!.veiltab.v1.FetchCanariesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17veiltab/v1/ingest.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"a\n\x12OpenReleaseRequest\x12#\n\x04spec\x18\x01 \x01(\x0b\x32\x15.veiltab.v1.TableSpec\x12&\n\x06ledger\x18\x02 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\"\x82\x02\n\x13OpenReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12?\n\x08received\x18\x02 \x03(\x0b\x32-.veiltab.v1.OpenReleaseResponse.ReceivedEntry\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x14\n\x0cnoise_digest\x18\x04 \x01(\x0c\x12)\n\twitnessed\x18\x05 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\x1a/\n\rReceivedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\">\n\x0bWholeColumn\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\"\xbe\x01\n\x14UploadColumnsRequest\x12#\n\x04spec\x18\x01 \x01(\x0b\x32\x15.veiltab.v1.TableSpec\x12(\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\x17.veiltab.v1.WholeColumn\x12\x19\n\x11wait_milliseconds\x18\x03 \x01(\r\x12\x14\n\x0cnoise_digest\x18\x04 \x01(\x0c\x12&\n\x06ledger\x18\x05 \x01(\x0b\x32\x16.veiltab.v1.LedgerHead\"P\n\x15UploadColumnsResponse\x12\x37\n\x0bpublication\x18\x01 \x01(\x0b\x32\".veiltab.v1.GetPublicationResponse\"w\n\x0cUploadHeader\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x13\n\x0bspec_digest\x18\x03 \x01(\x0c\x12\x15\n\rcolumn_digest\x18\x04 \x01(\x0c\x12\x14\n\x0cnoise_digest\x18\x05 \x01(\x0c\"m\n\x13UploadColumnRequest\x12*\n\x06header\x18\x01 \x01(\x0b\x32\x18.veiltab.v1.UploadHeaderH\x00\x12\"\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.ChunkH\x00\x42\x06\n\x04part\":\n\x14UploadColumnResponse\x12\x10\n\x08received\x18\x01 \x01(\x04\x12\x10\n\x08\x63omplete\x18\x02 \x01(\x08\"F\n\x15GetPublicationRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\"\xf1\x01\n\x16GetPublicationResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12@\n\x07\x64igests\x18\x02 \x03(\x0b\x32/.veiltab.v1.GetPublicationResponse.DigestsEntry\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12\x15\n\rplaces_digest\x18\x04 \x01(\x0c\x12\x14\n\x0cnoise_digest\x18\x05 \x01(\x0c\x1a.\n\x0c\x44igestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"N\n\x14\x46\x65tchCanariesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x12\n\nplaces_key\x18\x02 \x01(\x0c\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"H\n\x15\x46\x65tchCanariesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk2\xde\x03\n\rIngestService\x12U\n\x0bOpenRelease\x12\x1e.veiltab.v1.OpenReleaseRequest\x1a\x1f.veiltab.v1.OpenReleaseResponse\"\x05\x8a\xb5\x18\x01\x01\x12[\n\rUploadColumns\x12 .veiltab.v1.UploadColumnsRequest\x1a!.veiltab.v1.UploadColumnsResponse\"\x05\x8a\xb5\x18\x01\x01\x12Z\n\x0cUploadColumn\x12\x1f.veiltab.v1.UploadColumnRequest\x1a .veiltab.v1.UploadColumnResponse\"\x05\x8a\xb5\x18\x01\x01(\x01\x12^\n\x0eGetPublication\x12!.veiltab.v1.GetPublicationRequest\x1a\".veiltab.v1.GetPublicationResponse\"\x05\x8a\xb5\x18\x01\x01\x12]\n\rFetchCanaries\x12 .veiltab.v1.FetchCanariesRequest\x1a!.veiltab.v1.FetchCanariesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,33 +48,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INGESTSERVICE'].methods_by_name['FetchCanaries']._loaded_options = None
   _globals['_INGESTSERVICE'].methods_by_name['FetchCanaries']._serialized_options = b'\212\265\030\001\001'
   _globals['_OPENRELEASEREQUEST']._serialized_start=90
-  _globals['_OPENRELEASEREQUEST']._serialized_end=189
-  _globals['_OPENRELEASERESPONSE']._serialized_start=192
-  _globals['_OPENRELEASERESPONSE']._serialized_end=450
-  _globals['_OPENRELEASERESPONSE_RECEIVEDENTRY']._serialized_start=403
-  _globals['_OPENRELEASERESPONSE_RECEIVEDENTRY']._serialized_end=450
-  _globals['_WHOLECOLUMN']._serialized_start=452
-  _globals['_WHOLECOLUMN']._serialized_end=514
-  _globals['_UPLOADCOLUMNSREQUEST']._serialized_start=517
-  _globals['_UPLOADCOLUMNSREQUEST']._serialized_end=709
-  _globals['_UPLOADCOLUMNSRESPONSE']._serialized_start=711
-  _globals['_UPLOADCOLUMNSRESPONSE']._serialized_end=791
-  _globals['_UPLOADHEADER']._serialized_start=793
-  _globals['_UPLOADHEADER']._serialized_end=912
-  _globals['_UPLOADCOLUMNREQUEST']._serialized_start=914
-  _globals['_UPLOADCOLUMNREQUEST']._serialized_end=1023
-  _globals['_UPLOADCOLUMNRESPONSE']._serialized_start=1025
-  _globals['_UPLOADCOLUMNRESPONSE']._serialized_end=1083
-  _globals['_GETPUBLICATIONREQUEST']._serialized_start=1085
-  _globals['_GETPUBLICATIONREQUEST']._serialized_end=1155
-  _globals['_GETPUBLICATIONRESPONSE']._serialized_start=1158
-  _globals['_GETPUBLICATIONRESPONSE']._serialized_end=1399
-  _globals['_GETPUBLICATIONRESPONSE_DIGESTSENTRY']._serialized_start=1353
-  _globals['_GETPUBLICATIONRESPONSE_DIGESTSENTRY']._serialized_end=1399
-  _globals['_FETCHCANARIESREQUEST']._serialized_start=1401
-  _globals['_FETCHCANARIESREQUEST']._serialized_end=1479
-  _globals['_FETCHCANARIESRESPONSE']._serialized_start=1481
-  _globals['_FETCHCANARIESRESPONSE']._serialized_end=1553
-  _globals['_INGESTSERVICE']._serialized_start=1556
-  _globals['_INGESTSERVICE']._serialized_end=2034
+  _globals['_OPENRELEASEREQUEST']._serialized_end=187
+  _globals['_OPENRELEASERESPONSE']._serialized_start=190
+  _globals['_OPENRELEASERESPONSE']._serialized_end=448
+  _globals['_OPENRELEASERESPONSE_RECEIVEDENTRY']._serialized_start=401
+  _globals['_OPENRELEASERESPONSE_RECEIVEDENTRY']._serialized_end=448
+  _globals['_WHOLECOLUMN']._serialized_start=450
+  _globals['_WHOLECOLUMN']._serialized_end=512
+  _globals['_UPLOADCOLUMNSREQUEST']._serialized_start=515
+  _globals['_UPLOADCOLUMNSREQUEST']._serialized_end=705
+  _globals['_UPLOADCOLUMNSRESPONSE']._serialized_start=707
+  _globals['_UPLOADCOLUMNSRESPONSE']._serialized_end=787
+  _globals['_UPLOADHEADER']._serialized_start=789
+  _globals['_UPLOADHEADER']._serialized_end=908
+  _globals['_UPLOADCOLUMNREQUEST']._serialized_start=910
+  _globals['_UPLOADCOLUMNREQUEST']._serialized_end=1019
+  _globals['_UPLOADCOLUMNRESPONSE']._serialized_start=1021
+  _globals['_UPLOADCOLUMNRESPONSE']._serialized_end=1079
+  _globals['_GETPUBLICATIONREQUEST']._serialized_start=1081
+  _globals['_GETPUBLICATIONREQUEST']._serialized_end=1151
+  _globals['_GETPUBLICATIONRESPONSE']._serialized_start=1154
+  _globals['_GETPUBLICATIONRESPONSE']._serialized_end=1395
+  _globals['_GETPUBLICATIONRESPONSE_DIGESTSENTRY']._serialized_start=1349
+  _globals['_GETPUBLICATIONRESPONSE_DIGESTSENTRY']._serialized_end=1395
+  _globals['_FETCHCANARIESREQUEST']._serialized_start=1397
+  _globals['_FETCHCANARIESREQUEST']._serialized_end=1475
+  _globals['_FETCHCANARIESRESPONSE']._serialized_start=1477
+  _globals['_FETCHCANARIESRESPONSE']._serialized_end=1549
+  _globals['_INGESTSERVICE']._serialized_start=1552
+  _globals['_INGESTSERVICE']._serialized_end=2030
 # @@protoc_insertion_point(module_scope)

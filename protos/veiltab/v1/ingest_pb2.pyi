@@ -12,9 +12,9 @@ class OpenReleaseRequest(_message.Message):
     __slots__ = ("spec", "ledger")
     SPEC_FIELD_NUMBER: _ClassVar[int]
     LEDGER_FIELD_NUMBER: _ClassVar[int]
-    spec: _release_pb2.ReleaseSpec
+    spec: _release_pb2.TableSpec
     ledger: _release_pb2.LedgerHead
-    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., ledger: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
+    def __init__(self, spec: _Optional[_Union[_release_pb2.TableSpec, _Mapping]] = ..., ledger: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
 
 class OpenReleaseResponse(_message.Message):
     __slots__ = ("state", "received", "failure", "noise_digest", "witnessed")
@@ -54,12 +54,12 @@ class UploadColumnsRequest(_message.Message):
     WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     LEDGER_FIELD_NUMBER: _ClassVar[int]
-    spec: _release_pb2.ReleaseSpec
+    spec: _release_pb2.TableSpec
     columns: _containers.RepeatedCompositeFieldContainer[WholeColumn]
     wait_milliseconds: int
     noise_digest: bytes
     ledger: _release_pb2.LedgerHead
-    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ..., wait_milliseconds: _Optional[int] = ..., noise_digest: _Optional[bytes] = ..., ledger: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
+    def __init__(self, spec: _Optional[_Union[_release_pb2.TableSpec, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[WholeColumn, _Mapping]]] = ..., wait_milliseconds: _Optional[int] = ..., noise_digest: _Optional[bytes] = ..., ledger: _Optional[_Union[_release_pb2.LedgerHead, _Mapping]] = ...) -> None: ...
 
 class UploadColumnsResponse(_message.Message):
     __slots__ = ("publication",)

@@ -125,7 +125,7 @@ class Column(_message.Message):
     size: int
     def __init__(self, attribute: _Optional[str] = ..., owner: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
 
-class ReleaseSpec(_message.Message):
+class TableSpec(_message.Message):
     __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "server_replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline", "delta", "stage", "curator_replacement", "canaries", "part_of")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -177,8 +177,8 @@ class TablePlan(_message.Message):
     canaries: int
     def __init__(self, columns: _Optional[_Iterable[int]] = ..., server_replacement: _Optional[bytes] = ..., curator_replacement: _Optional[bytes] = ..., canaries: _Optional[int] = ...) -> None: ...
 
-class WorkloadSpec(_message.Message):
-    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "epsilon", "delta", "scheme", "sampling", "pad", "alignment", "deadline", "tables", "repeated_tables", "repeats")
+class ReleaseSpec(_message.Message):
+    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "epsilon", "delta", "scheme", "sampling", "pad", "alignment", "deadline", "tables", "repeated_tables", "repeats", "stage", "several")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RESEARCHER_FIELD_NUMBER: _ClassVar[int]
@@ -195,6 +195,8 @@ class WorkloadSpec(_message.Message):
     TABLES_FIELD_NUMBER: _ClassVar[int]
     REPEATED_TABLES_FIELD_NUMBER: _ClassVar[int]
     REPEATS_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    SEVERAL_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     study_digest: str
     researcher: str
@@ -211,7 +213,9 @@ class WorkloadSpec(_message.Message):
     tables: _containers.RepeatedCompositeFieldContainer[TablePlan]
     repeated_tables: _containers.RepeatedCompositeFieldContainer[TablePlan]
     repeats: int
-    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeated_tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeats: _Optional[int] = ...) -> None: ...
+    stage: int
+    several: bool
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeated_tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeats: _Optional[int] = ..., stage: _Optional[int] = ..., several: bool = ...) -> None: ...
 
 class Receipt(_message.Message):
     __slots__ = ("curator", "canaries", "expected", "sd", "passed", "text")

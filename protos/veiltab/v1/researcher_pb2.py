@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bveiltab/v1/researcher.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"v\n\x13StartReleaseRequest\x12+\n\x07request\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x0cstudy_digest\x18\x03 \x01(\tB\x08\n\x06_label\"=\n\x14StartReleaseResponse\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tcontinued\x18\x02 \x01(\x08\"\x15\n\x13ListReleasesRequest\"D\n\x14ListReleasesResponse\x12,\n\x08releases\x18\x01 \x03(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\"\xf7\x01\n\x0eReleaseSummary\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x12\n\nattributes\x18\x04 \x03(\t\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\t\x12\x0f\n\x07\x63reated\x18\x06 \x01(\x03\x12\x14\n\x0cstudy_digest\x18\x07 \x01(\t\x12\x14\n\x07purpose\x18\x08 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x64\x65lta\x18\t \x01(\tH\x02\x88\x01\x01\x42\x08\n\x06_labelB\n\n\x08_purposeB\x08\n\x06_delta\"S\n\x10GetResultRequest\x12\x0f\n\x07release\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\x12\x13\n\x0bwith_counts\x18\x03 \x01(\x08\"Z\n\x0bPartyStatus\x12\r\n\x05party\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x03 \x01(\t\"\x81\x05\n\x11GetResultResponse\x12+\n\x07summary\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\x12(\n\x07parties\x18\x02 \x03(\x0b\x32\x17.veiltab.v1.PartyStatus\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12%\n\x04spec\x18\x04 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x0f\n\x07granted\x18\x05 \x03(\t\x12;\n\x07seconds\x18\x06 \x03(\x0b\x32*.veiltab.v1.GetResultResponse.SecondsEntry\x12\x37\n\x05\x62ytes\x18\x07 \x03(\x0b\x32(.veiltab.v1.GetResultResponse.BytesEntry\x12%\n\x08receipts\x18\x08 \x03(\x0b\x32\x13.veiltab.v1.Receipt\x12*\n\x08workload\x18\t \x01(\x0b\x32\x18.veiltab.v1.WorkloadSpec\x12\'\n\x06tables\x18\n \x03(\x0b\x32\x17.veiltab.v1.TableStatus\x12<\n\x08left_out\x18\x0b \x03(\x0b\x32*.veiltab.v1.GetResultResponse.LeftOutEntry\x12\x0e\n\x06\x63ounts\x18\x0c \x01(\x0c\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a,\n\nBytesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a.\n\x0cLeftOutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"}\n\x0bTableStatus\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x12\n\nrelease_id\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x12\n\nattributes\x18\x04 \x03(\t\x12\r\n\x05phase\x18\x05 \x01(\r\"=\n\x17\x46\x65tchCertificateRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"K\n\x18\x46\x65tchCertificateResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\";\n\x15\x46\x65tchHistogramRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"I\n\x16\x46\x65tchHistogramResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x11\x46\x65tchStudyRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"E\n\x12\x46\x65tchStudyResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"$\n\x13ListAccessesRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x03\"<\n\x14ListAccessesResponse\x12$\n\x08\x61\x63\x63\x65sses\x18\x01 \x03(\x0b\x32\x12.veiltab.v1.Access\"\x8f\x01\n\x06\x41\x63\x63\x65ss\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0f\n\x07\x61nalyst\x18\x02 \x01(\t\x12$\n\x07subject\x18\x03 \x01(\x0e\x32\x13.veiltab.v1.Subject\x12\x12\n\nrelease_id\x18\x04 \x01(\t\x12\r\n\x05times\x18\x05 \x01(\x03\x12\r\n\x05\x66irst\x18\x06 \x01(\x03\x12\x0c\n\x04last\x18\x07 \x01(\x03*x\n\x07Subject\x12\x17\n\x13SUBJECT_UNSPECIFIED\x10\x00\x12\x14\n\x10SUBJECT_RELEASES\x10\x01\x12\x12\n\x0eSUBJECT_STATUS\x10\x02\x12\x12\n\x0eSUBJECT_COUNTS\x10\x03\x12\x16\n\x12SUBJECT_STUDY_FILE\x10\x04\x32\x96\x05\n\x11ResearcherService\x12X\n\x0cStartRelease\x12\x1f.veiltab.v1.StartReleaseRequest\x1a .veiltab.v1.StartReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12Y\n\x0cListReleases\x12\x1f.veiltab.v1.ListReleasesRequest\x1a .veiltab.v1.ListReleasesResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x12P\n\tGetResult\x12\x1c.veiltab.v1.GetResultRequest\x1a\x1d.veiltab.v1.GetResultResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x12\x61\n\x0e\x46\x65tchHistogram\x12!.veiltab.v1.FetchHistogramRequest\x1a\".veiltab.v1.FetchHistogramResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x30\x01\x12U\n\nFetchStudy\x12\x1d.veiltab.v1.FetchStudyRequest\x1a\x1e.veiltab.v1.FetchStudyResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x30\x01\x12\x66\n\x10\x46\x65tchCertificate\x12#.veiltab.v1.FetchCertificateRequest\x1a$.veiltab.v1.FetchCertificateResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x12X\n\x0cListAccesses\x12\x1f.veiltab.v1.ListAccessesRequest\x1a .veiltab.v1.ListAccessesResponse\"\x05\x8a\xb5\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bveiltab/v1/researcher.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"v\n\x13StartReleaseRequest\x12+\n\x07request\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x0cstudy_digest\x18\x03 \x01(\tB\x08\n\x06_label\"=\n\x14StartReleaseResponse\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tcontinued\x18\x02 \x01(\x08\"\x15\n\x13ListReleasesRequest\"D\n\x14ListReleasesResponse\x12,\n\x08releases\x18\x01 \x03(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\"\xf7\x01\n\x0eReleaseSummary\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x12\n\nattributes\x18\x04 \x03(\t\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\t\x12\x0f\n\x07\x63reated\x18\x06 \x01(\x03\x12\x14\n\x0cstudy_digest\x18\x07 \x01(\t\x12\x14\n\x07purpose\x18\x08 \x01(\tH\x01\x88\x01\x01\x12\x12\n\x05\x64\x65lta\x18\t \x01(\tH\x02\x88\x01\x01\x42\x08\n\x06_labelB\n\n\x08_purposeB\x08\n\x06_delta\"S\n\x10GetResultRequest\x12\x0f\n\x07release\x18\x01 \x01(\t\x12\x19\n\x11wait_milliseconds\x18\x02 \x01(\r\x12\x13\n\x0bwith_counts\x18\x03 \x01(\x08\"Z\n\x0bPartyStatus\x12\r\n\x05party\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x03 \x01(\t\"\xd5\x04\n\x11GetResultResponse\x12+\n\x07summary\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\x12(\n\x07parties\x18\x02 \x03(\x0b\x32\x17.veiltab.v1.PartyStatus\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12%\n\x04spec\x18\x04 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x0f\n\x07granted\x18\x05 \x03(\t\x12;\n\x07seconds\x18\x06 \x03(\x0b\x32*.veiltab.v1.GetResultResponse.SecondsEntry\x12\x37\n\x05\x62ytes\x18\x07 \x03(\x0b\x32(.veiltab.v1.GetResultResponse.BytesEntry\x12%\n\x08receipts\x18\x08 \x03(\x0b\x32\x13.veiltab.v1.Receipt\x12\'\n\x06tables\x18\t \x03(\x0b\x32\x17.veiltab.v1.TableStatus\x12<\n\x08left_out\x18\n \x03(\x0b\x32*.veiltab.v1.GetResultResponse.LeftOutEntry\x12\x0e\n\x06\x63ounts\x18\x0b \x01(\x0c\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a,\n\nBytesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a.\n\x0cLeftOutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"}\n\x0bTableStatus\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x12\n\nrelease_id\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x12\n\nattributes\x18\x04 \x03(\t\x12\r\n\x05phase\x18\x05 \x01(\r\"=\n\x17\x46\x65tchCertificateRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"K\n\x18\x46\x65tchCertificateResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\";\n\x15\x46\x65tchHistogramRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"I\n\x16\x46\x65tchHistogramResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x11\x46\x65tchStudyRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"E\n\x12\x46\x65tchStudyResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"$\n\x13ListAccessesRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x03\"<\n\x14ListAccessesResponse\x12$\n\x08\x61\x63\x63\x65sses\x18\x01 \x03(\x0b\x32\x12.veiltab.v1.Access\"\x8f\x01\n\x06\x41\x63\x63\x65ss\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0f\n\x07\x61nalyst\x18\x02 \x01(\t\x12$\n\x07subject\x18\x03 \x01(\x0e\x32\x13.veiltab.v1.Subject\x12\x12\n\nrelease_id\x18\x04 \x01(\t\x12\r\n\x05times\x18\x05 \x01(\x03\x12\r\n\x05\x66irst\x18\x06 \x01(\x03\x12\x0c\n\x04last\x18\x07 \x01(\x03*x\n\x07Subject\x12\x17\n\x13SUBJECT_UNSPECIFIED\x10\x00\x12\x14\n\x10SUBJECT_RELEASES\x10\x01\x12\x12\n\x0eSUBJECT_STATUS\x10\x02\x12\x12\n\x0eSUBJECT_COUNTS\x10\x03\x12\x16\n\x12SUBJECT_STUDY_FILE\x10\x04\x32\x96\x05\n\x11ResearcherService\x12X\n\x0cStartRelease\x12\x1f.veiltab.v1.StartReleaseRequest\x1a .veiltab.v1.StartReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12Y\n\x0cListReleases\x12\x1f.veiltab.v1.ListReleasesRequest\x1a .veiltab.v1.ListReleasesResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x12P\n\tGetResult\x12\x1c.veiltab.v1.GetResultRequest\x1a\x1d.veiltab.v1.GetResultResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x12\x61\n\x0e\x46\x65tchHistogram\x12!.veiltab.v1.FetchHistogramRequest\x1a\".veiltab.v1.FetchHistogramResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x30\x01\x12U\n\nFetchStudy\x12\x1d.veiltab.v1.FetchStudyRequest\x1a\x1e.veiltab.v1.FetchStudyResponse\"\x06\x8a\xb5\x18\x02\x03\x05\x30\x01\x12\x66\n\x10\x46\x65tchCertificate\x12#.veiltab.v1.FetchCertificateRequest\x1a$.veiltab.v1.FetchCertificateResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x12X\n\x0cListAccesses\x12\x1f.veiltab.v1.ListAccessesRequest\x1a .veiltab.v1.ListAccessesResponse\"\x05\x8a\xb5\x18\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -53,8 +53,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESEARCHERSERVICE'].methods_by_name['FetchCertificate']._serialized_options = b'\212\265\030\001\003'
   _globals['_RESEARCHERSERVICE'].methods_by_name['ListAccesses']._loaded_options = None
   _globals['_RESEARCHERSERVICE'].methods_by_name['ListAccesses']._serialized_options = b'\212\265\030\001\003'
-  _globals['_SUBJECT']._serialized_start=2220
-  _globals['_SUBJECT']._serialized_end=2340
+  _globals['_SUBJECT']._serialized_start=2176
+  _globals['_SUBJECT']._serialized_end=2296
   _globals['_STARTRELEASEREQUEST']._serialized_start=94
   _globals['_STARTRELEASEREQUEST']._serialized_end=212
   _globals['_STARTRELEASERESPONSE']._serialized_start=214
@@ -70,33 +70,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PARTYSTATUS']._serialized_start=705
   _globals['_PARTYSTATUS']._serialized_end=795
   _globals['_GETRESULTRESPONSE']._serialized_start=798
-  _globals['_GETRESULTRESPONSE']._serialized_end=1439
-  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_start=1299
-  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_end=1345
-  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_start=1347
-  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_end=1391
-  _globals['_GETRESULTRESPONSE_LEFTOUTENTRY']._serialized_start=1393
-  _globals['_GETRESULTRESPONSE_LEFTOUTENTRY']._serialized_end=1439
-  _globals['_TABLESTATUS']._serialized_start=1441
-  _globals['_TABLESTATUS']._serialized_end=1566
-  _globals['_FETCHCERTIFICATEREQUEST']._serialized_start=1568
-  _globals['_FETCHCERTIFICATEREQUEST']._serialized_end=1629
-  _globals['_FETCHCERTIFICATERESPONSE']._serialized_start=1631
-  _globals['_FETCHCERTIFICATERESPONSE']._serialized_end=1706
-  _globals['_FETCHHISTOGRAMREQUEST']._serialized_start=1708
-  _globals['_FETCHHISTOGRAMREQUEST']._serialized_end=1767
-  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_start=1769
-  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_end=1842
-  _globals['_FETCHSTUDYREQUEST']._serialized_start=1844
-  _globals['_FETCHSTUDYREQUEST']._serialized_end=1901
-  _globals['_FETCHSTUDYRESPONSE']._serialized_start=1903
-  _globals['_FETCHSTUDYRESPONSE']._serialized_end=1972
-  _globals['_LISTACCESSESREQUEST']._serialized_start=1974
-  _globals['_LISTACCESSESREQUEST']._serialized_end=2010
-  _globals['_LISTACCESSESRESPONSE']._serialized_start=2012
-  _globals['_LISTACCESSESRESPONSE']._serialized_end=2072
-  _globals['_ACCESS']._serialized_start=2075
-  _globals['_ACCESS']._serialized_end=2218
-  _globals['_RESEARCHERSERVICE']._serialized_start=2343
-  _globals['_RESEARCHERSERVICE']._serialized_end=3005
+  _globals['_GETRESULTRESPONSE']._serialized_end=1395
+  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_start=1255
+  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_end=1301
+  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_start=1303
+  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_end=1347
+  _globals['_GETRESULTRESPONSE_LEFTOUTENTRY']._serialized_start=1349
+  _globals['_GETRESULTRESPONSE_LEFTOUTENTRY']._serialized_end=1395
+  _globals['_TABLESTATUS']._serialized_start=1397
+  _globals['_TABLESTATUS']._serialized_end=1522
+  _globals['_FETCHCERTIFICATEREQUEST']._serialized_start=1524
+  _globals['_FETCHCERTIFICATEREQUEST']._serialized_end=1585
+  _globals['_FETCHCERTIFICATERESPONSE']._serialized_start=1587
+  _globals['_FETCHCERTIFICATERESPONSE']._serialized_end=1662
+  _globals['_FETCHHISTOGRAMREQUEST']._serialized_start=1664
+  _globals['_FETCHHISTOGRAMREQUEST']._serialized_end=1723
+  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_start=1725
+  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_end=1798
+  _globals['_FETCHSTUDYREQUEST']._serialized_start=1800
+  _globals['_FETCHSTUDYREQUEST']._serialized_end=1857
+  _globals['_FETCHSTUDYRESPONSE']._serialized_start=1859
+  _globals['_FETCHSTUDYRESPONSE']._serialized_end=1928
+  _globals['_LISTACCESSESREQUEST']._serialized_start=1930
+  _globals['_LISTACCESSESREQUEST']._serialized_end=1966
+  _globals['_LISTACCESSESRESPONSE']._serialized_start=1968
+  _globals['_LISTACCESSESRESPONSE']._serialized_end=2028
+  _globals['_ACCESS']._serialized_start=2031
+  _globals['_ACCESS']._serialized_end=2174
+  _globals['_RESEARCHERSERVICE']._serialized_start=2299
+  _globals['_RESEARCHERSERVICE']._serialized_end=2961
 # @@protoc_insertion_point(module_scope)

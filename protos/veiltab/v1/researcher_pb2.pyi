@@ -93,7 +93,7 @@ class PartyStatus(_message.Message):
     def __init__(self, party: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ...) -> None: ...
 
 class GetResultResponse(_message.Message):
-    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes", "receipts", "workload", "tables", "left_out", "counts")
+    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes", "receipts", "tables", "left_out", "counts")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -123,7 +123,6 @@ class GetResultResponse(_message.Message):
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     RECEIPTS_FIELD_NUMBER: _ClassVar[int]
-    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
@@ -135,11 +134,10 @@ class GetResultResponse(_message.Message):
     seconds: _containers.ScalarMap[str, float]
     bytes: _containers.ScalarMap[str, int]
     receipts: _containers.RepeatedCompositeFieldContainer[_release_pb2.Receipt]
-    workload: _release_pb2.WorkloadSpec
     tables: _containers.RepeatedCompositeFieldContainer[TableStatus]
     left_out: _containers.ScalarMap[str, int]
     counts: bytes
-    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[_release_pb2.Receipt, _Mapping]]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ..., left_out: _Optional[_Mapping[str, int]] = ..., counts: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[_release_pb2.Receipt, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ..., left_out: _Optional[_Mapping[str, int]] = ..., counts: _Optional[bytes] = ...) -> None: ...
 
 class TableStatus(_message.Message):
     __slots__ = ("number", "release_id", "state", "attributes", "phase")

@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fveiltab/v1/server_release.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"U\n\x11GetReleaseRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x14\n\x0cwith_columns\x18\x02 \x01(\x08\x12\x16\n\x0ewith_statement\x18\x03 \x01(\x08\"\xe6\x02\n\x12GetReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12%\n\x04spec\x18\x02 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x13\n\x0bwaiting_for\x18\x03 \x03(\t\x12\x0f\n\x07\x66\x61ilure\x18\x04 \x01(\t\x12\x1c\n\x14perturbation_seconds\x18\x05 \x01(\x01\x12\x0c\n\x04salt\x18\x06 \x01(\x0c\x12\x10\n\x08progress\x18\x07 \x01(\t\x12<\n\x07\x63olumns\x18\x08 \x03(\x0b\x32+.veiltab.v1.GetReleaseResponse.ColumnsEntry\x12.\n\tstatement\x18\t \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement\x1a.\n\x0c\x43olumnsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"/\n\x19GetServerStatementRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"L\n\x1aGetServerStatementResponse\x12.\n\tstatement\x18\x01 \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement\"K\n\x12\x46\x65tchColumnRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"8\n\x12\x46\x65tchPlacesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchPlacesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"F\n\x13\x46\x65tchColumnResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk2\x82\x03\n\x0eReleaseService\x12R\n\nGetRelease\x12\x1d.veiltab.v1.GetReleaseRequest\x1a\x1e.veiltab.v1.GetReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12W\n\x0b\x46\x65tchColumn\x12\x1e.veiltab.v1.FetchColumnRequest\x1a\x1f.veiltab.v1.FetchColumnResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x12j\n\x12GetServerStatement\x12%.veiltab.v1.GetServerStatementRequest\x1a&.veiltab.v1.GetServerStatementResponse\"\x05\x8a\xb5\x18\x01\x03\x12W\n\x0b\x46\x65tchPlaces\x12\x1e.veiltab.v1.FetchPlacesRequest\x1a\x1f.veiltab.v1.FetchPlacesResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fveiltab/v1/server_release.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"U\n\x11GetReleaseRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x14\n\x0cwith_columns\x18\x02 \x01(\x08\x12\x16\n\x0ewith_statement\x18\x03 \x01(\x08\"\xe4\x02\n\x12GetReleaseResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12#\n\x04spec\x18\x02 \x01(\x0b\x32\x15.veiltab.v1.TableSpec\x12\x13\n\x0bwaiting_for\x18\x03 \x03(\t\x12\x0f\n\x07\x66\x61ilure\x18\x04 \x01(\t\x12\x1c\n\x14perturbation_seconds\x18\x05 \x01(\x01\x12\x0c\n\x04salt\x18\x06 \x01(\x0c\x12\x10\n\x08progress\x18\x07 \x01(\t\x12<\n\x07\x63olumns\x18\x08 \x03(\x0b\x32+.veiltab.v1.GetReleaseResponse.ColumnsEntry\x12.\n\tstatement\x18\t \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement\x1a.\n\x0c\x43olumnsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"/\n\x19GetServerStatementRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"L\n\x1aGetServerStatementResponse\x12.\n\tstatement\x18\x01 \x01(\x0b\x32\x1b.veiltab.v1.SignedStatement\"K\n\x12\x46\x65tchColumnRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"8\n\x12\x46\x65tchPlacesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchPlacesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"F\n\x13\x46\x65tchColumnResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk2\x82\x03\n\x0eReleaseService\x12R\n\nGetRelease\x12\x1d.veiltab.v1.GetReleaseRequest\x1a\x1e.veiltab.v1.GetReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12W\n\x0b\x46\x65tchColumn\x12\x1e.veiltab.v1.FetchColumnRequest\x1a\x1f.veiltab.v1.FetchColumnResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x12j\n\x12GetServerStatement\x12%.veiltab.v1.GetServerStatementRequest\x1a&.veiltab.v1.GetServerStatementResponse\"\x05\x8a\xb5\x18\x01\x03\x12W\n\x0b\x46\x65tchPlaces\x12\x1e.veiltab.v1.FetchPlacesRequest\x1a\x1f.veiltab.v1.FetchPlacesResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,21 +46,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETRELEASEREQUEST']._serialized_start=98
   _globals['_GETRELEASEREQUEST']._serialized_end=183
   _globals['_GETRELEASERESPONSE']._serialized_start=186
-  _globals['_GETRELEASERESPONSE']._serialized_end=544
-  _globals['_GETRELEASERESPONSE_COLUMNSENTRY']._serialized_start=498
-  _globals['_GETRELEASERESPONSE_COLUMNSENTRY']._serialized_end=544
-  _globals['_GETSERVERSTATEMENTREQUEST']._serialized_start=546
-  _globals['_GETSERVERSTATEMENTREQUEST']._serialized_end=593
-  _globals['_GETSERVERSTATEMENTRESPONSE']._serialized_start=595
-  _globals['_GETSERVERSTATEMENTRESPONSE']._serialized_end=671
-  _globals['_FETCHCOLUMNREQUEST']._serialized_start=673
-  _globals['_FETCHCOLUMNREQUEST']._serialized_end=748
-  _globals['_FETCHPLACESREQUEST']._serialized_start=750
-  _globals['_FETCHPLACESREQUEST']._serialized_end=806
-  _globals['_FETCHPLACESRESPONSE']._serialized_start=808
-  _globals['_FETCHPLACESRESPONSE']._serialized_end=878
-  _globals['_FETCHCOLUMNRESPONSE']._serialized_start=880
-  _globals['_FETCHCOLUMNRESPONSE']._serialized_end=950
-  _globals['_RELEASESERVICE']._serialized_start=953
-  _globals['_RELEASESERVICE']._serialized_end=1339
+  _globals['_GETRELEASERESPONSE']._serialized_end=542
+  _globals['_GETRELEASERESPONSE_COLUMNSENTRY']._serialized_start=496
+  _globals['_GETRELEASERESPONSE_COLUMNSENTRY']._serialized_end=542
+  _globals['_GETSERVERSTATEMENTREQUEST']._serialized_start=544
+  _globals['_GETSERVERSTATEMENTREQUEST']._serialized_end=591
+  _globals['_GETSERVERSTATEMENTRESPONSE']._serialized_start=593
+  _globals['_GETSERVERSTATEMENTRESPONSE']._serialized_end=669
+  _globals['_FETCHCOLUMNREQUEST']._serialized_start=671
+  _globals['_FETCHCOLUMNREQUEST']._serialized_end=746
+  _globals['_FETCHPLACESREQUEST']._serialized_start=748
+  _globals['_FETCHPLACESREQUEST']._serialized_end=804
+  _globals['_FETCHPLACESRESPONSE']._serialized_start=806
+  _globals['_FETCHPLACESRESPONSE']._serialized_end=876
+  _globals['_FETCHCOLUMNRESPONSE']._serialized_start=878
+  _globals['_FETCHCOLUMNRESPONSE']._serialized_end=948
+  _globals['_RELEASESERVICE']._serialized_start=951
+  _globals['_RELEASESERVICE']._serialized_end=1337
 # @@protoc_insertion_point(module_scope)

@@ -37,7 +37,7 @@ class GetReleaseResponse(_message.Message):
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     STATEMENT_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
-    spec: _release_pb2.ReleaseSpec
+    spec: _release_pb2.TableSpec
     waiting_for: _containers.RepeatedScalarFieldContainer[str]
     failure: str
     perturbation_seconds: float
@@ -45,7 +45,7 @@ class GetReleaseResponse(_message.Message):
     progress: str
     columns: _containers.ScalarMap[str, bytes]
     statement: _release_pb2.SignedStatement
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ..., progress: _Optional[str] = ..., columns: _Optional[_Mapping[str, bytes]] = ..., statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.TableSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ..., progress: _Optional[str] = ..., columns: _Optional[_Mapping[str, bytes]] = ..., statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
 
 class GetServerStatementRequest(_message.Message):
     __slots__ = ("release_id",)

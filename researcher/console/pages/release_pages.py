@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.words import delta_text
-from veiltab.common.release.guarantees.guarantees import guaranteed_epsilon
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.web.forms import whole_number
 from veiltab.common.web.pages import Visit
@@ -162,22 +162,17 @@ def _facts(status: Status) -> list[tuple[str, str]]:
     asked = f"{status.epsilon} at delta {delta_text(Decimal(status.delta))}" if status.delta else f"{status.epsilon}"
     facts = [("Asked for: epsilon", asked)]
     if status.spec is not None:
-        spec = status.spec
-        facts += [
-            ("Respondents n", f"{spec.population:,}"),
-            ("Sampled rows m", f"{spec.sample:,}"),
-            ("Cells K", f"{spec.cells:,}"),
-            ("Gamma (exact, of what ran)", f"{float(spec.mechanism.gamma):,.6g}"),
-            ("A row is replaced with probability", f"{float(1 - spec.mechanism.retention):.6g}"),
-            ("Pure epsilon of what ran", f"{guaranteed_epsilon(spec):.6g}"),
-        ]
-    if status.workload is not None:
-        workload = status.workload
-        facts += [
-            ("Respondents n", f"{workload.population:,}"),
-            ("Sampled rows m", f"{workload.sample:,}"),
-            ("Tables", f"{len(workload.tables):,}, up to {workload.repeats:,} of them a second time"),
-        ]
+        spec, table = status.spec, status.spec.only_table
+        facts += [("Respondents n", f"{spec.population:,}"), ("Sampled rows m", f"{spec.sample:,}")]
+        if table is None:
+            facts.append(("Tables", f"{len(spec.tables):,}, up to {spec.repeats:,} of them a second time"))
+        else:
+            facts += [
+                ("Cells K", f"{table.cells:,}"),
+                ("Gamma (exact, of what ran)", f"{float(table.mechanism.gamma):,.6g}"),
+                ("A row is replaced with probability", f"{float(1 - table.mechanism.retention):.6g}"),
+                ("Pure epsilon of what ran", f"{guaranteed_epsilon(table):.6g}"),
+            ]
     if any(status.bytes.values()):
         facts.append(("Bytes over all links", f"{sum(status.bytes.values()):,}"))
     return facts
@@ -185,8 +180,7 @@ def _facts(status: Status) -> list[tuple[str, str]]:
 
 def _size(status: Status) -> str:
     """Return n of a release that is ready; empty otherwise."""
-    description = status.workload or status.spec
-    return "" if description is None else f"{description.population:,}"
+    return "" if status.spec is None else f"{status.spec.population:,}"
 
 
 def _page_number(text: str, pages: int) -> int:

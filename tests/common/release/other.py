@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column
+from veiltab.common.release.table_spec import Column
 
 OTHER_SPEC: dict[str, object] = {
     "release_id": "f" * 32,

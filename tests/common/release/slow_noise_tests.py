@@ -10,7 +10,7 @@ import numpy as np
 
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
-from veiltab.common.release.spec import Column
+from veiltab.common.release.table_spec import Column
 
 Counted = dict[tuple[str, str], tuple[tuple[int, Fraction | int], int]]
 """Family and name -> (n and p of a binomial law, or places and marks of that of runs), and the count."""

@@ -12,9 +12,9 @@ from veiltab.common.release.receipts.canary_changes import ChangesCollector
 from veiltab.common.release.receipts.noise_tests import CanaryOrders, Family
 from veiltab.common.release.receipts.pooled_receipts import pooled_counts
 from veiltab.common.release.receipts.receipt import Receipt, joint_receipt
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 
-Make = Callable[..., ReleaseSpec]
+Make = Callable[..., TableSpec]
 COLUMNS = (
     Column(attribute="sex", owner="alice", size=3),
     Column(attribute="region", owner="bob", size=8),
@@ -22,7 +22,7 @@ COLUMNS = (
 )
 
 
-def receipt_of(spec: ReleaseSpec, rng: np.random.Generator, *, share: float = 1.0, raw: str = "") -> Receipt:
+def receipt_of(spec: TableSpec, rng: np.random.Generator, *, share: float = 1.0, raw: str = "") -> Receipt:
     """Return the receipt of a server that adds a share of its noise, and leaves one column as it came."""
     replaced = rng.random(spec.canaries) < share * spec.server_replacement / 2**64
     lists = {}
@@ -42,7 +42,7 @@ def receipt_of(spec: ReleaseSpec, rng: np.random.Generator, *, share: float = 1.
     return joint_receipt(spec, lists, CanaryOrders(places=places, rows=spec.uploaded_rows))
 
 
-def tables(make_spec: Make) -> list[ReleaseSpec]:
+def tables(make_spec: Make) -> list[TableSpec]:
     """Return forty tables of three columns, each with few canaries."""
     shared = {"columns": COLUMNS, "population": 5000, "sample": 5000, "canaries": 1024}
     return [make_spec(**shared, server_replacement=2**64 * (20 + number) // 100) for number in range(40)]

@@ -15,7 +15,7 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_tests import Family
 from veiltab.common.release.receipts.receipt import Receipt, amount_receipt, is_right, joint_receipt
-from veiltab.common.release.spec import Column
+from veiltab.common.release.table_spec import Column
 
 COLUMNS = (
     Column(attribute="sex", owner="alice", size=2),

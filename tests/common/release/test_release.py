@@ -16,18 +16,18 @@ from tests.common.release.other import GOES_WITH, OTHER_REQUEST, OTHER_SPEC
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec, spec_of
 from veiltab.common.study.file import MAX_CELLS
 
 Make = Callable[..., Any]
 
 
-@pytest.mark.parametrize("kind", [ReleaseRequest, ReleaseSpec])
-def test_every_field_is_described(kind: type[ReleaseRequest | ReleaseSpec]) -> None:
+@pytest.mark.parametrize("kind", [ReleaseRequest, TableSpec])
+def test_every_field_is_described(kind: type[ReleaseRequest | TableSpec]) -> None:
     assert kind.__doc__ is not None
     described = [line.split(":")[0].strip() for line in kind.__doc__.partition("Args:")[2].splitlines() if ": " in line]
     assert described == [field.name for field in fields(kind)]
@@ -120,14 +120,14 @@ def test_the_largest_table() -> None:
         "pad": Pad.OTP,
         "deadline": 0,
     }
-    assert ReleaseSpec(columns=sized(2**11), **rest).cells == MAX_CELLS
+    assert TableSpec(columns=sized(2**11), **rest).cells == MAX_CELLS
     with pytest.raises(InvalidInputError, match="cells"):
-        ReleaseSpec(columns=sized(2**11 + 1), **rest)
+        TableSpec(columns=sized(2**11 + 1), **rest)
 
 
 def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:
     spec = make_spec()
-    assert set(OTHER_SPEC) == {field.name for field in fields(ReleaseSpec)}
+    assert set(OTHER_SPEC) == {field.name for field in fields(TableSpec)}
     others = [replace(spec, **{name: value}) for name, value in OTHER_SPEC.items() if value is not None]
     owner = replace(spec.columns[0], owner="bob")
     size = replace(spec.columns[0], size=3)
@@ -162,15 +162,15 @@ def test_the_text_of_an_older_version_is_read_as_a_release_of_the_server_s_noise
     facts = json.loads(spec.to_json())
     facts["replacement"] = facts.pop("server_replacement")
     del facts["curator_replacement"], facts["canaries"]
-    assert ReleaseSpec.from_json(json.dumps(facts)) == spec
+    assert TableSpec.from_json(json.dumps(facts)) == spec
 
 
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
-def test_a_spec_is_read_back_as_it_was(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
+def test_a_spec_is_read_back_as_it_was(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
-    assert ReleaseSpec.from_json(spec.to_json()) == spec
-    assert ReleaseSpec.from_json(json.dumps(json.loads(spec.to_json()))).digest() == spec.digest()
+    assert TableSpec.from_json(spec.to_json()) == spec
+    assert TableSpec.from_json(json.dumps(json.loads(spec.to_json()))).digest() == spec.digest()
 
 
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
@@ -179,13 +179,13 @@ def test_a_spec_is_read_back_without_any_accounting(
 ) -> None:
     spec = make_spec(delta=delta)
     forbid_accounting()
-    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    assert TableSpec.from_json(spec.to_json()) == spec
     for work in (check_keeps_what_was_asked, guaranteed_epsilon):
         with pytest.raises(AssertionError, match="a guarantee is worked out"):
             work(replace(spec, epsilon=Decimal("0.2")))  # one that was not checked before
 
 
-def exact_epsilon(spec: ReleaseSpec) -> Any:  # noqa: ANN401 - mpmath has no types
+def exact_epsilon(spec: TableSpec) -> Any:  # noqa: ANN401 - mpmath has no types
     with mpmath.workdps(80):
         r = Fraction(spec.server_replacement, 2**64)
         gamma = 1 + spec.cells * (1 - r) / r
@@ -196,7 +196,7 @@ def exact_epsilon(spec: ReleaseSpec) -> Any:  # noqa: ANN401 - mpmath has no typ
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_the_guaranteed_epsilon_is_an_upper_bound_and_never_above_what_was_asked(
-    any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject
+    any_spec: SearchStrategy[TableSpec], data: st.DataObject
 ) -> None:
     spec = data.draw(any_spec)
     guaranteed = guaranteed_epsilon(spec)
@@ -207,7 +207,7 @@ def test_the_guaranteed_epsilon_is_an_upper_bound_and_never_above_what_was_asked
 
 @settings(deadline=None, max_examples=15)
 @given(data=st.data())
-def test_the_card_has_the_guaranteed_epsilon(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
+def test_the_card_has_the_guaranteed_epsilon(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
     card = epsilon_card(spec)
     assert card.bound(Coalition.DESK).epsilon == guaranteed_epsilon(spec)
@@ -216,7 +216,7 @@ def test_the_card_has_the_guaranteed_epsilon(any_spec: SearchStrategy[ReleaseSpe
 
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
-def test_one_unit_less_of_replacement_is_refused(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
+def test_one_unit_less_of_replacement_is_refused(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
     check_keeps_what_was_asked(spec)
     with pytest.raises(InvalidInputError, match=r"too small for the epsilon|1 to 2\^64 units"):

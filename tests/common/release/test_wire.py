@@ -25,8 +25,8 @@ from veiltab.common.release.messages.release_messages import (
 )
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import SCHEMES
 from veiltab.v1 import release_pb2
 
@@ -57,9 +57,9 @@ def test_enums_go_there_and_back_and_unknown_numbers_are_refused(
 
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
-def test_a_spec_arrives_as_it_was_sent(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
+def test_a_spec_arrives_as_it_was_sent(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
-    received = release_pb2.ReleaseSpec.FromString(spec_to_proto(spec).SerializeToString())
+    received = release_pb2.TableSpec.FromString(spec_to_proto(spec).SerializeToString())
     assert spec_from_proto(received) == spec
     assert spec_from_proto(received).digest() == spec.digest()
 
@@ -216,7 +216,7 @@ def test_a_malformed_request_is_refused(make_request: Make, field: str, value: o
 
 def test_every_field_is_spoiled_somewhere() -> None:
     free = {"deadline"}  # any number of seconds is one
-    assert {field for field, _ in SPEC_CASES} | free == {f.name for f in release_pb2.ReleaseSpec.DESCRIPTOR.fields}
+    assert {field for field, _ in SPEC_CASES} | free == {f.name for f in release_pb2.TableSpec.DESCRIPTOR.fields}
     free |= {"partial"}  # both values mean something
     described = release_pb2.ReleaseRequest.DESCRIPTOR.fields
     assert {field for field, _ in REQUEST_CASES} | free == {f.name for f in described}
@@ -224,7 +224,7 @@ def test_every_field_is_spoiled_somewhere() -> None:
 
 def test_an_empty_message_is_refused() -> None:
     with pytest.raises(InvalidInputError):
-        spec_from_proto(release_pb2.ReleaseSpec())
+        spec_from_proto(release_pb2.TableSpec())
     with pytest.raises(InvalidInputError):
         request_from_proto(release_pb2.ReleaseRequest(), "rosa")
 
@@ -239,7 +239,7 @@ def test_a_spec_is_read_once_and_one_that_is_padded_takes_no_memory(make_spec: M
     message = spec_to_proto(spec)
     assert spec_from_proto(message) is spec_from_proto(spec_to_proto(spec))
     unknown_field, length = b"\xfa\x3e", b"\x80\x80\x02"  # number 1007; 32 KiB
-    padded = release_pb2.ReleaseSpec.FromString(message.SerializeToString() + unknown_field + length + bytes(1 << 15))
+    padded = release_pb2.TableSpec.FromString(message.SerializeToString() + unknown_field + length + bytes(1 << 15))
     assert len(padded.SerializeToString()) > 1 << 15
     assert spec_from_proto(padded) == spec
     assert spec_from_proto(padded) is not spec_from_proto(padded)

@@ -10,21 +10,21 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.release.messages.release_messages import (
+    release_from_proto,
+    release_to_proto,
     spec_from_proto,
     spec_to_proto,
-    workload_from_proto,
-    workload_to_proto,
 )
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.workload import TablePlan, WorkloadSpec, table_id
+from veiltab.common.release.spec import ReleaseSpec, TablePlan, table_id
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.v1 import release_pb2
 
 Make = Callable[..., Any]
 
 PAIR = TablePlan(columns=(0, 1), server_replacement=2**63, curator_replacement=2**62, canaries=8)
 OTHER_PAIR = TablePlan(columns=(1, 2), server_replacement=2**63 + 1, curator_replacement=2**61, canaries=9)
-WORKLOAD = WorkloadSpec(
+WORKLOAD = ReleaseSpec(
     release_id="a" * 32,
     study_digest="0" * 64,
     researcher="rosa",
@@ -86,20 +86,20 @@ def test_a_table_that_runs_again_has_another_id_and_its_own_noise() -> None:
 
 
 def test_every_field_of_a_workload_travels_is_read_back_and_is_in_its_digest() -> None:
-    assert set(OTHER) == {field.name for field in fields(WorkloadSpec)}
+    assert set(OTHER) == {field.name for field in fields(ReleaseSpec)}
     others = [replace(WORKLOAD, **{name: value}) for name, value in OTHER.items()]  # type: ignore[arg-type]
     assert len({each.digest() for each in (*others, WORKLOAD)}) == len(OTHER)  # "wor" is the only scheme
     for each in (*others, replace(WORKLOAD, repeated=(), repeats=0)):
-        received = release_pb2.WorkloadSpec.FromString(workload_to_proto(each).SerializeToString())
-        assert workload_from_proto(received) == each
-        assert WorkloadSpec.from_json(each.to_json()) == each
+        received = release_pb2.ReleaseSpec.FromString(release_to_proto(each).SerializeToString())
+        assert release_from_proto(received) == each
+        assert ReleaseSpec.from_json(each.to_json()) == each
 
 
 def test_a_table_travels_with_the_release_that_it_is_part_of(make_spec: Make) -> None:
     spec = make_spec(part_of="e" * 32)
-    received = release_pb2.ReleaseSpec.FromString(spec_to_proto(spec).SerializeToString())
+    received = release_pb2.TableSpec.FromString(spec_to_proto(spec).SerializeToString())
     assert spec_from_proto(received) == spec
-    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    assert TableSpec.from_json(spec.to_json()) == spec
 
 
 def test_the_text_of_a_release_of_one_table_is_what_it_was(make_spec: Make, make_request: Make) -> None:
@@ -132,13 +132,13 @@ def test_a_malformed_workload_is_refused(changes: dict[str, Any], problem: str) 
 
 
 def test_a_workload_with_too_many_columns_or_tables_is_refused_before_it_is_read() -> None:
-    columns = workload_to_proto(WORKLOAD)
+    columns = release_to_proto(WORKLOAD)
     columns.columns.extend([columns.columns[0]] * 62)
-    tables = workload_to_proto(WORKLOAD)
+    tables = release_to_proto(WORKLOAD)
     tables.tables.extend([tables.tables[0]] * 2000)
     for message, problem in ((columns, "64 columns"), (tables, "2000 tables")):
         with pytest.raises(InvalidInputError, match=problem):
-            workload_from_proto(message)
+            release_from_proto(message)
 
 
 PAIRS = {"attributes": ("age", "sex", "wage"), "delta": Decimal("1e-6"), "tables": (("age", "sex"), ("sex", "wage"))}

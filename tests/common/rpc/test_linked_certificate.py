@@ -13,8 +13,8 @@ from tests.made_receipts import made_tests
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.spec import ReleaseSpec, TablePlan
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.certificate_check import statement_of, verified
 from veiltab.common.rpc.certificates.release_certificate import CertifiedTable, ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
@@ -34,7 +34,7 @@ LEDGER = LedgerHead(length=3, digest="ab" * 32)
 
 
 @cache
-def workload() -> WorkloadSpec:
+def workload() -> ReleaseSpec:
     return workload_with(tables=PLANS, repeated=PLANS, repeats=2, epsilon=Decimal(20))
 
 
@@ -43,7 +43,7 @@ def signed_by(party: Party, statement: Statement) -> SignedText:
     return signed(identity(party), statement.to_json(), NOW)
 
 
-def about_table(party: Party, spec: ReleaseSpec, **changes: Any) -> SignedText:  # noqa: ANN401 - any field of a statement
+def about_table(party: Party, spec: TableSpec, **changes: Any) -> SignedText:  # noqa: ANN401 - any field of a statement
     has_columns = party.role is Role.SERVER or bool(spec.columns_of(party.name))
     digests = {column.attribute: bytes([place]) * 32 for place, column in enumerate(spec.columns)}
     stated = Statement(
@@ -180,7 +180,7 @@ def test_a_certificate_is_of_one_description() -> None:
 
 
 def test_a_server_that_leaves_out_a_little_noise_in_each_table_is_seen_in_the_sums(study: Study) -> None:
-    def short(party: Party, spec: ReleaseSpec) -> SignedText:
+    def short(party: Party, spec: TableSpec) -> SignedText:
         if party.role is Role.SERVER:
             return about_table(party, spec)
         has_columns = bool(spec.columns_of(party.name))

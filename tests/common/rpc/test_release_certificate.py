@@ -23,7 +23,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.noise_tests import Family
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.certificate_check import signers, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
@@ -52,7 +52,7 @@ def identity(party: Party, authority: object = AUTHORITY) -> Identity:
     return Identity(certificate=made.certificate_pem, key=made.key_pem, authority=pem)
 
 
-def statement(party: Party, spec: ReleaseSpec = SPEC, **changes: object) -> Statement:
+def statement(party: Party, spec: TableSpec = SPEC, **changes: object) -> Statement:
     whole = Statement(
         party=party.uri,
         spec_digest=spec.digest().hex(),
@@ -65,7 +65,7 @@ def statement(party: Party, spec: ReleaseSpec = SPEC, **changes: object) -> Stat
 
 
 def certificate(
-    study: Study, spec: ReleaseSpec = SPEC, other: dict[str, SignedText | None] | None = None
+    study: Study, spec: TableSpec = SPEC, other: dict[str, SignedText | None] | None = None
 ) -> ReleaseCertificate:
     """Return the certificate of a release; `other` replaces the statements of parties by name, None leaves one out."""
     statements = {}

@@ -20,7 +20,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.planning.planning import Plan, plan_release
-from veiltab.common.release.guarantees.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
 from veiltab.common.release.messages import release_messages as wire
 from veiltab.common.release.messages.release_messages import (
     request_from_proto,
@@ -29,7 +29,7 @@ from veiltab.common.release.messages.release_messages import (
     spec_to_proto,
 )
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
 from veiltab.curator.planning.checks import foreseen_plan
 from veiltab.deploy.plan import privacy_cli
@@ -57,7 +57,7 @@ def stage_of(name: str) -> int | None:
     return STAGE if has_stage(scheme_class(name)) else None
 
 
-def planned(make_spec: Make, name: str, **changes: object) -> ReleaseSpec:
+def planned(make_spec: Make, name: str, **changes: object) -> TableSpec:
     cells = make_spec().cells
     plan = plan_release(
         population=POPULATION,
@@ -69,7 +69,7 @@ def planned(make_spec: Make, name: str, **changes: object) -> ReleaseSpec:
         noise_split=Decimal(0),
     )
     sizes = {"population": POPULATION, "sample": SAMPLE, "stage": stage_of(name), "epsilon": Decimal(2)}
-    spec: ReleaseSpec = make_spec(scheme=name, server_replacement=plan.mechanism.server_replacement, **sizes, **changes)
+    spec: TableSpec = make_spec(scheme=name, server_replacement=plan.mechanism.server_replacement, **sizes, **changes)
     return spec
 
 
@@ -126,7 +126,7 @@ def test_its_estimates_have_a_covariance(scheme: Scheme) -> None:
 
 def test_its_spec_is_kept_and_has_a_card(scheme: Scheme, make_spec: Make) -> None:
     spec = planned(make_spec, scheme.name)
-    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    assert TableSpec.from_json(spec.to_json()) == spec
     assert spec.description.scheme == scheme
     check_keeps_what_was_asked(spec)
     assert Decimal("1.9") < guaranteed_epsilon(spec) <= 2

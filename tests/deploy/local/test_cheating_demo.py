@@ -8,8 +8,8 @@ import pytest
 from tests.made_receipts import made_tests
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.release.receipts.receipt import Receipt
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
 from veiltab.deploy.play.demos.cheating import CheatOutcome, CuratorOutcome
 from veiltab.deploy.play.demos.cheating_server import Cheat
 
@@ -50,7 +50,7 @@ def test_caught_is_a_server_that_a_test_rejects_before_any_curator_is_ready(
                 assert f"\n  {failure.sentence()}\n" in outcome.as_text()
 
 
-def receipts_of(spec: ReleaseSpec, name: str, tested: float | None) -> tuple[Receipt, ...]:
+def receipts_of(spec: TableSpec, name: str, tested: float | None) -> tuple[Receipt, ...]:
     """Return the receipts of a curator that tests all columns only if the server passes the test of its own."""
     if tested is None:
         return ()

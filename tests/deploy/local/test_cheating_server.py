@@ -19,7 +19,7 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.release.receipts.canary_changes import ChangesCollector
 from veiltab.common.release.receipts.noise_tests import CanaryOrders, Family
 from veiltab.common.release.receipts.receipt import Receipt, is_right, joint_receipt, own_receipt
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.chunks import data_of
 from veiltab.deploy.play.demos.cheating_server import Cheat, perturb_dishonestly
 from veiltab.server.records.store import ServerStore
@@ -85,7 +85,7 @@ def test_the_canaries_show_every_cheat_and_no_honest_server(
         Column(attribute="salary", owner="bob", size=3),
         Column(attribute="age", owner="carol", size=4),
     )
-    spec: ReleaseSpec = make_spec(
+    spec: TableSpec = make_spec(
         columns=owned, population=5000, sample=5000, canaries=4000, server_replacement=UNIT // 4
     )
     symbols = [np.random.default_rng(c.size).integers(0, c.size, spec.uploaded_rows, np.uint8) for c in owned]
@@ -111,7 +111,7 @@ def test_the_canaries_show_every_cheat_and_no_honest_server(
             assert all((Family.AMOUNT, "all columns") in found for found in failures.values())
 
 
-def receipts_of(store: ServerStore, spec: ReleaseSpec, sent: dict[Column, Symbols]) -> dict[str, Receipt]:
+def receipts_of(store: ServerStore, spec: TableSpec, sent: dict[Column, Symbols]) -> dict[str, Receipt]:
     """Return what the tests of each owner show, and under "" those of all columns."""
     places = CanaryPlaces.of(KEY, rows=spec.uploaded_rows, canaries=spec.canaries).all()
     orders, lists, receipts = CanaryOrders(places=places, rows=spec.uploaded_rows), {}, {}

@@ -15,9 +15,9 @@ from tests.researcher.analysis.simulated import simulated_counts
 from tests.researcher.made_status import made_status
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column
+from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.table_spec import Column
 from veiltab.common.study.file import Study
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
@@ -41,7 +41,7 @@ PLANS = tuple(
 
 
 def linked_status(study: Study) -> Status:
-    workload = WorkloadSpec(
+    workload = ReleaseSpec(
         release_id="a" * 32,
         study_digest=study.digest,
         researcher="rosa",

@@ -10,8 +10,8 @@ from tests.researcher.made_status import made_status
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import Column
-from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.spec import ReleaseSpec, TablePlan
+from veiltab.common.release.table_spec import Column
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of
@@ -70,9 +70,9 @@ def design_of(axes: tuple[int, ...]) -> ReleaseDesign:
     return ReleaseDesign(population=PEOPLE, sample=PEOPLE, mechanism=MECHANISMS[axes[0], axes[1]])
 
 
-def workload() -> WorkloadSpec:
+def workload() -> ReleaseSpec:
     """Return the description of the release."""
-    return WorkloadSpec(
+    return ReleaseSpec(
         release_id=RELEASE_ID,
         study_digest="cd" * 32,
         researcher="rosa",

@@ -1,1 +1,0 @@
-"""The card of a release, of one table or of several."""

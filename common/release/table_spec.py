@@ -1,0 +1,218 @@
+"""The public description of one table of a release, as it runs; the same object at every party.
+
+Plain data, valid by itself. `guarantees` checks that it keeps the requested epsilon.
+"""
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property, lru_cache
+
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
+from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.texts.canonical import LATER, canonical_digest, canonical_text, read_canonical
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.release.modes import Pad, Sampling, check_modes
+from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
+from veiltab.common.schemes import scheme_of
+from veiltab.common.study.file import MAX_CELLS, Study
+from veiltab.common.study.naming import check_attribute_name, check_name
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+ALIGNMENT_ID = re.compile(r"[0-9a-f]{32}")
+"""The name of an alignment."""
+
+PLACE_BYTES = 8
+"""Bytes of a row's place, or of a canary's number, on disk and on the wire."""
+
+MAX_CANARIES = 2**32
+"""Most canaries of a release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a release: attribute, the curator that holds it, alphabet size K_a."""
+
+    attribute: str
+    owner: str
+    size: int
+
+    def __post_init__(self) -> None:
+        # Both become file names and appear in reports; a spec may come from another party.
+        check_attribute_name(self.attribute)
+        check_name("owner", self.owner)
+        symbol_dtype(self.size)
+
+    def byte_length(self, rows: int) -> int:
+        """Length of `rows` symbols of this column, in bytes."""
+        return rows * symbol_dtype(self.size).itemsize
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec:
+    """Everything public about one table as it runs; the server and the desk know a release by its tables.
+
+    What follows from the fields is worked out once: a party asks for it at every step of a release.
+
+    Args:
+        release_id: 32 hexadecimal digits, chosen at random by the researcher.
+        study_digest: SHA-256 of the study file, hexadecimal.
+        researcher: who asked.
+        columns: the released ones, in study order.
+        population: common respondents n.
+        sample: sampled rows m.
+        server_replacement: r_s in units of 2^-64, 1..2^64: the server replaces a row with this probability.
+        curator_replacement: r_c in units of 2^-64: the curators' noise, before the pad; 0 for none.
+        canaries: rows of known symbols that travel among the data, to test the server.
+        epsilon: the requested one, nats; pure unless there is a delta.
+        scheme: name of the sampling scheme; "wor" is uniform without replacement.
+        sampling: how the curators agree on a sample.
+        pad: source of the pads.
+        alignment: keyed digest of the common respondents, hexadecimal.
+        deadline: Unix seconds after which an unfinished release is abandoned.
+        delta: the requested one; None asks for a pure epsilon.
+        stage: rows after stage one of a two-stage scheme.
+        part_of: id of the release that this is a table of; epsilon and delta are then of all its tables together.
+    """
+
+    release_id: str
+    study_digest: str
+    researcher: str
+    columns: tuple[Column, ...]
+    population: int
+    sample: int
+    server_replacement: int
+    curator_replacement: int
+    canaries: int
+    epsilon: Decimal
+    scheme: str
+    sampling: Sampling
+    pad: Pad
+    alignment: str
+    deadline: int
+    delta: Decimal | None = None
+    stage: int | None = None
+    part_of: str = field(default="", metadata=LATER)
+
+    def __post_init__(self) -> None:
+        if self.part_of and not RELEASE_ID.fullmatch(self.part_of):
+            raise InvalidInputError("a release id is 32 hexadecimal digits", where="part of")
+        if not RELEASE_ID.fullmatch(self.release_id):
+            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
+        if not _DIGEST.fullmatch(self.study_digest) or not ALIGNMENT_ID.fullmatch(self.alignment):
+            raise InvalidInputError("a digest is not the hexadecimal digits of one", where="release spec")
+        check_name("researcher", self.researcher)
+        if not 2 <= self.cells <= MAX_CELLS:
+            raise InvalidInputError(f"a release has 2 to {MAX_CELLS} cells, not {self.cells}", where="cells")
+        if len({column.attribute for column in self.columns}) != len(self.columns):
+            raise InvalidInputError("an attribute is listed twice", where="columns")
+        parse_epsilon(self.epsilon)
+        check_modes(self.scheme, self.sampling, self.delta)
+        if not 0 <= self.canaries <= MAX_CANARIES:
+            raise InvalidInputError(f"a release has 0 to {MAX_CANARIES} canaries", where="canaries")
+        # The scheme and the mechanism refuse impossible sizes.
+        _ = self.description
+
+    @property
+    def cells(self) -> int:
+        """Cells K of the joint table."""
+        product = 1
+        for column in self.columns:
+            product *= column.size
+        return product
+
+    @property
+    def mechanism(self) -> TwoSidedNoise:
+        """The noise of the curators and of the server, one law to whoever knows no coins."""
+        return TwoSidedNoise(
+            cells=self.cells,
+            curator_replacement=self.curator_replacement,
+            server_replacement=self.server_replacement,
+        )
+
+    @property
+    def server_mechanism(self) -> GammaDiagonal:
+        """The mechanism that the server runs."""
+        return self.mechanism.server
+
+    @cached_property
+    def description(self) -> ReleaseDescription:
+        """The description for the accountants."""
+        scheme = scheme_of(self.scheme, population=self.population, sample=self.sample, stage=self.stage)
+        return ReleaseDescription(scheme=scheme, cells=self.cells, gamma=self.mechanism.gamma)
+
+    @property
+    def data_rows(self) -> int:
+        """Rows of data that the curators upload: the sample, or everyone if the server samples."""
+        return self.population if self.sampling.is_by_server else self.sample
+
+    @property
+    def uploaded_rows(self) -> int:
+        """Rows that the curators upload: data and canaries."""
+        return self.data_rows + self.canaries
+
+    @property
+    def published_rows(self) -> int:
+        """Rows that the server publishes: all that were uploaded, or m of them if it samples.
+
+        Where it samples, canaries may be among the m; the rest is a smaller sample of the same law, whose guarantees
+        are those of m at the least.
+        """
+        return self.sample if self.sampling.is_by_server else self.uploaded_rows
+
+    @property
+    def place_bytes(self) -> int:
+        """Most bytes of the places that the server or the desk keeps: of canaries, and of sampled rows."""
+        if not self.sampling.is_by_server:
+            return PLACE_BYTES * self.canaries
+        # Beside the place of a canary that was sampled lies its number.
+        return PLACE_BYTES * (self.published_rows + 2 * min(self.canaries, self.published_rows))
+
+    def column(self, attribute: str) -> Column:
+        """Return the column of an attribute."""
+        for column in self.columns:
+            if column.attribute == attribute:
+                return column
+        raise InvalidInputError(f"attribute {attribute!r} is not in this release", where="attribute")
+
+    def columns_of(self, owner: str) -> tuple[Column, ...]:
+        """Return the columns of one curator."""
+        return tuple(column for column in self.columns if column.owner == owner)
+
+    def to_json(self) -> str:
+        """Return the canonical text, which is stored and covered by the digest."""
+        return self._text
+
+    @classmethod
+    def from_json(cls, text: str) -> "TableSpec":
+        """Read back what `to_json` wrote."""
+        return _read_spec(text)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the canonical text."""
+        return self._digest
+
+    @cached_property
+    def _text(self) -> str:
+        return canonical_text(self)
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return canonical_digest(self._text)
+
+
+@lru_cache(maxsize=512)
+def _read_spec(text: str) -> TableSpec:
+    """Read a spec; a party reads that of a table from its database at every step."""
+    return read_canonical(TableSpec, text)
+
+
+def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:
+    """Return the columns that a request asks for, in study order."""
+    return tuple(
+        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
+        for rule in study.attributes
+        if rule.name in request.attributes
+    )
