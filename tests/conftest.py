@@ -16,6 +16,7 @@ from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.budget.ledger import Ledger
@@ -197,7 +198,7 @@ def any_request() -> SearchStrategy[ReleaseRequest]:
 
 def reserve(ledger: Ledger, spec: TableSpec) -> None:
     """Keep a release's price for it, as worked out here."""
-    ledger.reserve(spec, ledger.allowance.charge(spec.description, guaranteed_epsilon(spec)))
+    ledger.reserve(release_of(spec), ledger.allowance.charge(spec.description, guaranteed_epsilon(spec)))
 
 
 @pytest.fixture

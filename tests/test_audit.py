@@ -21,13 +21,14 @@ from scipy.stats import beta
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.table_spec import Column, TableSpec, spec_of
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import curators_noise
+from veiltab.curator.planning.checks import PlanQuestion
+from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.records.store import CuratorStore
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.server.records.store import ServerStore
@@ -88,11 +89,18 @@ def planned(design: Design) -> TableSpec:
         sampling=Sampling.SEED,
         pad=Pad.CHACHA20,
         sample=design.sample,
+        noise_split=Decimal(0),
+        canaries=0,
     )
-    plan = plan_release(
-        population=design.population, cells=4, epsilon=CLAIM, sample=design.sample, noise_split=Decimal(0)
+    question = PlanQuestion(
+        request=request,
+        columns=COLUMNS,
+        study_digest="0" * 64,
+        minimum_population=1,
+        population=design.population,
+        alignment="0" * 32,
     )
-    return spec_of(request, COLUMNS, plan, canaries=0, study_digest="0" * 64, alignment="0" * 32)
+    return planned_release(question).table(0)
 
 
 def released(folder: Path, spec: TableSpec, table: Mapping[str, Symbols]) -> NDArray[np.int64]:

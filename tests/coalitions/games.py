@@ -7,7 +7,7 @@ many rows is many releases of a few rows each: one encryption, one perturbation 
 import secrets
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +23,7 @@ from veiltab.common.privacy.cards.card import EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.table_spec import Column, TableSpec, spec_of
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import curators_noise
 from veiltab.curator.records.store import CuratorStore
@@ -80,22 +79,25 @@ class Design:
 
     def spec(self, releases: int) -> TableSpec:
         """Return the spec of one release that stands for many."""
-        request = ReleaseRequest(
+        rows = releases * self.sample
+        return TableSpec(
             release_id=secrets.token_hex(16),
+            study_digest="0" * 64,
             researcher="rosa",
-            attributes=tuple(column.attribute for column in COLUMNS),
+            columns=COLUMNS,
+            population=rows,
+            sample=rows,
+            server_replacement=self.plan.mechanism.server_replacement,
+            curator_replacement=self.plan.mechanism.curator_replacement,
+            canaries=CANARIES,
             epsilon=self.epsilon,
             delta=self.delta,
-            purpose="",
-            deadline=1,
-            partial=False,
+            scheme="wor",
             sampling=Sampling.SEED,
             pad=Pad.CHACHA20,
-            noise_split=Decimal("0.5"),
+            alignment="0" * 32,
+            deadline=1,
         )
-        spec = spec_of(request, COLUMNS, self.plan, canaries=CANARIES, study_digest="0" * 64, alignment="0" * 32)
-        rows = releases * self.sample
-        return replace(spec, population=rows, sample=rows)
 
 
 def played(folder: Path, design: Design, planted: int, persons: Array) -> Held:

@@ -16,6 +16,7 @@ from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import load_study
 from veiltab.curator.budget.entries import percent
@@ -290,7 +291,7 @@ def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Ter
 def test_a_planned_release_shows_its_own_card(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
     held(terminal, make_request(), "sex")
     store = terminal.store()
-    store.releases.set_spec(ID, make_spec(epsilon=Decimal("0.05")))
+    store.releases.set_planned(release_of(make_spec(epsilon=Decimal("0.05"))))
     store.releases.set_state(ID, ReleaseState.FAILED, "why it failed")
     store.close()
     (found,) = terminal.json("requests")["requests"]

@@ -26,6 +26,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.chunks import chunk_messages, streamed
@@ -414,7 +415,7 @@ def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Mak
     for name in ("bob", "carol"):
         store = village.drivers[name].store
         store.releases.add(make_request(), 1)
-        store.releases.set_spec(ID, make_spec())
+        store.releases.set_planned(release_of(make_spec()))
     hello(village, "alice")
     alice.store.connection.execute("DELETE FROM ledger")
     for _ in range(3):
@@ -474,7 +475,7 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
     assert str(unknown) == "curator bob: has not received the request yet"
     for name in ("bob", "carol"):
         village.drivers[name].store.releases.add(make_request(), 1)
-    village.drivers["bob"].store.releases.set_spec(ID, make_spec())
+    village.drivers["bob"].store.releases.set_planned(release_of(make_spec()))
     reserve(village.drivers["bob"].ledger, make_spec())
     village.drivers["carol"].store.releases.set_state(ID, ReleaseState.FAILED, "why")
     answers = said_of(village, ID, "f" * 32)
@@ -491,7 +492,7 @@ def test_the_others_hear_what_the_server_stated(village: Village, make_request: 
     stated = PublicationDigests(columns={"age": b"a" * 32, "wage": b"w" * 32})
     store = village.drivers["bob"].store
     store.releases.add(make_request(), 1)
-    store.releases.set_spec(ID, make_spec())
+    store.releases.set_planned(release_of(make_spec()))
     store.tests.record_publication(ID, stated)
     for state, told in ((ReleaseState.UPLOADING, b""), (ReleaseState.PERTURBING, stated.digest())):
         store.releases.set_state(ID, state)

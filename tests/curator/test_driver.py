@@ -33,6 +33,7 @@ from veiltab.common.errors import (
 from veiltab.common.observe.progress import Stage, Stages
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, lists_digest
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec, requested_columns
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
@@ -150,7 +151,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: 
         )
         assert driver.progress(ID).decided is decided
     driver.store.releases.set_sample_check(ID, b"check", has_columns=True)
-    driver.store.releases.set_spec(ID, make_spec())
+    driver.store.releases.set_planned(release_of(make_spec()))
     reserve(driver.ledger, make_spec())
     now = driver.progress(ID)
     assert (now.granted, now.denied, now.sample_check) == (frozenset({"sex"}), frozenset({"age"}), b"check")
@@ -669,7 +670,7 @@ def test_a_look_at_a_release_works_out_no_guarantee(
     world: World, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400, delta=Decimal("1e-6")))
-    world.driver.store.releases.set_spec(ID, make_spec(sample=400, delta=Decimal("1e-6")))
+    world.driver.store.releases.set_planned(release_of(make_spec(sample=400, delta=Decimal("1e-6"))))
     world.bob = replace(world.bob, spec_digest=b"", reserved=False)
     forbid_accounting()
     assert not world.step()

@@ -18,6 +18,7 @@ from tests.conftest import reserve
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.budget.allowance import Charge, Sums
 from veiltab.curator.budget.entries import chained
@@ -394,7 +395,7 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
 
     for number in (1, 2):
         ledger.check_others_share(name(number), charge_of(number), own, half)
-        ledger.reserve(spec_of(number), charge_of(number))
+        ledger.reserve(release_of(spec_of(number)), charge_of(number))
         ledger.check_others_share(name(number), charge_of(number), own, half)  # again changes nothing
     share = ledger.allowance.spent_share(Sums().plus(charge_of(1)).plus(charge_of(2)))
     with pytest.raises(NotReadyError, match="reserved for others"):

@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
-from veiltab.common.release.table_spec import TableSpec, requested_columns
+from veiltab.common.release.guarantees import guaranteed_epsilon, release_card
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.planning.checks import PlanQuestion, plan_question
@@ -28,7 +29,7 @@ from veiltab.curator.planning.planner import (
     stored_charge,
     stored_plan,
 )
-from veiltab.curator.planning.plans import planned_release
+from veiltab.curator.planning.plans import charge_of, planned_release
 from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
@@ -79,7 +80,7 @@ def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
             spec = await planner.spec(question)
             assert spec == planned_release(question) == stored_plan(store, question)
             await planner.make_card(spec)
-            assert stored_card(store, spec) == epsilon_card(spec).bounds
+            assert stored_card(store, spec) == release_card(spec).bounds
         await planner.close()
         without = Planner(store)
         for question in questions:
@@ -92,7 +93,7 @@ def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
 BUDGETS = [Allowance(epsilon=Decimal(3), delta=delta) for delta in (None, Decimal("1e-5"))]
 
 
-def spec_asked(ask: Callable[..., PlanQuestion], **changes: Any) -> TableSpec:  # noqa: ANN401 - fields of a request
+def spec_asked(ask: Callable[..., PlanQuestion], **changes: Any) -> ReleaseSpec:  # noqa: ANN401 - fields of a request
     return planned_release(ask(**changes))
 
 
@@ -105,12 +106,12 @@ def test_a_charge_is_worked_out_by_the_worker_and_stored(
     async def scenario() -> None:
         planner = Planner(store)
         charge = await planner.charge(spec, allowance)
-        assert charge == allowance.charge(spec.description, guaranteed_epsilon(spec))
+        assert charge == charge_of(spec, allowance)
         await planner.close()
         assert await planner.charge(spec, allowance) == charge
         assert not planner._worker.runs
         other = Allowance(epsilon=Decimal(2), delta=Decimal("1e-5"))
-        assert await planner.charge(spec, other) == other.charge(spec.description, guaranteed_epsilon(spec))
+        assert await planner.charge(spec, other) == charge_of(spec, other)
         await planner.close()
 
     asyncio.run(scenario())
@@ -135,7 +136,7 @@ def test_a_kind_of_release_is_priced_once(
             patch.setattr(planner, "_ask", answered)
             for spec in specs:
                 charge = await planner.charge(spec, allowance)
-                assert charge == allowance.charge(spec.description, guaranteed_epsilon(spec))
+                assert charge == charge_of(spec, allowance)
                 assert stored_charge(store, charge_question(spec, allowance)) == charge
 
     asyncio.run(scenario())
@@ -157,8 +158,8 @@ def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
     async def scenario() -> None:
         planner = Planner(store)
         charge = await planner.charge(spec, allowance)
-        exact = allowance.charge(spec.description, guaranteed_epsilon(spec))
-        assert charge == allowance.charge_of_pure_epsilon(guaranteed_epsilon(spec))
+        exact = charge_of(spec, allowance)
+        assert charge == allowance.charge_of_pure_epsilon(guaranteed_epsilon(spec.table(0)))
         assert charge.epsilon >= exact.epsilon
         assert allowance.share(charge) >= allowance.share(exact)
         await planner.close()

@@ -121,7 +121,7 @@ def test_a_denial_ends_a_request_unless_it_goes_on_without(study: Study, make_re
 def planned(
     request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
 ) -> TableSpec:
-    return planned_release(plan_question(request, columns, study, population=population, alignment=alignment))
+    return planned_release(plan_question(request, columns, study, population=population, alignment=alignment)).table(0)
 
 
 def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spec: Make) -> None:

@@ -18,6 +18,7 @@ from tests.curator.made_rows import aligned, workplace
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.curator.alignment.disk_needs import alignment_bytes, release_bytes
@@ -82,8 +83,8 @@ def test_a_release_writes_no_more_than_is_kept_for_it(
         server_replacement=2**63,
     )
     most = measured(tmp_path, spec)
-    assert most <= release_bytes(spec, "alice") <= 3 * most + SLACK
-    assert release_bytes(spec, "bob") < release_bytes(spec, "alice")
+    assert most <= release_bytes(release_of(spec), "alice") <= 3 * most + SLACK
+    assert release_bytes(release_of(spec), "bob") < release_bytes(release_of(spec), "alice")
 
 
 def test_a_large_release_writes_no_more_in_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +93,7 @@ def test_a_large_release_writes_no_more_in_tasks(tmp_path: Path, monkeypatch: py
     for is_remote in (False, True):
         folder = tmp_path / str(is_remote)
         place = replace(workplace(folder), is_remote=is_remote)
-        most, kept = measured(folder, spec, place), release_bytes(spec, "alice", copies=is_remote)
+        most, kept = measured(folder, spec, place), release_bytes(release_of(spec), "alice", copies=is_remote)
         assert most <= kept <= 2 * most + SLACK
 
 
@@ -103,13 +104,13 @@ def test_an_alignment_by_hand() -> None:
 
 def test_one_time_pads_stay_beside_their_columns() -> None:
     spec = spec_with(canaries=50)
-    more = release_bytes(replace(spec, pad=Pad.OTP), "alice") - release_bytes(spec, "alice")
+    more = release_bytes(release_of(replace(spec, pad=Pad.OTP)), "alice") - release_bytes(release_of(spec), "alice")
     assert more == spec.uploaded_rows == 450
 
 
 def test_of_several_tables_so_many_take_room_as_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = workload_with()
-    pair, single, other = (release_bytes(table, "alice") for table in workload.each_table())
+    pair, single, other = (release_bytes(release_of(table), "alice") for table in workload.each_table())
     assert pair > single == other
     assert release_bytes(workload, "alice") == pair + 2 * single
     monkeypatch.setattr("veiltab.curator.alignment.disk_needs.MOST_TABLES_AT_A_TIME", 2)

@@ -24,6 +24,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.messages.release_messages import receipt_from_proto
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
@@ -64,7 +65,7 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
 def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401
     """Bring a release to where its keys are given out."""
     driver.store.releases.add(request, 1)
-    driver.store.releases.set_spec(ID, spec)
+    driver.store.releases.set_planned(release_of(spec))
     driver.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad, noise_with())
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         decision = GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
@@ -276,7 +277,9 @@ def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement
         assert not asked().HasField("receipt")
         # A table of a release may have none of the attributes that were granted for all of them.
         driver.store.connection.execute("UPDATE decision SET expires = NULL")
-        driver.store.releases.set_spec(ID, make_spec(columns=(Column(attribute="salary", owner="bob", size=2),)))
+        driver.store.releases.set_planned(
+            release_of(make_spec(columns=(Column(attribute="salary", owner="bob", size=2),)))
+        )
         assert not asked().HasField("receipt")
 
 
@@ -401,7 +404,7 @@ def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_r
     driver.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
     )
-    driver.store.releases.set_spec(ID, make_spec())
+    driver.store.releases.set_planned(release_of(make_spec()))
     after = ask(driver, "rosa")
     assert (after.spec.release_id, list(after.granted), list(after.denied)) == (ID, ["sex"], [])
 

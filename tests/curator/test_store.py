@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
@@ -84,7 +85,7 @@ def test_what_is_known_of_a_release_outlives_the_process(path: Path, make_reques
     store, spec = CuratorStore(path), make_spec()
     store.releases.add(make_request(), 100)
     store.releases.set_state(ID, ReleaseState.PLANNED, seconds=1.5)
-    store.releases.set_spec(ID, spec)
+    store.releases.set_planned(release_of(spec))
     store.releases.set_sample_check(ID, b"check", has_columns=True)
     store.releases.end(ID, ReleaseState.FAILED, "why", seconds=0.5)
     store.releases.set_state(ID, ReleaseState.CHARGED, seconds=2.5)

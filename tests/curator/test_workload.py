@@ -26,9 +26,9 @@ from veiltab.common.errors import (
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.pricing.price import price_budget, price_within
 from veiltab.common.release.guarantees import (
+    keeps_what_was_asked,
     release_card,
     release_price,
-    tables_keep_what_was_asked,
     two_sided_release,
 )
 from veiltab.common.release.messages.release_messages import release_to_proto
@@ -96,7 +96,7 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
 def test_every_pair_is_planned_and_together_they_keep_what_was_asked(workload: ReleaseSpec) -> None:
     assert [workload.attributes(number) for number in range(6)] == list(combinations(SIZES, 2))
     assert (len(workload.repeated), workload.repeats, workload.sample) == (6, 2, 20_000)
-    assert tables_keep_what_was_asked(workload)
+    assert keeps_what_was_asked(workload)
     budget = price_budget(Decimal(1), Decimal("1e-6"))
     together = release_price(workload, lambda release: price_within(release, budget))
     assert budget.mu * Decimal("0.997") < together.mu <= budget.mu
@@ -108,12 +108,12 @@ def test_every_pair_is_planned_and_together_they_keep_what_was_asked(workload: R
 def test_tables_with_less_noise_keep_it_no_more_and_their_card_says_what_they_cost(workload: ReleaseSpec) -> None:
     bold = replace(workload.tables[0], server_replacement=workload.tables[0].server_replacement // 2)
     less = replace(workload, tables=(bold, *workload.tables[1:]))
-    assert not tables_keep_what_was_asked(less)
+    assert not keeps_what_was_asked(less)
     analyst = next(bound for bound in release_card(less).bounds if bound.roles == Coalition.ANALYST.roles)
     assert analyst.epsilon is not None
     assert analyst.epsilon > Decimal("1.01")
     bold = replace(workload.repeated[5], server_replacement=workload.repeated[5].server_replacement // 2)
-    assert not tables_keep_what_was_asked(replace(workload, repeated=(*workload.repeated[:5], bold)))
+    assert not keeps_what_was_asked(replace(workload, repeated=(*workload.repeated[:5], bold)))
 
 
 def test_tables_with_a_denied_attribute_are_left_out_and_the_others_stay_as_they_were(workload: ReleaseSpec) -> None:
@@ -419,7 +419,7 @@ def test_a_choice_fits_what_was_charged_and_is_made_once(workload: ReleaseSpec) 
             check_choice(stored, bad)
     with pytest.raises(ConflictError):
         check_choice(replace(stored, choice=()), (0,))
-    asked = replace(stored, request=REQUEST, workload=None, state=ReleaseState.APPROVED)
+    asked = replace(stored, request=REQUEST, planned=None, state=ReleaseState.APPROVED)
     with pytest.raises(NotReadyError, match="not planned yet"):
         check_choice(asked, (0,))
     with pytest.raises(NotReadyError):
@@ -429,7 +429,7 @@ def test_a_choice_fits_what_was_charged_and_is_made_once(workload: ReleaseSpec) 
     with pytest.raises(DeniedError):
         check_choice(replace(stored, state=ReleaseState.FAILED), (0,))
     with pytest.raises(InvalidInputError, match="no table"):
-        check_choice(replace(stored, workload=replace(workload, repeated=(), repeats=0)), (0,))
+        check_choice(replace(stored, planned=replace(workload, repeated=(), repeats=0)), (0,))
 
 
 # The records
@@ -440,7 +440,7 @@ def opened(store: CuratorStore, workload: ReleaseSpec) -> CuratorStore:
     """A store with a charged release whose tables are open."""
     store.releases.add(REQUEST, 1, "d")
     store.decisions.decide(ID, (GrantDecision(attribute="age", verdict=APPROVED, expires=50, decided_by="policy"),))
-    store.tables.set_workload(ID, workload)
+    store.releases.set_planned(workload)
     ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
     ledger.reserve(workload, charge_of(workload, ledger.allowance))
     ledger.charge(ID)
@@ -470,7 +470,7 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
 
 def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorStore, workload: ReleaseSpec) -> None:
     store.releases.add(REQUEST, 1)
-    store.tables.set_workload(ID, workload)
+    store.releases.set_planned(workload)
     store.connection.execute("DELETE FROM id_of_table")  # else both are refused as they come
     for number in (2, 8):
         store.releases.add(request_with(release_id=workload.table_id(number)), 1)
@@ -506,7 +506,7 @@ def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorSt
     request = replace(REQUEST, attributes=tuple(sizes), tables=tuple(combinations(sizes, 2)), repeats=1)
     many = planned_release(replace(QUESTION, request=request, columns=columns, asked=columns))
     store.releases.add(request, 1)
-    store.tables.set_workload(ID, many)
+    store.releases.set_planned(many)
     store.releases.set_state(ID, ReleaseState.UPLOADING)
     store.tables.open_tables(ID, range(15), 2)
     assert [stored.request.release_id for stored in store.releases.releases()] == [ID]
@@ -545,4 +545,4 @@ def test_what_is_known_of_one_table_is_not_asked_of_several(workload: ReleaseSpe
     with pytest.raises(InvalidInputError, match="each table by itself"):
         _ = release(workload).planned_spec
     with pytest.raises(IntegrityError):
-        _ = replace(release(workload), workload=None).planned_release
+        _ = replace(release(workload), planned=None).planned_release

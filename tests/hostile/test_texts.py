@@ -10,7 +10,6 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
-from tests.common.release.test_workload import WORKLOAD
 from tests.conftest import request_with, spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.collection.round_messages import round_from_proto, round_to_proto
@@ -69,7 +68,7 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
             ),
             parties=[researcher_pb2.PartyStatus(party="server cloud", state=REQUESTED, waiting_for="w")],
             failure="f",
-            spec=SPEC,
+            spec=release_to_proto(WORKLOAD),
             granted=["sex"],
             seconds={"fetch": 1.0},
             bytes={"a -> b": 1},
@@ -83,7 +82,6 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
                     text=canonical_text(made_tests(spec_with(canaries=9)).together()),
                 )
             ],
-            workload=release_to_proto(WORKLOAD),
             tables=[
                 researcher_pb2.TableStatus(number=1, release_id="0" * 32, state=REQUESTED, attributes=["sex"], phase=1)
             ],

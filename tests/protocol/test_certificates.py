@@ -70,14 +70,14 @@ def test_what_is_certified_is_what_the_ledgers_and_the_server_hold(village: Worl
         assert certificate.spec == release.status().spec
     authority = (village.local.identity_folder(*ROSA) / "ca.pem").read_bytes()
     assert all(found.holds for found in verified(certificate, village.local.study, authority))
-    published = village.published(certificate.release.release_id)
+    published = village.published(certificate.spec.release_id)
     for one in certificate.statements:
         stated = statement_of(one)
         assert {column.attribute for column in stated.published} == set(published)
         assert (not stated.receipts) == ("/server/" in stated.party)
     (alice,) = (s for s in map(statement_of, certificate.statements) if s.party.endswith("curator/alice"))
     assert alice.ledger is not None
-    assert alice.ledger.length >= 1 + village.charges(ALICE[1]).index(certificate.release.release_id)
+    assert alice.ledger.length >= 1 + village.charges(ALICE[1]).index(certificate.spec.release_id)
 
 
 def test_an_analyst_and_another_researcher_have_it_not(village: World, label: str, tmp_path: Path) -> None:

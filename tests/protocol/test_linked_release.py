@@ -68,7 +68,7 @@ def test_a_linked_release_measures_every_pair_and_pools_what_ran_twice(village: 
         assert [(one.number, one.names) for one in measured] == [(n, PAIRS[n % 3]) for n in range(6)]
         assert all(one.counts.sum() == 1500 == one.design.sample for one in measured)
         assert len({one.release_id for one in release.tables()}) == 6
-        assert status.workload is not None
+        assert status.description().several
         assert status.bytes["server cloud -> researcher rosa"] == 6 * 2 * 1520
         pair = release.estimate(["income", "region"])
         truth = village.people.counts(("region", "income")).reshape(3, 3).T.reshape(-1) / 1500

@@ -42,8 +42,7 @@ def test_two_curators_release_the_table_they_share(village: World, sampling: Sam
     def release() -> float:
         with village.client() as client:
             asked = client.request(FREE, epsilon="4", sampling=sampling, pad=pad, label=village.label())
-            spec = asked.wait(30).spec
-            assert spec is not None
+            spec = asked.wait(30).description().table(0)
             assert (spec.population, spec.sample, spec.cells) == (N, N, 36)
             assert (spec.sampling, spec.pad, asked.status().granted) == (sampling, pad, FREE)
             assert village.charges("alice")[-1] == village.charges("bob")[-1] == asked.id
@@ -61,8 +60,7 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
     def release(epsilon: str, sample: int | None, sampling: Sampling = Sampling.SEED) -> float:
         with village.client() as client:
             asked = client.request(names, epsilon=epsilon, sample=sample, sampling=sampling, label=village.label())
-            spec = asked.wait(30).spec
-            assert spec is not None
+            spec = asked.wait(30).description().table(0)
             plan = plan_release(population=N, cells=6, epsilon=Decimal(epsilon), sample=sample)
             assert (spec.sample, spec.server_replacement) == (plan.sample, plan.mechanism.server_replacement)
             assert guaranteed_epsilon(spec) <= Decimal(epsilon)

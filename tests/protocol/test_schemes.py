@@ -31,8 +31,7 @@ def test_a_scheme_s_release_agrees_with_the_truth(village: World, scheme: str) -
                 stage=800 if "." in scheme else None,
                 label=village.label(),
             )
-            spec = asked.wait(30).spec
-            assert spec is not None
+            spec = asked.wait(30).description().table(0)
             assert spec.scheme == scheme
             assert (spec.sample == 600) or scheme == "poisson"
             assert guaranteed_epsilon(spec) <= 3
@@ -53,8 +52,7 @@ def test_schemes_that_cannot_go_together_are_refused(village: World) -> None:
 def test_the_server_samples_what_it_cannot_read(village: World) -> None:
     with village.client() as client:
         asked = client.request(NAMES, epsilon="3", sample=500, sampling=Sampling.SERVER, label=village.label())
-        spec = asked.wait(30).spec
-        assert spec is not None
+        spec = asked.wait(30).description().table(0)
         assert (spec.sample, spec.uploaded_rows) == (500, spec.population + spec.canaries)
         assert spec.canaries > 0
         # The canaries among the rows that it sampled are nobody's data.

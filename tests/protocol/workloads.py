@@ -92,7 +92,7 @@ class RawDesk:
 
     def workload(self, release_id: str) -> ReleaseSpec:
         """Return the tables that every curator planned."""
-        (planned,) = {release_from_proto(self.proposal(c, release_id).workload) for c in self.curators}
+        (planned,) = {release_from_proto(self.proposal(c, release_id).spec) for c in self.curators}
         return planned
 
     def wait(self, release_id: str, is_there: Callable[[list[ReleaseState]], bool], seconds: float = 40) -> None:

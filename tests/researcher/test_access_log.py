@@ -63,7 +63,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr("veiltab.researcher.desk.service.caller", lambda _: ANA)
     with closing(ResearcherStore(tmp_path, STUDY_OF_ANA)) as store:
         store.start(request_with(release_id=ID), "wages", 1)
-        store.set_spec(ID, spec_with(release_id=ID, study_digest=STUDY_OF_ANA.digest))
+        store.set_spec(spec_with(release_id=ID, study_digest=STUDY_OF_ANA.digest))
         store.set_granted(ID, ("sex", "salary"))
         with written_whole(store.histogram(ID)) as file:
             file.write(np.array([300, 50, 25, 25], "<i8").data)

@@ -13,7 +13,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study
-from veiltab.researcher.parties.agreement import agreed_spec, agreed_table, agreed_workload
+from veiltab.researcher.parties.agreement import agreed_spec, agreed_table, agreed_tables
 
 Make = Callable[..., Any]
 OTHER = "0" * 31 + "2"
@@ -118,7 +118,7 @@ def planned_by_all(**changes: Any) -> dict[str, ReleaseSpec]:  # noqa: ANN401 - 
 
 def test_a_workload_that_all_planned_as_it_was_asked_for_is_taken(study: Study) -> None:
     for request in (request_for_pairs(), request_for_pairs(canaries=None), request_for_pairs(sample=1000)):
-        assert agreed_workload(request, study, planned_by_all()) == workload_with()
+        assert agreed_tables(request, study, planned_by_all()) == workload_with()
 
 
 @pytest.mark.parametrize("missing", ["alice", "bob"])
@@ -126,13 +126,13 @@ def test_no_workload_is_taken_before_every_curator_has_planned(study: Study, mis
     planned = planned_by_all()
     del planned[missing]
     with pytest.raises(NotReadyError, match=f"curator {missing}: has not planned"):
-        agreed_workload(request_for_pairs(), study, planned)
+        agreed_tables(request_for_pairs(), study, planned)
 
 
 def test_curators_that_planned_other_tables_are_found(study: Study) -> None:
     planned = planned_by_all() | {"bob": workload_with(sample=999)}
     with pytest.raises(FailedReleaseError, match="curator bob: it planned another release than curator alice"):
-        agreed_workload(request_for_pairs(), study, planned)
+        agreed_tables(request_for_pairs(), study, planned)
 
 
 WORKLOAD_CHANGES: dict[str, dict[str, Any]] = {
@@ -155,7 +155,7 @@ WORKLOAD_CHANGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", WORKLOAD_CHANGES)
 def test_a_workload_that_was_not_asked_for_is_refused_even_if_all_agree(study: Study, change: str) -> None:
     with pytest.raises(FailedReleaseError, match=change):
-        agreed_workload(request_for_pairs(sample=1000), study, planned_by_all(**WORKLOAD_CHANGES[change]))
+        agreed_tables(request_for_pairs(sample=1000), study, planned_by_all(**WORKLOAD_CHANGES[change]))
 
 
 def test_every_field_that_a_workload_repeats_of_a_request_is_compared() -> None:
@@ -166,10 +166,10 @@ def test_every_field_that_a_workload_repeats_of_a_request_is_compared() -> None:
 def test_of_a_partial_workload_the_tables_with_what_is_denied_are_left_out(study: Study) -> None:
     plan = workload_with().tables[0]
     rest = {"columns": COLUMNS[:2], "tables": (plan,), "repeated": (plan,), "repeats": 1}
-    taken = agreed_workload(request_for_pairs(partial=True), study, planned_by_all(**rest))
+    taken = agreed_tables(request_for_pairs(partial=True), study, planned_by_all(**rest))
     assert taken.attributes(0) == ("sex", "age")
     with pytest.raises(FailedReleaseError, match="asked for: columns"):
-        agreed_workload(request_for_pairs(), study, planned_by_all(**rest))
+        agreed_tables(request_for_pairs(), study, planned_by_all(**rest))
 
 
 def test_a_table_is_the_one_of_its_workload(study: Study) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.common.rpc.test_release_certificate import ALICE, CLOUD, DIGESTS, PEM, SPEC, resigned
 from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import published_columns
@@ -48,7 +49,7 @@ def certified(study: Study, stated: Callable[[Party], SignedText]) -> ReleaseCer
     async def ask(party: Party, _: str) -> SignedText:
         return stated(party)
 
-    return asyncio.run(certify(SPEC, (), study, PEM, ask))
+    return asyncio.run(certify(release_of(SPEC), (), study, PEM, ask))
 
 
 @pytest.mark.parametrize("wrong", WRONG)

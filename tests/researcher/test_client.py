@@ -11,8 +11,9 @@ from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from tests.researcher.made_status import made_status, result_of
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError, UnavailableError
-from veiltab.common.release.messages.release_messages import receipt_to_proto, spec_to_proto
+from veiltab.common.release.messages.release_messages import receipt_to_proto, release_to_proto
 from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
@@ -85,7 +86,7 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
             researcher_pb2.PartyStatus(party="curator alice", state=release_pb2.RELEASE_STATE_CHARGED),
         ],
         failure="why",
-        spec=spec_to_proto(make_spec()),
+        spec=release_to_proto(release_of(make_spec())),
         granted=["sex"],
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},

@@ -91,7 +91,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 def finish(service: Service, release: Release, make_spec: Make) -> None:
     """Let a release become ready: 300 of its 400 rows are of the first cell."""
     store = service.driver.store
-    store.set_spec(release.id, make_spec(release_id=release.id, study_digest=service.driver.study.digest))
+    store.set_spec(make_spec(release_id=release.id, study_digest=service.driver.study.digest))
     store.set_granted(release.id, ("sex", "salary"))
     with written_whole(store.histogram(release.id)) as file:
         file.write(np.array([300, 50, 25, 25], "<i8").data)

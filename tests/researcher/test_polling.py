@@ -20,7 +20,8 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.release.messages.release_messages import spec_to_proto, state_to_proto
+from veiltab.common.release.messages.release_messages import release_to_proto, spec_to_proto, state_to_proto
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
@@ -42,7 +43,7 @@ class Curators:
     def __init__(self, *others: str, wait: bool = True, spec: TableSpec | None = None) -> None:
         self.curators = dict.fromkeys(("alice", "bob", *others))
         self.wait = wait
-        self.spec = None if spec is None else spec_to_proto(spec)
+        self.spec = None if spec is None else release_to_proto(release_of(spec))
         self.states: dict[str, ReleaseState | VeiltabError] = dict.fromkeys(self.curators, ReleaseState.REQUESTED)
         self.asked: list[tuple[str, float]] = []
         self._changed = asyncio.Condition()
@@ -253,9 +254,9 @@ def proposals(curators: Curators, **said: curator_pb2.GetProposalResponse) -> Pa
 
 
 UNREADABLE: dict[str, Callable[[TableSpec], curator_pb2.GetProposalResponse]] = {
-    "state": lambda spec: curator_pb2.GetProposalResponse(state=99, spec=spec_to_proto(spec)),  # type: ignore[arg-type]
+    "state": lambda spec: curator_pb2.GetProposalResponse(state=99, spec=release_to_proto(release_of(spec))),  # type: ignore[arg-type]
     "spec": lambda _: curator_pb2.GetProposalResponse(
-        state=state_to_proto(ReleaseState.READY), spec=release_pb2.TableSpec(release_id=ID)
+        state=state_to_proto(ReleaseState.READY), spec=release_pb2.ReleaseSpec(release_id=ID)
     ),
 }
 
@@ -378,7 +379,7 @@ def test_what_is_no_statement_is_none(polling: Polling, stored: ResearcherReleas
 
     async def scenario() -> None:
         await all_answers(polling, stored, Curators())
-        answers = {"alice": curator_pb2.GetProposalResponse(state=ready, spec=spec, statement=amiss)}
+        answers = {"alice": curator_pb2.GetProposalResponse(state=ready, table=spec, statement=amiss)}
         links = cast("PartyLinks", SimpleNamespace(ask_server=ask_server))
         assert (await polling.ask_server(stored, answers, links)).statement is None
         assert statement_of(answers["alice"]) is None

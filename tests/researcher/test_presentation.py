@@ -15,6 +15,7 @@ from veiltab.common.errors import FailedReleaseError
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import release_of
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.estimation import Estimate
@@ -35,14 +36,18 @@ def _words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def status(make_spec: Make) -> Status:
     spec = make_spec(epsilon=Decimal("1.25"))
     return made_status(
-        release_id=spec.release_id, study_digest=spec.study_digest, epsilon="1.25", spec=spec, granted=("sex", "salary")
+        release_id=spec.release_id,
+        study_digest=spec.study_digest,
+        epsilon="1.25",
+        spec=release_of(spec),
+        granted=("sex", "salary"),
     )
 
 
 def estimate_of(study: Study, status: Status, names: tuple[str, ...]) -> Estimate:
     domain = study.domain(names)
     assert status.spec is not None
-    mechanism = status.spec.mechanism.marginal(domain.cells)
+    mechanism = status.spec.table(0).mechanism.marginal(domain.cells)
     counts = np.full(domain.cells, 400 // domain.cells, np.int64)
     return Estimate(
         domain=domain,
@@ -69,7 +74,7 @@ def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, st
     for text in (
         "A survey: sex, salary",
         status.release_id,
-        f"{guaranteed_epsilon(status.spec).normalize():f}",
+        f"{guaranteed_epsilon(status.spec.table(0)).normalize():f}",
         "from a seed that the curators tossed",
         "ChaCha20, one key an attribute",
         "alice",
@@ -77,7 +82,7 @@ def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, st
         "the curators add no noise, so together they hold the raw rows",
     ):
         assert text in page
-    for bound in epsilon_card(status.spec).bounds:
+    for bound in epsilon_card(status.spec.table(0)).bounds:
         assert all(text in page for text in (bound.name, bound.limit, bound.note, bound.in_full))
     assert N_IS_EXACT in page
 
@@ -107,7 +112,7 @@ def test_without_a_result_there_is_no_report(study: Study, status: Status) -> No
 def test_a_report_shows_the_result_of_every_test_of_the_server_and_no_count(study: Study, status: Status) -> None:
     assert "Tests of the server" not in report_page(study, status, estimate_of(study, status, ("sex", "salary")))
     assert status.spec is not None
-    spec = replace(status.spec, canaries=10_300)
+    spec = replace(status.spec.table(0), canaries=10_300)
     passed, failed = (made_tests(spec, share=share).all_receipts() for share in (1.0, 0.5))
     receipts = (passed[0], failed[1], failed[2])
     for with_counts in (True, False):

@@ -130,7 +130,7 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_r
     store, spec = ResearcherStore(tmp_path, study), make_spec(canaries=50)
     store.start(make_request(), "wages", 100)
     store.set_state(ID, ReleaseState.UPLOADING)
-    store.set_spec(ID, spec)
+    store.set_spec(spec)
     store.set_granted(ID, ("sex", "salary"))
     receipts = made_tests(spec).all_receipts()
     store.set_receipts(ID, receipts[:2])
@@ -215,6 +215,6 @@ def test_a_release_is_read_without_any_accounting(
     store: ResearcherStore, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
 ) -> None:
     store.start(make_request(), "", 100)
-    store.set_spec(ID, make_spec(delta=Decimal("1e-6")))
+    store.set_spec(make_spec(delta=Decimal("1e-6")))
     forbid_accounting()
     assert store.releases() == store.latest(1) == (store.release(ID),)

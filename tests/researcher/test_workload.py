@@ -77,7 +77,7 @@ class Desk:
 
     def advance(self) -> None:
         """Take the steps of the release that can be taken."""
-        answer = curator_pb2.GetProposalResponse(workload=release_to_proto(self.workload))
+        answer = curator_pb2.GetProposalResponse(spec=release_to_proto(self.workload))
         parties = cast("PartyLinks", self)
         stored = self.store.release(ID)
         asyncio.run(self.workloads.advance(stored, {"alice": answer, "bob": answer}, parties))
@@ -98,7 +98,7 @@ def test_nothing_runs_before_every_curator_has_charged(desk: Desk) -> None:
     desk.store.set_state(ID, ReleaseState.PLANNED)
     with pytest.raises(NotReadyError, match="not every curator has charged"):
         desk.advance()
-    assert (desk.begun, desk.store.tables(ID), desk.store.workload(ID)) == ([], (), None)
+    assert (desk.begun, desk.store.tables(ID), desk.store.release(ID).planned) == ([], (), None)
 
 
 def test_what_was_not_asked_for_never_runs(desk: Desk) -> None:
@@ -203,20 +203,20 @@ Record = Callable[[ResearcherStore], None]
 @pytest.mark.parametrize(
     "again",
     [
-        lambda store: store.record_workload(WORKLOAD),
+        lambda store: store.record_tables(WORKLOAD),
         lambda store: store.record_choice(WORKLOAD, [0]),
         lambda store: store.record_choice(WORKLOAD, [1, 2]),
     ],
 )
 def test_tables_and_choices_are_recorded_once(desk: Desk, again: Record) -> None:
     store = desk.store
-    store.record_workload(WORKLOAD)
+    store.record_tables(WORKLOAD)
     store.record_choice(WORKLOAD, [1])
     recorded = store.tables(ID)
     assert [one.number for one in recorded] == [0, 1, 2, 4]
     again(store)
     assert store.tables(ID) == recorded
-    assert store.workload(ID) == WORKLOAD
+    assert store.release(ID).planned == WORKLOAD
     assert [one.request.release_id for one in store.releases()] == [ID] == list(store.unfinished())
     assert store.counts() == {"charged": 1}
     table: Any = store.release(WORKLOAD.table_id(4))
@@ -224,7 +224,7 @@ def test_tables_and_choices_are_recorded_once(desk: Desk, again: Record) -> None
 
 
 def test_an_end_ends_the_tables_that_are_not_over(desk: Desk) -> None:
-    desk.store.record_workload(WORKLOAD)
+    desk.store.record_tables(WORKLOAD)
     desk.store.finish(WORKLOAD.table_id(1), READY)
     desk.store.finish(ID, FAILED, "why")
     assert list(desk.states().values()) == [FAILED, READY, FAILED]

@@ -15,12 +15,11 @@ from hypothesis.strategies import SearchStrategy
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST, OTHER_SPEC
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.coalitions import Coalition
-from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.table_spec import Column, TableSpec, spec_of
+from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import MAX_CELLS
 
 Make = Callable[..., Any]
@@ -296,17 +295,3 @@ def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make)
 def test_a_malformed_request_is_refused(make_request: Make, changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         make_request(**changes)
-
-
-def test_a_spec_puts_request_and_plan_together(make_request: Make, make_spec: Make) -> None:
-    request, expected = make_request(sampling=Sampling.INDICES, pad=Pad.OTP), make_spec()
-    plan = plan_release(population=1000, cells=4, epsilon=request.epsilon, sample=400, noise_split=Decimal(0))
-    spec = spec_of(
-        request,
-        expected.columns,
-        plan,
-        canaries=0,
-        study_digest=expected.study_digest,
-        alignment=expected.alignment,
-    )
-    assert spec == replace(expected, sampling=Sampling.INDICES, pad=Pad.OTP)

@@ -13,7 +13,7 @@ from tests.made_receipts import made_tests
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.spec import ReleaseSpec, TablePlan
+from veiltab.common.release.spec import ReleaseSpec, TablePlan, release_of
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.certificate_check import statement_of, verified
 from veiltab.common.rpc.certificates.release_certificate import CertifiedTable, ReleaseCertificate
@@ -89,7 +89,7 @@ def test_an_honest_one_holds_and_says_that_no_table_is_missing(study: Study) -> 
         "curator alice, curator bob, server cloud, who state the same columns" in found["table 1 (sex, salary)"].detail
     )
     assert "over 4 tables are as honest noise has them" in found["tests of all tables"].detail
-    assert one.release.release_id not in {spec.release_id for spec in one.specs()}
+    assert one.spec.release_id not in {spec.release_id for spec in one.specs()}
     assert len(one.signed_texts()) == 2 + 4 * 3
 
 
@@ -163,7 +163,7 @@ def test_what_was_changed_is_named(study: Study, change: str) -> None:
 
 def test_the_statements_of_one_table_are_no_certificate(study: Study) -> None:
     spec = workload().table(0)
-    one = ReleaseCertificate.of(spec, PEM, {party.uri: about_table(party, spec) for party in PARTIES})
+    one = ReleaseCertificate.of(release_of(spec), PEM, {party.uri: about_table(party, spec) for party in PARTIES})
     assert any("the certificate is that of all of them" in line for line in failures(one, study))
 
 
@@ -171,9 +171,8 @@ def test_a_certificate_is_of_one_description() -> None:
     whole = certificate()
     table = certificate().tables[0]
     for wrong in (
-        replace(whole, spec=workload().table(0)),
-        replace(whole, workload=None),
-        replace(whole, workload=None, spec=workload().table(0), tables=(table,)),
+        replace(whole, spec=release_of(workload().table(0))),
+        replace(whole, spec=release_of(workload().table(0)), tables=(table,)),
     ):
         with pytest.raises(IntegrityError, match="no release certificate"):
             ReleaseCertificate.from_text(wrong.to_text())

@@ -23,6 +23,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.noise_tests import Family
 from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.certificate_check import signers, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
@@ -74,7 +75,7 @@ def certificate(
         one = (other or {}).get(party.name, honest)
         if one is not None:
             statements[party.uri] = one
-    return ReleaseCertificate.of(spec, PEM, statements)
+    return ReleaseCertificate.of(release_of(spec), PEM, statements)
 
 
 def failures(one: ReleaseCertificate, study: Study) -> list[str]:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.release.spec import release_of
 from veiltab.common.rpc.certificates.certificate_check import check_statement, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
@@ -88,17 +89,19 @@ def test_a_certificate_that_is_no_text_is_not_read() -> None:
 
 def test_a_statement_is_of_who_signs_it_and_names_itself() -> None:
     alice = identity(ALICE)
-    assert check_statement(signed(alice, statement(ALICE).to_json(), NOW), ALICE, SPEC, PEM) == statement(ALICE)
+    assert check_statement(signed(alice, statement(ALICE).to_json(), NOW), ALICE, SPEC.digest(), PEM) == statement(
+        ALICE
+    )
     for party, stated in ((ALICE, statement(BOB)), (BOB, statement(ALICE)), (BOB, statement(BOB))):
         with pytest.raises(IntegrityError, match=f"signed by curator alice, not by {party}"):
-            check_statement(signed(alice, stated.to_json(), NOW), party, SPEC, PEM)
+            check_statement(signed(alice, stated.to_json(), NOW), party, SPEC.digest(), PEM)
 
 
 def test_a_certificate_holds_only_for_whole_columns_and_for_nobody_besides(study: Study) -> None:
     one = {party.uri: signed(identity(party), statement(party).to_json(), NOW) for party in (ALICE, BOB, CLOUD)}
-    found = {line.what: line.holds for line in verified(ReleaseCertificate.of(SPEC, PEM, one), study, PEM)}
+    found = {line.what: line.holds for line in verified(ReleaseCertificate.of(release_of(SPEC), PEM, one), study, PEM)}
     assert found["published columns"] is False
     assert MALLORY.uri not in found
     one[MALLORY.uri] = signed(identity(MALLORY), statement(MALLORY).to_json(), NOW)
-    found = {line.what: line.holds for line in verified(ReleaseCertificate.of(SPEC, PEM, one), study, PEM)}
+    found = {line.what: line.holds for line in verified(ReleaseCertificate.of(release_of(SPEC), PEM, one), study, PEM)}
     assert found[MALLORY.uri] is False

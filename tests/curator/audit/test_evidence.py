@@ -26,6 +26,7 @@ from veiltab.common.command.options import ServeOptions
 from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.certificate_check import signers
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
@@ -79,7 +80,7 @@ def certificate(study: Study) -> ReleaseCertificate:
             receipts=TESTS.receipts(party.name) if is_curator else (),
         )
         statements[party.uri] = signed(identity(party), stated.to_json(), NOW)
-    return ReleaseCertificate.of(SPEC, PEM, statements)
+    return ReleaseCertificate.of(release_of(SPEC), PEM, statements)
 
 
 def live(standing: Standing) -> None:
@@ -92,7 +93,7 @@ def live(standing: Standing) -> None:
     approve(standing, ID, person="Ana Díaz", reason="as agreed")
     approve(standing, ID, person="Ben Ode")
     deny(standing, OTHER, person="Ben Ode", reason="too much <b>")
-    store.releases.set_spec(ID, SPEC)
+    store.releases.set_planned(release_of(SPEC))
     reserve(standing.ledger, SPEC)
     standing.ledger.charge(ID)
     store.tests.record_publication(ID, PublicationDigests(columns=DIGESTS))

@@ -54,6 +54,8 @@ def linked_status(study: Study) -> Status:
         epsilon=Decimal(1),
         delta=Decimal("1e-6"),
         scheme="wor",
+        stage=None,
+        several=True,
         sampling=Sampling.SEED,
         pad=Pad.CHACHA20,
         alignment="1" * 32,

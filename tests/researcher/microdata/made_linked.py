@@ -85,6 +85,8 @@ def workload() -> ReleaseSpec:
         epsilon=Decimal(1),
         delta=Decimal("1e-6"),
         scheme="wor",
+        stage=None,
+        several=True,
         sampling=Sampling.SEED,
         pad=Pad.CHACHA20,
         alignment="ef" * 16,

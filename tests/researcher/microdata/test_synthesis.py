@@ -239,7 +239,7 @@ def test_sizes_out_of_range_are_refused(rows: int, replicates: int, copies: int)
 
 def test_a_release_without_result_is_refused() -> None:
     with pytest.raises(FailedReleaseError, match="no luck"):
-        synthesise(DOMAIN, replace(status(), workload=None, failure="no luck"), TABLES, rows=1, seed="s")
+        synthesise(DOMAIN, replace(status(), spec=None, failure="no luck"), TABLES, rows=1, seed="s")
 
 
 @pytest.mark.long
