@@ -1,5 +1,6 @@
 """What many tests need: a study of two curators, and specs and requests of its releases."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.budget.entries import facts_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
 
@@ -194,6 +196,10 @@ def any_spec() -> SearchStrategy[TableSpec]:
 @pytest.fixture(scope="session")
 def any_request() -> SearchStrategy[ReleaseRequest]:
     return _any_request
+
+
+FACTS = json.dumps(facts_of(release_of(spec_with())))
+"""What a ledger says of a release of one table."""
 
 
 def reserve(ledger: Ledger, spec: TableSpec) -> None:

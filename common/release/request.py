@@ -1,13 +1,13 @@
 """A researcher's request to the curators."""
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 
 from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.canonical import LATER, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, check_split
 from veiltab.common.release.modes import Pad, Sampling, check_modes
@@ -63,8 +63,8 @@ class ReleaseRequest:
     noise_split: Decimal = DEFAULT_SPLIT
     max_pair_epsilon: Decimal | None = None
     canaries: int | None = None
-    tables: tuple[tuple[str, ...], ...] = field(default=(), metadata=LATER)
-    repeats: int = field(default=0, metadata=LATER)
+    tables: tuple[tuple[str, ...], ...] = ()
+    repeats: int = 0
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release_id):

@@ -79,9 +79,9 @@ class ReleaseSpec:
     population: int
     sample: int
     epsilon: Decimal
-    delta: Decimal | None
+    delta: Decimal | None = None
     scheme: str
-    stage: int | None
+    stage: int | None = None
     sampling: Sampling
     pad: Pad
     alignment: str

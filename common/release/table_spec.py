@@ -4,14 +4,14 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import parse_epsilon
-from veiltab.common.core.texts.canonical import LATER, canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.release.modes import Pad, Sampling, check_modes
@@ -94,7 +94,7 @@ class TableSpec:
     deadline: int
     delta: Decimal | None = None
     stage: int | None = None
-    part_of: str = field(default="", metadata=LATER)
+    part_of: str = ""
 
     def __post_init__(self) -> None:
         if self.part_of and not RELEASE_ID.fullmatch(self.part_of):

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import assert_never
 
 from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.core.mechanism import TwoSidedNoise
-from veiltab.common.core.texts.canonical import LATER, canonical_digest, canonical_text
+from veiltab.common.core.texts.canonical import canonical_digest, canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.limits import check_draws, check_limits
@@ -180,7 +180,7 @@ class PlanQuestion:
     minimum_population: int
     population: int
     alignment: str
-    asked: tuple[Column, ...] = field(default=(), metadata=LATER)
+    asked: tuple[Column, ...] = ()
 
     def check_population(self) -> None:
         """Refuse a release of fewer respondents than the study asks for.

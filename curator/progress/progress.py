@@ -288,7 +288,7 @@ def _denied(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) ->
 
 
 def _when_planned(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
-    digest = stored.digest
+    digest = (stored.spec or stored.planned_release).digest()
     for peer in peers:
         if peer.spec_digest and peer.spec_digest != digest:
             return End(

@@ -16,7 +16,7 @@ from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.release.spec import ReleaseSpec, TablePlan
+from veiltab.common.release.spec import ReleaseSpec, TablePlan, release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.parties.identity import Role
@@ -78,7 +78,8 @@ def _releases() -> tuple[Study, tuple[Status, ...], dict[str, tuple[int, ...]]]:
     ready = {"study_digest": known.digest, "delta": "0.000001", "receipts": receipts, "seconds": {"total": 14.2}}
     return known, (
         made_status(
-            release_id=SMALL, label="regions", attributes=("region",), granted=("region",), spec=small, epsilon="0.05",
+            release_id=SMALL, label="regions", attributes=("region",), granted=("region",), epsilon="0.05",
+            spec=release_of(small),
             created=_ASKED, purpose="How many work where", bytes={"a": 40_321}, **ready,
         ),
         made_status(
@@ -88,11 +89,11 @@ def _releases() -> tuple[Study, tuple[Status, ...], dict[str, tuple[int, ...]]]:
         ),
         made_status(
             release_id=WAGES, label="wages", attributes=("age", "education", "wage"), epsilon="0.5",
-            granted=("age", "education", "wage"), spec=one, created=_ASKED + 200_000,
+            granted=("age", "education", "wage"), spec=release_of(one), created=_ASKED + 200_000,
             purpose="Wages by education, for the yearly report", bytes={"a": 1_240_321}, **ready,
         ),
         made_status(
-            release_id=LINKED, label="linked", attributes=NAMES, workload=linked, tables=tuple(tables),
+            release_id=LINKED, label="linked", attributes=NAMES, spec=linked, tables=tuple(tables),
             created=_ASKED + 300_000, purpose="One file for several studies", epsilon="1", **ready,
         ),
         made_status(

@@ -23,6 +23,7 @@ def recorded(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field; the
         "bytes_uploaded": 0,
         "created": 1,
         "since": 1,
+        "study_digest": "",
     }
     return CuratorRelease(**(fields | changes))
 

@@ -537,7 +537,7 @@ def test_the_ledger_shows_every_charge(terminal: Terminal, make_spec: Make) -> N
     found = terminal.json("ledger")
     assert (found["budget"], found["spent"], found["remaining"]) == (1.0, 0.2, 0.8)
     assert [(entry["number"], entry["release"]) for entry in found["entries"]] == [(1, ID), (2, OTHER)]
-    assert found["entries"][0]["relation"] == "substitution"
+    assert found["entries"][0]["tables"][0]["relation"] == "substitution"
     code, out, _ = terminal.run("ledger")
     assert code == 0
     assert "Spent 0.200000 of 1; 0.800000 left. The chain is whole." in out

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import reserve
+from tests.conftest import FACTS, reserve
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
@@ -72,16 +72,23 @@ def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) 
     assert entry.facts == {
         "time": entry.facts["time"],
         "epsilon": "0.1",
-        "mechanism": "gamma-diagonal",
-        "relation": "substitution",
-        "scheme": "wor",
-        "population": 1000,
-        "sample": 400,
-        "cells": 4,
-        "server_replacement": spec.server_replacement,
-        "curator_replacement": spec.curator_replacement,
-        "sampling": "seed",
-        "gamma": f"{spec.mechanism.gamma.numerator}/{spec.mechanism.gamma.denominator}",
+        "tables": [
+            {
+                "mechanism": "gamma-diagonal",
+                "relation": "substitution",
+                "scheme": "wor",
+                "population": 1000,
+                "sample": 400,
+                "cells": 4,
+                "server_replacement": spec.server_replacement,
+                "curator_replacement": spec.curator_replacement,
+                "sampling": "seed",
+                "gamma": f"{spec.mechanism.gamma.numerator}/{spec.mechanism.gamma.denominator}",
+                "count": 1,
+            }
+        ],
+        "repeated": [],
+        "repeats": 0,
         "delta": None,
         "researcher": "rosa",
         "attributes": ["sex", "salary"],
@@ -161,7 +168,7 @@ def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) 
     assert ledger.remaining == Decimal("0.1")
     ledger.charge(name(1))
     (entry,) = ledger.entries
-    assert (entry.epsilon, entry.facts["sample"]) == (Decimal("0.9"), 399)
+    assert (entry.epsilon, entry.facts["tables"][0]["sample"]) == (Decimal("0.9"), 399)
 
 
 def test_a_charge_needs_a_reservation(store: CuratorStore, make_spec: Make) -> None:
@@ -197,7 +204,7 @@ def test_sums_are_exact_to_many_digits_and_never_too_small(
     exact = all(epsilon.as_tuple().exponent >= -90 for epsilon in epsilons)  # type: ignore[operator] # they are finite
     try:
         for number, epsilon in enumerate(epsilons):
-            store.connection.execute("INSERT INTO reservation VALUES (?, '{}', ?)", [name(number), str(epsilon)])
+            store.connection.execute("INSERT INTO reservation VALUES (?, ?, ?)", [name(number), FACTS, str(epsilon)])
         ledger = Ledger(store.connection, Decimal(10_000))
         for _ in range(2):
             left = Fraction(ledger.remaining)
@@ -213,7 +220,7 @@ def test_sums_are_exact_to_many_digits_and_never_too_small(
 def test_a_hair_too_much_is_too_much(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
     more_than_half = "0.5000000000000000000000000000000000000001"
-    store.connection.execute("INSERT INTO reservation VALUES (?, '{}', ?)", [name(9), more_than_half])
+    store.connection.execute("INSERT INTO reservation VALUES (?, ?, ?)", [name(9), FACTS, more_than_half])
     assert ledger.remaining == Decimal("0.4999999999999999999999999999999999999999")
     with pytest.raises(BudgetExceededError):
         reserve(ledger, make_spec(epsilon=Decimal("0.5")))
@@ -222,7 +229,7 @@ def test_a_hair_too_much_is_too_much(store: CuratorStore, make_spec: Make) -> No
 def test_digits_that_do_not_fit_are_rounded_against_us(store: CuratorStore) -> None:
     epsilon = "0.3" + "0" * 110 + "1"
     for number in (1, 2):
-        store.connection.execute("INSERT INTO reservation VALUES (?, '{}', ?)", [name(number), epsilon])
+        store.connection.execute("INSERT INTO reservation VALUES (?, ?, ?)", [name(number), FACTS, epsilon])
     ledger = Ledger(store.connection, BUDGET)
     assert Fraction(ledger.remaining) <= 1 - 2 * Fraction(epsilon)
     for number in (1, 2):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import reserve, spec_with
+from tests.conftest import FACTS, reserve, spec_with
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.description import ReleaseDescription
@@ -23,7 +23,6 @@ from veiltab.common.privacy.pricing.price import (
     Price,
     is_certified,
     price_budget,
-    price_of_pure_epsilon,
     price_within,
     total,
 )
@@ -191,7 +190,7 @@ def old_ledger(connection: Database, *specs: TableSpec) -> tuple[int, bytes]:
 
 def test_entries_of_an_earlier_version_are_priced_and_their_chain_stays(connection: Database) -> None:
     head = old_ledger(connection, spec_of(1, "0.3"), spec_of(2, "0.05", None))
-    connection.execute("INSERT INTO reservation VALUES (?, '{}', '0.0125')", [name(3)])
+    connection.execute("INSERT INTO reservation VALUES (?, ?, '0.0125')", [name(3), FACTS])
     ledger = Ledger(connection, Decimal("0.7"), DELTA)
     assert ledger.head == head
     budget = price_budget(Decimal("0.7"), DELTA)
@@ -199,7 +198,7 @@ def test_entries_of_an_earlier_version_are_priced_and_their_chain_stays(connecti
     assert [entry.price for entry in ledger.entries] == [
         price_within(spec_of(1, "0.3").description, budget),
         price_within(spec_of(2, "0.05", None).description, budget),
-        price_of_pure_epsilon(Decimal("0.0125")),  # nothing else is known of it
+        price_within(spec_with().description, budget),
     ]
     assert Ledger(connection, Decimal("0.7"), DELTA).share == ledger.share
     # A study that gives up its delta, and takes it again.

@@ -189,7 +189,6 @@ def test_less_is_said_where_the_kind_is_not_known() -> None:
     others = Sums().plus(allowance.charge_of_pure_epsilon(Decimal("0.25")))
     assert left_for(allowance, others, None) == Left(epsilon=Decimal("0.75"))
     assert str(left_for(allowance, others, None)) == "epsilon 0.75"
-    assert kind_of({"epsilon": "1"}) is None
     tables = [{"population": 9, "cells": 4}, {"population": 9, "cells": 24}]
     assert kind_of({"tables": tables}) == Kind(population=9, cells=24)
 

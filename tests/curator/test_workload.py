@@ -313,7 +313,7 @@ def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
 
 
 def release(workload: ReleaseSpec, **changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
-    return recorded(**({"request": REQUEST, "state": ReleaseState.UPLOADING, "workload": workload} | changes))
+    return recorded(**({"request": REQUEST, "state": ReleaseState.UPLOADING, "planned": workload} | changes))
 
 
 OWN = Review(curator="alice", is_charged=True)

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
+from tests.common.release.test_workload import WORKLOAD
 from tests.conftest import request_with, spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.collection.round_messages import round_from_proto, round_to_proto

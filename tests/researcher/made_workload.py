@@ -45,6 +45,7 @@ def workload_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of
         "pad": spec.pad,
         "alignment": spec.alignment,
         "deadline": spec.deadline,
+        "several": True,
         "tables": plans,
         "repeated": plans,
         "repeats": 2,

@@ -160,7 +160,7 @@ def test_a_workload_that_was_not_asked_for_is_refused_even_if_all_agree(study: S
 
 def test_every_field_that_a_workload_repeats_of_a_request_is_compared() -> None:
     repeated = set(ReleaseSpec.__dataclass_fields__) & set(type(request_for_pairs()).__dataclass_fields__)
-    assert repeated - {"release_id", "scheme"} <= set(WORKLOAD_CHANGES)  # "wor" is the only scheme of tables
+    assert repeated - {"release_id", "scheme", "stage"} <= set(WORKLOAD_CHANGES)  # "wor" is the only scheme of tables
 
 
 def test_of_a_partial_workload_the_tables_with_what_is_denied_are_left_out(study: Study) -> None:

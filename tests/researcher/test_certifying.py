@@ -111,7 +111,12 @@ def ready(driver: ResearcherDriver) -> ResearcherRelease:
     return cast(
         "ResearcherRelease",
         SimpleNamespace(
-            request=request, state=ReleaseState.READY, spec=spec, study_digest=driver.study.digest, part_of=""
+            request=request,
+            state=ReleaseState.READY,
+            spec=spec,
+            planned=release_of(spec),
+            study_digest=driver.study.digest,
+            part_of="",
         ),
     )
 

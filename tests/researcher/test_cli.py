@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from tests.researcher.made_status import made_status
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning.planning import FEW_ROWS
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.cli import researcher
@@ -29,7 +30,7 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
     study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int, *, warned: bool
 ) -> None:
     spec = make_spec()
-    status = made_status(spec=spec, study_digest=spec.study_digest, granted=("sex", "salary"))
+    status = made_status(spec=release_of(spec), study_digest=spec.study_digest, granted=("sex", "salary"))
     mechanism = GammaDiagonal(cells=4, replacement=2**62)
     estimate = Estimate(
         domain=study.domain(("sex", "salary")),

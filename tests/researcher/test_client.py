@@ -103,7 +103,7 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
             "curator bob": (ReleaseState.REQUESTED, "a person decides"),
             "curator alice": (ReleaseState.CHARGED, ""),
         },
-        spec=make_spec(),
+        spec=release_of(make_spec()),
         granted=("sex",),
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
@@ -121,7 +121,7 @@ def test_a_status_is_read_whole(make_spec: Make, *, with_counts: bool) -> None:
 
 
 def test_counts_that_came_with_the_status_are_not_fetched(study: Study, make_spec: Make) -> None:
-    ready = replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary"))
+    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
     service = Service(study, ready)
     fetched = release(service).estimate().counts
     sent = replace(ready, counts=service.counts.tobytes())
@@ -187,7 +187,7 @@ def test_waiting_in_vain_says_for_whom(study: Study) -> None:
 
 def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
     spec = make_spec(epsilon=Decimal(2))
-    ready = replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("sex", "salary"))
+    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("sex", "salary"))
     service = Service(study, ready)
     estimate = release(service).estimate(confidence=0.9)
     r = 1 - float(spec.mechanism.retention)
@@ -201,7 +201,7 @@ def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
 
 def test_of_a_sample_of_the_server_s_the_rows_of_data_are_a_smaller_sample(study: Study, make_spec: Make) -> None:
     spec = make_spec(epsilon=Decimal(2), sampling=Sampling.SERVER, canaries=70)
-    ready = replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("sex", "salary"))
+    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("sex", "salary"))
     service = Service(study, ready)
     service.counts = np.array([90, 50, 150, 80], "<i8")
     estimate = release(service).estimate()
@@ -217,7 +217,9 @@ def test_counts_that_cannot_be_those_of_the_sample_are_refused(
     study: Study, make_spec: Make, sampling: str, counted: int
 ) -> None:
     spec = make_spec(sampling=Sampling(sampling), canaries=70)
-    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("sex", "salary")))
+    service = Service(
+        study, replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("sex", "salary"))
+    )
     service.counts = np.array([0, 0, 0, counted], "<i8")
     with pytest.raises(IntegrityError, match="not the m rows of the release"):
         release(service).estimate()
@@ -225,7 +227,7 @@ def test_counts_that_cannot_be_those_of_the_sample_are_refused(
 
 def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make) -> None:
     spec = make_spec(epsilon=Decimal(2))
-    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("salary",)))
+    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=release_of(spec), granted=("salary",)))
     service.counts = np.array([250, 150], "<i8")
     estimate = release(service).estimate()
     r = 1 - float(spec.mechanism.retention)
@@ -236,7 +238,7 @@ def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make)
 def test_an_attribute_that_is_not_in_the_release_is_named_and_so_are_those_that_are(
     study: Study, make_spec: Make
 ) -> None:
-    ready = replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary"))
+    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
     with pytest.raises(InvalidInputError, match=r"age is not in the release") as refused:
         release(Service(study, ready)).estimate(["age", "sex"])
     assert refused.value.remedy == "It has sex, salary."
@@ -250,7 +252,7 @@ def test_without_a_result_there_is_no_estimate(study: Study) -> None:
 
 
 def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make) -> None:
-    ready = replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary"))
+    ready = replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
     asked = release(Service(study, ready))
     frame = asked.rows()
     assert list(frame.columns) == ["sex", "salary"]
@@ -266,7 +268,9 @@ def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make)
 
 
 def test_rows_are_drawn_only_from_counts_that_are_those_of_the_release(study: Study, make_spec: Make) -> None:
-    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary")))
+    service = Service(
+        study, replace(STATUS, state=ReleaseState.READY, spec=release_of(make_spec()), granted=("sex", "salary"))
+    )
     for counts in ([100, 50, 150, 99], [-1, 101, 150, 150], [2**62, 2**62, 2**62, 2**62 + 400]):
         service.counts = np.array(counts, "<i8")
         with pytest.raises(IntegrityError, match="not the m rows of the release"):

@@ -63,7 +63,7 @@ def test_a_report_names_the_scheme(
 ) -> None:
     monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
     stage = 500 if has_stage(SCHEMES[name]) else None
-    reported = replace(status, spec=make_spec(scheme=name, stage=stage))
+    reported = replace(status, spec=release_of(make_spec(scheme=name, stage=stage)))
     page = unescape(report_page(study, reported, estimate_of(study, reported, ("sex", "salary"))))
     assert f"{SCHEMES[name].title}, from a seed that the curators tossed" in page
 

@@ -1,8 +1,7 @@
 """The canonical text of plain data, which databases store, parties compare and digests cover.
 
 A record is a frozen dataclass of whole numbers, truth values, texts, decimals, enums, tuples and further records. Its
-text is one JSON object with sorted keys and without white space. A field that is None is left out, and so is a `LATER`
-field with its default: a new field changes no text, and so no identity and no digest, of a record that does not use it.
+text is one JSON object with sorted keys and without white space. A field that is None is left out.
 """
 
 import hashlib
@@ -11,13 +10,10 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import cache
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
-
-LATER = MappingProxyType({"canonical": "left out where it has its default"})
-"""Metadata of a field that came after its record had been stored and digested without it."""
 
 
 def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> str:
@@ -56,12 +52,8 @@ def read_canonical(kind: type[Record], text: str) -> Record:
 
 
 def _plain_fields(record: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
-    values = {field: getattr(record, field.name) for field in fields(record)}
-    return {
-        field.name: _plain(value)
-        for field, value in values.items()
-        if value is not None and not (field.metadata == LATER and value == field.default)
-    }
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: _plain(value) for name, value in values.items() if value is not None}
 
 
 def _plain(value: object) -> object:

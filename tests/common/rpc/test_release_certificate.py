@@ -276,7 +276,7 @@ def test_another_study_another_authority_and_too_little_noise_are_named(study: S
     lines = [line for line in verified(honest, study, foreign) if not line.holds]
     assert [line.what for line in lines] == ["authority"]
     weak = spec_with(server_replacement=2**40, canaries=1200)
-    assert any("too small for the epsilon" in line for line in failures(certificate(study, weak), study))
+    assert any("the noise is too small" in line for line in failures(certificate(study, weak), study))
     kinder = replace(honest, card=(replace(honest.card[0], faces="nothing"), *honest.card[1:]))
     assert any("another card follows from the release" in line for line in failures(kinder, study))
 

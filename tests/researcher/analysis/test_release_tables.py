@@ -81,7 +81,7 @@ def linked_status(study: Study) -> Status:
         attributes=NAMES,
         granted=NAMES,
         tables=tables,
-        workload=workload,
+        spec=workload,
     )
 
 

@@ -15,6 +15,7 @@ from tests.researcher.made_status import made_status, result_of
 from tests.researcher.made_workload import PAIRS, workload_with
 from veiltab.common.errors import NotFoundError, UnavailableError
 from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
@@ -58,7 +59,7 @@ def statuses(study: Study) -> tuple[Status, ...]:
     return (
         made_status(
             release_id=WAGES,
-            spec=spec,
+            spec=release_of(spec),
             granted=("sex", "salary"),
             epsilon="0.5",
             delta="0.000001",
@@ -72,7 +73,7 @@ def statuses(study: Study) -> tuple[Status, ...]:
             release_id=LINKED,
             label="linked",
             attributes=("sex", "age", "salary"),
-            workload=workload,
+            spec=workload,
             delta="0.000001",
             tables=tuple(
                 TableStatus(
@@ -92,7 +93,13 @@ def statuses(study: Study) -> tuple[Status, ...]:
         made_status(
             release_id=FAILED, label=SCRIPT, state=ReleaseState.DENIED, failure="curator bob denied salary", **known
         ),
-        made_status(release_id=STRANGE, label="old", spec=spec, granted=("sex",), **known | {"study_digest": "f" * 64}),
+        made_status(
+            release_id=STRANGE,
+            label="old",
+            spec=release_of(spec),
+            granted=("sex",),
+            **known | {"study_digest": "f" * 64},
+        ),
     )
 
 

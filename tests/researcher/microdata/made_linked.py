@@ -110,5 +110,5 @@ def status() -> Status:
         label="linked",
         study_digest="cd" * 32,
         attributes=DOMAIN.names,
-        workload=workload(),
+        spec=workload(),
     )
