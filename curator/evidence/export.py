@@ -208,7 +208,9 @@ def _records(standing: Standing, since: int | None, before: AuditHead) -> Iterat
 def _ready(standing: Standing, since: int | None) -> Iterator[CuratorRelease]:
     """Return the releases that are ready since a time, and that this curator tested if it has columns in them."""
     for stored in standing.store.releases.ready():
-        has_columns = bool(stored.planned_spec.columns_of(standing.name))
+        if stored.spec is None:  # several tables ran, and each of them is such a release
+            continue
+        has_columns = bool(stored.spec.columns_of(standing.name))
         is_tested = bool(standing.store.tests.receipts(stored.request.release_id))
         if stored.since >= (since or 0) and (is_tested or not has_columns):
             yield stored

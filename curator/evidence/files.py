@@ -105,7 +105,7 @@ class ReleaseRecord:
     def line(self) -> str:
         """Return the record as a line of the archive."""
         stored = self.stored
-        planned = stored.planned
+        planned = stored.planned or stored.spec
         plain = {
             "release": stored.request.release_id,
             "request": stored.request.to_json(),

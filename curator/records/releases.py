@@ -165,7 +165,7 @@ class Releases:
         return tuple(row["id"] for row in rows)
 
     def ready(self) -> tuple[CuratorRelease, ...]:
-        """Return the releases of one table that are ready, and the tables of those of several; oldest first."""
+        """Return the releases that are ready, and the tables of those of several; oldest first."""
         rows = self._connection.execute(
             "SELECT * FROM release WHERE state = ? AND spec IS NOT NULL ORDER BY created, id",
             [ReleaseState.READY.value],

@@ -15,7 +15,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, release_of
 from veiltab.common.release.table_spec import PLACE_BYTES, TableSpec
 from veiltab.common.storage.database import transaction
 from veiltab.curator.alignment.disk_needs import release_bytes
@@ -62,7 +62,7 @@ class Steps(Parts):
             case Step.RESERVE:
                 await self._reserve(stored.planned_release)
             case Step.CHARGE:
-                await self._charge(stored.planned_release, server)
+                await self._charge(stored, server)
             case Step.OPEN_TABLES:
                 self._open_tables(stored)
             case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
@@ -131,8 +131,10 @@ class Steps(Parts):
                     "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
                 ) from None
 
-    async def _charge(self, planned: ReleaseSpec, server: ServerLink) -> None:
-        own = next((table for table in planned.each_table() if table.columns_of(self.name)), None)
+    async def _charge(self, stored: CuratorRelease, server: ServerLink) -> None:
+        tables = (stored.planned_spec,) if stored.several is None else stored.several.each_table()
+        planned = stored.planned or release_of(stored.planned_spec)
+        own = next((table for table in tables if table.columns_of(self.name)), None)
         # The disk may have filled up since the release was planned.
         self._keep_room(planned)
         if own is not None:

@@ -176,8 +176,8 @@ def test_tables_are_listed_on_the_command_line(village: World) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        "veiltab.researcher.records.store:ResearcherStore.record_workload:1",
-        "veiltab.researcher.records.store:ResearcherStore.record_workload:1:after",
+        "veiltab.researcher.records.store:ResearcherStore.record_tables:1",
+        "veiltab.researcher.records.store:ResearcherStore.record_tables:1:after",
         "veiltab.researcher.receiving.receiving:Receiver.receive:2:after",
         "veiltab.researcher.records.store:ResearcherStore.record_choice:1",
         "veiltab.researcher.records.store:ResearcherStore.record_choice:1:after",

@@ -253,7 +253,7 @@ def test_a_linked_release_of_a_desk_survives_the_death_of_every_party(desk: RawD
 KILLS = [
     ("veiltab.curator.budget.ledger:Ledger.charge:1:after", ALICE),
     ("veiltab.curator.records.release_tables:ReleaseTables.choose_tables:1:after", BOB),
-    ("veiltab.curator.records.release_tables:ReleaseTables.set_workload:1", BOB),
+    ("veiltab.curator.records.releases:Releases.set_planned:1", BOB),
     ("veiltab.curator.records.release_tables:ReleaseTables.open_tables:1", ALICE),
     ("veiltab.curator.records.release_tables:ReleaseTables.open_tables:1:after", BOB),
     ("veiltab.curator.records.pads:Pads.spend_key:3:after", ALICE),
