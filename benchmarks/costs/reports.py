@@ -23,9 +23,9 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.deploy.plan.scale.costs import ReportCosts, Way
-from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
-from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.node.answers.sending import server_of
+from veiltab.play.demos.collection import CollectionOptions, prepare
+from veiltab.play.local.processes import LocalStudy, free_ports
 from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest

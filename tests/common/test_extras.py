@@ -17,7 +17,8 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
 
 
 def test_every_extra_is_one_of_the_project() -> None:
-    assert set(EXTRAS) == set(PROJECT["optional-dependencies"])
+    """The extra demo brings a room, whose command says what to install."""
+    assert {*EXTRAS, "demo"} == set(PROJECT["optional-dependencies"])
 
 
 def test_the_base_brings_nothing_that_an_extra_brings() -> None:

@@ -20,7 +20,7 @@ from veiltab.deploy.operate.config_cli import config
 from veiltab.deploy.operate.party_check import Findings, check_party
 from veiltab.deploy.pki.certificates import init_pki, issue_party
 from veiltab.deploy.pki.cluster import init_cluster
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 TABLE = "id,sex,age\nann,f,young\nbob,m,old\n"
 CURATOR = """

@@ -22,7 +22,7 @@ from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, 
 from veiltab.common.observe.spans import Span, root_of
 from veiltab.common.observe.trace_file import read_spans
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 from veiltab.v1.curator_peer_pb2 import HelloRequest
 from veiltab.v1.curator_peer_pb2_grpc import CuratorPeerServiceStub
 

@@ -21,7 +21,7 @@ from benchmarks.watching import disk_of
 from veiltab.deploy.plan.scale.costs import TABLE_COSTS, Way
 from veiltab.deploy.plan.scale.model import Machine, Party, Scale
 from veiltab.deploy.plan.scale.works import Rounds, Tables, scale_of_rounds, scale_of_tables
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 FACTOR = 2.0
 CLOSE = 0.05
