@@ -26,7 +26,6 @@ WIDE_FILES = {
     "curator/party/serving.py",
     "curator/reading/table_reading.py",
     "curator/release/parts.py",
-    "deploy/operate/party_check.py",
     "play/demos/linked.py",
     "researcher/desk/driver.py",
     "server/release/releases.py",
