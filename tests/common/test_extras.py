@@ -60,7 +60,7 @@ for room in {rooms()}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name for name in done.stdout.split() if not name.startswith(CONSOLES)} == {
         "veiltab.common.observe.metrics",
-        "veiltab.common.observe.otlp",
+        "veiltab.common.observe.tracing",
         "veiltab.curator.formats.files.sheet_size",
         "veiltab.server.https.http",
         "veiltab.server.records.postgres",
