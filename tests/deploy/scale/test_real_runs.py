@@ -66,8 +66,8 @@ def rows_on_disk(parties: Parties, name: str) -> int:
 
 
 def total(scale: Scale, party: Party) -> dict[str, float]:
-    (found,) = (one for one in scale.parties if one.party is party)
-    return {"cpu": found.cpu, "sent": found.sent, "received": found.received, "kept": found.room.kept}
+    (found,) = (one for one in scale.parties if one["party"] == party)
+    return {"cpu": found["cpu_seconds"], **{name: found[f"{name}_bytes"] for name in ("sent", "received", "kept")}}
 
 
 @pytest.mark.long
