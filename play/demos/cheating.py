@@ -11,9 +11,9 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.records.store import CuratorStore
 from veiltab.play.demos.cheating_server import Cheat
-from veiltab.play.demos.table import RESEARCHER, DemoOptions, ask, prepare, progress
+from veiltab.play.demos.table import RESEARCHER, DemoOptions, ask, prepare
+from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.processes import LocalStudy
-from veiltab.researcher.client.client import Client
 
 CANARIES = 20_000
 """Canaries of these releases unless the options say how many: every cheat is seen, where r is small too."""
@@ -116,8 +116,7 @@ def run_cheat(cheat: Cheat, options: DemoOptions, say: Callable[[str], None]) ->
         local.start_all()
         say(f"{RESEARCHER} asks for {', '.join(truth.names)} at epsilon {options.epsilon}")
         began = time.monotonic()
-        identity = local.identity_folder(Role.RESEARCHER, RESEARCHER)
-        with Client(local.study_path, identity=identity, name=RESEARCHER) as client:
+        with client_of(local, RESEARCHER) as client:
             release = ask(client, truth.names, options)
             with suppress(FailedReleaseError, DeniedError):
                 release.wait(600, progress(say))

@@ -18,7 +18,7 @@ from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.toml_text import toml_text
 from veiltab.common.web.document import write_page
 from veiltab.play.local.folder import new_folder
-from veiltab.play.local.processes import LocalStudy, free_ports
+from veiltab.play.local.processes import LocalStudy, free_endpoints
 from veiltab.play.local.rounds import AskedRound, answered_round
 from veiltab.researcher.collection.results.round_report import report_page
 from veiltab.researcher.frequency.frequencies import Frequencies, estimate, total_variation
@@ -149,12 +149,12 @@ def foresight(choice: Choice) -> str:
 def prepare(options: CollectionOptions) -> LocalStudy:
     """Make the study, its certificates and its folder; start nothing."""
     new_folder(options.out)
-    server, researcher = free_ports(2)
+    endpoints = free_endpoints((_SERVER, _RESEARCHER))
     text = toml_text(
         {
             "study": {"id": "collection", "title": "A round of collection"},
-            "server": {"name": _SERVER, "endpoint": f"localhost:{server}"},
-            "researcher": [{"name": _RESEARCHER, "endpoint": f"localhost:{researcher}"}],
+            "server": {"name": _SERVER, "endpoint": endpoints[_SERVER]},
+            "researcher": [{"name": _RESEARCHER, "endpoint": endpoints[_RESEARCHER]}],
             "nodes": {"name": _NODES, "budget_epsilon": options.epsilon},
             "question": [{"name": _QUESTION, "integers": [1, options.domain]}],
         }

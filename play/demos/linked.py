@@ -17,16 +17,15 @@ from veiltab.common.privacy.cards.card import EpsilonCard
 from veiltab.common.privacy.pricing.price import price_budget
 from veiltab.common.release.tables import Workload
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.web.document import write_page
+from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.folder import new_folder
-from veiltab.play.local.processes import APPROVAL, LocalStudy, free_ports
+from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.studies import linked_tables
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import ExpectedError
@@ -168,8 +167,7 @@ def run_linked(options: LinkedOptions, say: Callable[[str], None]) -> LinkedResu
         with clock.step("start the parties"):
             say("starting every party as a process of its own, under mutual TLS")
             local.start_all()
-        identity = local.identity_folder(Role.RESEARCHER, RESEARCHER)
-        with Client(local.study_path, identity=identity, name=RESEARCHER) as client:
+        with client_of(local, RESEARCHER) as client:
             say(f"{RESEARCHER} asks for every pair of {len(truth.domain.names)} attributes, epsilon {options.epsilon}")
             with clock.step("release"):
                 release = client.request(
@@ -179,7 +177,7 @@ def run_linked(options: LinkedOptions, say: Callable[[str], None]) -> LinkedResu
                     delta=f"{options.delta:f}",
                     purpose="demonstration",
                 )
-                release.wait(_SECONDS, _progress(say))
+                release.wait(_SECONDS, progress(say))
             return _shown(say, clock, local=local, release=release, truth=truth, options=options)
 
 
@@ -191,8 +189,7 @@ def prepare(options: LinkedOptions) -> tuple[LocalStudy, LinkedTruth]:
     """
     new_folder(options.out)
     (options.out / "tables").mkdir()
-    names = ("alice", "bob", "cloud", RESEARCHER)
-    endpoints = {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+    endpoints = free_endpoints(("alice", "bob", "cloud", RESEARCHER))
     text = linked_tables.linked_study(
         endpoints=endpoints, epsilon=max(Decimal(4), 2 * options.epsilon), delta=min(4 * options.delta, Decimal("0.01"))
     )
@@ -204,21 +201,6 @@ def prepare(options: LinkedOptions) -> tuple[LocalStudy, LinkedTruth]:
     rows = linked_tables.truth()[: options.people, [every.index(name) for name in domain.names]]
     local = LocalStudy.made_in(options.out, text, tables=paths, policies=policies)
     return local, LinkedTruth(domain=domain, rows=rows)
-
-
-def _progress(say: Callable[[str], None]) -> Callable[[Status], None]:
-    """Return what says a line whenever a release has another state or is in another phase."""
-    last = ""
-
-    def watch(status: Status) -> None:
-        nonlocal last
-        phase = max((table.phase for table in status.tables), default=0)
-        line = f"  the release is {status.state.value}" + (f", phase {phase}" if phase else "")
-        if line != last:
-            last = line
-            say(line)
-
-    return watch
 
 
 def _shown(  # noqa: PLR0913 - one argument a part of the demonstration

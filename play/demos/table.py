@@ -19,8 +19,9 @@ from veiltab.common.rpc.parties.identity import Role
 from veiltab.curator.formats.columns.reading import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
 from veiltab.play.demos.own_tables import own_tables, study_text
+from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.folder import new_folder
-from veiltab.play.local.processes import APPROVAL, LocalStudy, free_ports
+from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
 from veiltab.play.studies import adult_tables
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
@@ -29,7 +30,7 @@ from veiltab.researcher.status.release_status import Status
 
 RESEARCHER = "rosa"
 PARTIAL_RESEARCHER = "rita"
-_SERVER = "cloud"
+_OTHERS = ("cloud", RESEARCHER, PARTIAL_RESEARCHER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +164,10 @@ def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
         if options.partial:
             result.outcomes.append(_release(local, PARTIAL_RESEARCHER, truth, options, say))
         result.seen = _what_each_saw(local, result.outcomes[0])
-        result.certificate = _write_certificate(local, result.outcomes[0], options.out)
+        result.certificate = options.out / "release.certificate"
+        with client_of(local, RESEARCHER) as client:
+            certificate = client.release(result.outcomes[0].spec.release_id).certificate()
+        result.certificate.write_text(certificate, "utf-8")
     result.report = _write_report(local, result.outcomes[0], options.out)
     return result
 
@@ -185,14 +189,14 @@ def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStud
     if options.tables:
         own = own_tables(options.tables)
         curators, paths = list(own.paths), own.paths
-        text = study_text(
-            own, _endpoints(curators), str(budget), None if budget_delta is None else f"{budget_delta:f}"
-        ).encode()
+        delta = None if budget_delta is None else f"{budget_delta:f}"
+        text = study_text(own, free_endpoints([*curators, *_OTHERS]), str(budget), delta).encode()
         counts = own.truth()
     else:
         curators = ["alice", "bob", "carol"][: options.curators]
+        endpoints = free_endpoints([*curators, *_OTHERS])
         text = adult_tables.adult_study(
-            curators=options.curators, endpoints=_endpoints(curators), epsilon=budget, delta=budget_delta
+            curators=options.curators, endpoints=endpoints, epsilon=budget, delta=budget_delta
         )
         say("writing the Adult tables: 45,222 people whom every curator holds, and some whom one holds alone")
         paths = adult_tables.write_tables(options.out / "tables", adult_tables.assignment(options.curators))
@@ -204,17 +208,11 @@ def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStud
     return local, TrueTable(names=domain.names, counts=counts.reshape(domain.shape))
 
 
-def _endpoints(curators: list[str]) -> dict[str, str]:
-    names = [*curators, _SERVER, RESEARCHER, PARTIAL_RESEARCHER]
-    return {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
-
-
 def _release(
     local: LocalStudy, researcher: str, truth: TrueTable, options: DemoOptions, say: Callable[[str], None]
 ) -> Outcome:
     say(f"{researcher} asks for {', '.join(truth.names)} at epsilon {options.epsilon}")
-    identity = local.identity_folder(Role.RESEARCHER, researcher)
-    with Client(local.study_path, identity=identity, name=researcher) as client:
+    with client_of(local, researcher) as client:
         release = ask(client, truth.names, options, partial=researcher == PARTIAL_RESEARCHER)
         status = release.wait(600, progress(say))
         estimate = release.estimate()
@@ -237,19 +235,6 @@ def ask(client: Client, names: tuple[str, ...], options: DemoOptions, *, partial
     )
 
 
-def progress(say: Callable[[str], None]) -> Callable[[Status], None]:
-    """Return what says a line whenever a release has another state."""
-    last = ""
-
-    def watch(status: Status) -> None:
-        nonlocal last
-        if status.state.value != last:
-            last = status.state.value
-            say(f"  the release is {last}")
-
-    return watch
-
-
 def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     """Return what each party sees of the release's first rows, as text."""
     spec = outcome.spec
@@ -262,8 +247,7 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     columns = [np.fromfile(published / c.attribute, symbol_dtype(c.size), count=8).tolist() for c in spec.columns]
     ciphertext = "; ".join(f"{c.attribute} {symbols}" for c, symbols in zip(spec.columns, columns, strict=True))
     seen[f"server {local.study.server.name}"] = f"{spec.published_rows} rows of padded symbols: {ciphertext} ..."
-    identity = local.identity_folder(Role.RESEARCHER, outcome.researcher)
-    with Client(local.study_path, identity=identity, name=outcome.researcher) as client:
+    with client_of(local, outcome.researcher) as client:
         rows = client.release(spec.release_id).rows().head(3)
     noisy = " | ".join(", ".join(map(str, row)) for row in rows.itertuples(index=False))
     share = float(spec.mechanism.retention)
@@ -276,14 +260,6 @@ def _first_rows(path: Path) -> list[str]:
     names = list(read_header(source))
     batch = next(read_batches(source, (), names))
     return [",".join(batch.coded[name][row].as_py() or "" for name in names) for row in range(min(3, batch.rows))]
-
-
-def _write_certificate(local: LocalStudy, outcome: Outcome, out: Path) -> Path:
-    identity = local.identity_folder(Role.RESEARCHER, outcome.researcher)
-    path = out / "release.certificate"
-    with Client(local.study_path, identity=identity, name=outcome.researcher) as client:
-        path.write_text(client.release(outcome.spec.release_id).certificate(), "utf-8")
-    return path
 
 
 def _write_report(local: LocalStudy, outcome: Outcome, out: Path) -> Path:

@@ -37,6 +37,11 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
+def free_endpoints(names: Sequence[str]) -> dict[str, str]:
+    """Return a free endpoint of this machine for each of some parties."""
+    return {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+
+
 @dataclass(kw_only=True)
 class LocalStudy:
     """The files of a study on this machine, and the processes that run it.

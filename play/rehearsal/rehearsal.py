@@ -13,7 +13,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, read_file, study_from_bytes
 from veiltab.curator.officer.policy import policy_of
 from veiltab.play.local.folder import new_folder
-from veiltab.play.local.processes import LocalStudy, free_ports
+from veiltab.play.local.processes import LocalStudy, free_endpoints
 from veiltab.play.local.rounds import AskedRound
 from veiltab.play.studies.dummy_tables import DummyTables, dummy_tables
 from veiltab.play.studies.templates import rehearsal_of
@@ -154,8 +154,7 @@ def prepare(options: RehearsalOptions) -> Rehearsal:
 
 def _endpoints_here(study: Study) -> dict[str, str]:
     """Return free ports of this machine for the parties of a study."""
-    parties = (study.server, *study.curators, *study.researchers)
-    return {party.name: f"localhost:{port}" for party, port in zip(parties, free_ports(len(parties)), strict=True)}
+    return free_endpoints([party.name for party in (study.server, *study.curators, *study.researchers)])
 
 
 def _policy_text(study: Study, curator: str, path: Path) -> str:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from veiltab.common.collection.population import parse_population
 from veiltab.common.rpc.parties.identity import Role
+from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.rounds import AnsweredRound, AskedRound, answered_round
 from veiltab.play.rehearsal.rehearsal import Rehearsal
-from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.frequency.frequencies import Frequencies, estimate, total_variation
@@ -98,9 +98,8 @@ def rehearsed_release(rehearsal: Rehearsal, words: Sequence[str], say: Callable[
     say(f"{researcher} asks: {' '.join(words)}")
     asked = [word for word in words if word != "--wait"]
     answer, _ = local.run_as_researcher(researcher, "researcher", "request", *asked)
-    identity = local.identity_folder(Role.RESEARCHER, researcher)
     approvals = _Approvals(rehearsal, say)
-    with Client(local.study_path, identity=identity, name=researcher) as client:
+    with client_of(local, researcher) as client:
         release = client.release(answer["release"]["id"])
         status = release.wait(_SECONDS, approvals.look)
         tables = tuple(
@@ -122,15 +121,12 @@ class _Approvals:
     """Approves, as a person would, what a release waits for."""
 
     def __init__(self, rehearsal: Rehearsal, say: Callable[[str], None]) -> None:
-        self._rehearsal, self._say = rehearsal, say
-        self._state = ""
+        self._rehearsal, self._say, self._watch = rehearsal, say, progress(say)
         self.curators: list[str] = []
 
     def look(self, status: Status) -> None:
         """Say where the release stands if that has changed, and approve it where a person has to decide."""
-        if status.state.value != self._state:
-            self._state = status.state.value
-            self._say(f"  the release is {self._state}")
+        self._watch(status)
         for curator in self._rehearsal.study.curators:
             if curator.name not in self.curators and _APPROVE in status.waits.get(f"curator {curator.name}", ""):
                 self._say(f"  a person at {curator.name} approves it")
