@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from veiltab.deploy.plan.scale.works import Rounds, Tables
 
 _DIGITS = re.compile(r"(\d{1,15})(?:\.(\d{1,15}))?(?:[eE]\+?(\d{1,2}))?")
+_MOST = 10**12
 _NAMED = 3
 """Needs that are named though nothing breaks."""
 
 
 class _Whole(click.ParamType[int]):
-    """A whole number, such as 1000000, 1e6, 2.5e8 or 10^9."""
+    """A whole number from `least` to 10^12, such as 1000000, 1e6, 2.5e8 or 10^9."""
 
     name = "number"
+
+    def __init__(self, least: int = 1) -> None:
+        self._least = least
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read it."""
@@ -37,10 +41,12 @@ class _Whole(click.ParamType[int]):
         digits, fraction, exponent = match[1], match[2] or "", int(match[3] or 0)
         if fraction.rstrip("0")[exponent:]:
             self.fail(f"{value!r} is no whole number.", param, ctx)
-        return int(digits + fraction[:exponent].ljust(exponent, "0"))
+        number = int(digits + fraction[:exponent].ljust(exponent, "0"))
+        if not self._least <= number <= _MOST:
+            self.fail(f"{number:,} is not {self._least:,} to {_MOST:,}.", param, ctx)
+        return number
 
 
-_whole = _Whole()
 _MACHINE: dict[str, tuple[float, type, float, str]] = {
     "link": (1e6, float, 1000.0, "Of each party, each way, Mbit/s."),
     "latency": (1e-3, float, 20.0, "From party to party and back, ms."),
@@ -66,16 +72,16 @@ def _machine_options(command: Command) -> Command:
     epilog="Example: veiltab plan scale --curators 50 --rows 1e9\n\n"
     "Fifty registers of a billion people. A hundred million phones: veiltab plan scale --nodes 1e8\n" + EXIT_CODES
 )
-@click.option("--curators", type=_whole, default=2, show_default=True, help="Curators that link their tables.")
-@click.option("--rows", type=_whole, help="Respondents of each table; all are taken to be common.")
-@click.option("--attributes", type=_whole, default=1, show_default=True, help="Attributes of each curator.")
-@click.option("--sample", type=_whole, help="Rows of the release; by default everybody.")
+@click.option("--curators", type=_Whole(2), default=2, show_default=True, help="Curators that link their tables.")
+@click.option("--rows", type=_Whole(), help="Respondents of each table; all are taken to be common.")
+@click.option("--attributes", type=_Whole(), default=1, show_default=True, help="Attributes of each curator.")
+@click.option("--sample", type=_Whole(), help="Rows of the release; by default everybody.")
 @click.option("--pairs", is_flag=True, help="Release every pair of attributes as a table, not one table of all.")
 @click.option(
-    "--canaries", type=_whole, default=0, help="Canaries of each table, as `veiltab plan` says; none by default."
+    "--canaries", type=_Whole(0), default=0, help="Canaries of each table, as `veiltab plan` says; none by default."
 )
-@click.option("--nodes", type=_whole, help="Nodes that report one value a round.")
-@click.option("--reports-per-node", type=_whole, default=1, show_default=True, help="Rounds.")
+@click.option("--nodes", type=_Whole(), help="Nodes that report one value a round.")
+@click.option("--reports-per-node", type=_Whole(), default=1, show_default=True, help="Rounds.")
 @click.option(
     "--over",
     type=click.Choice([way.value for way in Way]),

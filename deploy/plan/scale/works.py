@@ -43,7 +43,6 @@ _WIRE = 1.004
 _REPORT_TRIPS = 3
 """Until a report on a new connection is answered: TCP, TLS, the report."""
 
-_MOST = 10**12
 _CURATOR, _SERVER, _RESEARCHER = Party
 
 
@@ -60,7 +59,7 @@ class Tables:
         canaries: rows of each table of the release besides, which test the server.
 
     Raises:
-        InvalidInputError: there can be no such study.
+        InvalidInputError: the sample is larger than a table.
     """
 
     curators: int
@@ -72,11 +71,6 @@ class Tables:
 
     def __post_init__(self) -> None:
         """Check."""
-        _check(self.curators, 2, "--curators", "A release links the tables of at least two.")
-        _check(self.rows, 1, "--rows", "Give the respondents of a table, such as 1e8.")
-        _check(self.attributes, 1, "--attributes", "Give those of one curator.")
-        _check(self.sample, 1, "--sample", "Leave it away to sample everybody.")
-        _check(self.canaries, 0, "--canaries", "`veiltab plan` says how many a release has.")
         if self.sample > self.rows:
             problem, remedy = f"{self.sample:,} rows cannot be drawn from {self.rows:,}", "Sample at most all of them."
             raise InvalidInputError(problem, where="--sample", remedy=remedy)
@@ -110,25 +104,11 @@ class Tables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """Rounds of collection: the nodes that report, the reports of each (one a round), and how they come.
-
-    Raises:
-        InvalidInputError: there can be no such rounds.
-    """
+    """Rounds of collection: the nodes that report, the reports of each (one a round), and how they come."""
 
     nodes: int
     reports: int
     way: Way
-
-    def __post_init__(self) -> None:
-        """Check."""
-        _check(self.nodes, 1, "--nodes", "Give the nodes of a round, such as 1e8.")
-        _check(self.reports, 1, "--reports-per-node", "A node reports once a round.")
-
-
-def _check(value: int, least: int, where: str, remedy: str) -> None:
-    if not least <= value <= _MOST:
-        raise InvalidInputError(f"must be {least:,} to {_MOST:,}, not {value:,}", where=where, remedy=remedy)
 
 
 def scale_of_tables(study: Tables, costs: Costs, machine: Machine) -> Scale:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import fields, replace
 from itertools import combinations, product
-from typing import Any
 
 import pytest
 
@@ -247,29 +246,10 @@ def test_a_far_network_runs_out_of_connections_and_over_grpc_sooner() -> None:
     assert shares == [pytest.approx(900 / 2048), pytest.approx(900 / 768)]
 
 
-@pytest.mark.parametrize(
-    ("changed", "where"),
-    [
-        ({"curators": 1}, "--curators"),
-        ({"rows": 0}, "--rows"),
-        ({"rows": 10**12 + 1}, "--rows"),
-        ({"attributes": 0}, "--attributes"),
-        ({"sample": 0}, "--sample"),
-        ({"sample": MILLION + 1}, "--sample"),
-    ],
-)
-def test_impossible_tables_are_refused(changed: dict[str, Any], where: str) -> None:
-    with pytest.raises(InvalidInputError) as refused:
-        replace(STUDY, **changed)
-    assert refused.value.where == where
-    assert refused.value.remedy
-
-
-@pytest.mark.parametrize(("changed", "where"), [({"nodes": 0}, "--nodes"), ({"reports": 0}, "--reports-per-node")])
-def test_impossible_rounds_are_refused(changed: dict[str, Any], where: str) -> None:
-    with pytest.raises(InvalidInputError) as refused:
-        replace(ROUNDS, **changed)
-    assert refused.value.where == where
+def test_a_sample_larger_than_a_table_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="cannot be drawn") as refused:
+        replace(STUDY, sample=MILLION + 1)
+    assert refused.value.where == "--sample"
 
 
 def test_every_cost_that_ships_is_something_and_says_where_it_comes_from() -> None:
