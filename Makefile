@@ -117,8 +117,10 @@ compose-test: .venv/dev ## the parties in containers; root on Debian needs no en
 console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 min
 	$(BIN)/python -m pytest -v -m browser tests/browser
 
+# All extras but demo, whose package is the folder play.
+lock: EXTRAS := papers console dask http metrics otel postgres tables
 lock: .venv/dev ## refresh the pinned versions: 5 s
-	$(COMPILE) --all-extras --group dev --group docs pyproject.toml -o requirements-dev.lock
+	$(COMPILE) $(EXTRAS:%=--extra %) --group dev --group docs pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --constraint requirements-dev.lock --extra console --extra http --extra researcher --extra tables pyproject.toml \
 	  -o requirements.lock
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
@@ -129,9 +131,10 @@ lock: .venv/dev ## refresh the pinned versions: 5 s
 	  pyproject.toml -o deploy/compose/locks/$$extra.lock; done
 
 # The same commit gives the same bytes: hatchling takes the time from the commit.
-release: .venv/dev requirements-release.lock ## wheel, source, list of parts and checksums of a release, in build/release: 20 s
+release: .venv/dev requirements-release.lock ## wheels, source, list of parts and checksums of a release, in build/release: 20 s
 	rm -rf build/release build/release-tools
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/hatchling build -d build/release
+	cd play && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) ../$(BIN)/hatchling build -t wheel -d ../build/release
 	$(PYTHON) -m venv build/release-tools
 	build/release-tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.lock
 	build/release-tools/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \

@@ -35,7 +35,7 @@ from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, w
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.schemes import WithoutReplacement
 from veiltab.common.study.file import load_study
-from veiltab.deploy.play.studies.linked_tables import STUDY_FILE, truth
+from veiltab.play.studies.linked_tables import STUDY_FILE, truth
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult

@@ -16,7 +16,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.deploy.play.processes import LocalStudy, free_ports
+from veiltab.play.local.processes import LocalStudy, free_ports
 from veiltab.researcher.client.client import Client
 
 _SERVER, _RESEARCHER = "cloud", "rosa"

@@ -29,10 +29,10 @@ from veiltab.common.collection.tokens import new_token
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Role, load_identity
-from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
-from veiltab.deploy.play.processes import LocalStudy, free_ports
 from veiltab.node.answers.decision import decide, symbol_of
 from veiltab.node.answers.sending import server_of
+from veiltab.play.demos.collection import CollectionOptions, prepare
+from veiltab.play.local.processes import LocalStudy, free_ports
 from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub

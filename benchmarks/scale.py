@@ -42,7 +42,7 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.process.cores import cores
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.table.workplace import SMALL
-from veiltab.deploy.plan.scale.costs import TableCosts
+from veiltab.deploy.plan.scale.costs import Costs
 from veiltab.deploy.plan.scale.model import Machine, Party
 from veiltab.deploy.plan.scale.works import Tables, scale_of_tables
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
@@ -111,7 +111,7 @@ class Scaled:
         return asdict(self) | {"cpu": self.cpu, "wall": self.wall, "ratios": self.ratios}
 
 
-def measure(folder: Path, rows: int, costs: TableCosts, delta: str | None = None) -> Scaled:
+def measure(folder: Path, rows: int, costs: Costs, delta: str | None = None) -> Scaled:
     """Run both sides in a new folder, which is empty afterwards.
 
     Args:
@@ -168,13 +168,16 @@ def _certified(parties: Parties, spec: TableSpec) -> Usage:
         return Usage()
 
 
-def _foreseen(rows: int, canaries: int, costs: TableCosts) -> dict[str, dict[str, float]]:
+def _foreseen(rows: int, canaries: int, costs: Costs) -> dict[str, dict[str, float]]:
     """Return what the model says of each party."""
     here = Machine(cores=cores(), memory=16e9, disk=1e12, link=1e10, disk_speed=5e8, latency=1e-4)
     everybody = rows + rows // OWN_SHARE
     study = Tables(curators=2, rows=everybody, attributes=2, sample=rows, pairs=False, canaries=canaries)
-    totals = {total.party: total for total in scale_of_tables(study, costs, here).parties}
-    return {name: {"cpu": totals[party].cpu, "disk": totals[party].room.disk} for name, party in _ROLES.items()}
+    totals = {total["party"]: total for total in scale_of_tables(study, costs, here).parties}
+    return {
+        name: {"cpu": totals[party]["cpu_seconds"], "disk": totals[party]["disk_bytes"]}
+        for name, party in _ROLES.items()
+    }
 
 
 def _seconds(usage: Usage) -> str:

@@ -13,7 +13,7 @@ from veiltab.common.process.signals import raise_at_interrupt
 
 _COMMANDS = {
     "demo": (
-        "veiltab.deploy.play.cli",
+        "veiltab.play.cli",
         "demo",
         "Run the whole system on this machine: every party a process, real TLS.",
     ),
@@ -24,7 +24,7 @@ _COMMANDS = {
     ),
     "privacy": ("veiltab.deploy.plan.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
     "rehearse": (
-        "veiltab.deploy.play.rehearsal.rehearsal_cli",
+        "veiltab.play.rehearsal.rehearsal_cli",
         "rehearse",
         "Run a study here with dummy tables, before any data is touched.",
     ),
@@ -40,7 +40,6 @@ _COMMANDS = {
     ),
     "status": ("veiltab.deploy.operate.status_cli", "status", "Show what a party is doing and what it waits for."),
     "health": ("veiltab.deploy.operate.health_cli", "health", "Ask whether a party serves."),
-    "config": ("veiltab.deploy.operate.config_cli", "config", "Check a party's configuration file before starting it."),
     "trace": ("veiltab.deploy.operate.trace_cli", "trace", "Show one release over all parties as a timeline."),
     "collect": (
         "veiltab.researcher.collection.cli",
@@ -55,8 +54,17 @@ _COMMANDS = {
     ),
 }
 
-_REPLAYS = "veiltab.papers"
-"""The package that is in the source only, not in the wheel."""
+_APART = {
+    "veiltab.papers": (
+        "the replays of the papers are not in the installed package",
+        "Clone the source of veiltab, and run the command there: papers/README.md says how.",
+    ),
+    "veiltab.play": (
+        "the demonstrations and rehearsals are not installed",
+        "Run: pip install 'veiltab[demo]'.",
+    ),
+}
+"""Packages that are not in the wheel: what to say without them, and what to do."""
 
 
 class LazyGroup(click.Group):
@@ -76,13 +84,10 @@ class LazyGroup(click.Group):
         try:
             command = getattr(importlib.import_module(module), name)
         except ModuleNotFoundError as error:
-            if error.name != _REPLAYS:
+            if error.name not in _APART:
                 raise
-            raise UnavailableError(
-                "the replays of the papers are not in the installed package",
-                where=f"veiltab {cmd_name}",
-                remedy="Clone the source of veiltab, and run the command there: papers/README.md says how.",
-            ) from None
+            problem, remedy = _APART[error.name]
+            raise UnavailableError(problem, where=f"veiltab {cmd_name}", remedy=remedy) from None
         if not isinstance(command, click.Command):
             raise TypeError(cmd_name)
         raise_at_interrupt()

@@ -25,7 +25,7 @@ def test_every_room_of_a_role_is_named() -> None:
     text = (ROOT / "docs/architecture.md").read_text()
     rooms = [
         path.parent
-        for role in ("curator", "server", "node", "researcher", "deploy")
+        for role in ("curator", "server", "node", "researcher", "deploy", "play")
         for path in ROOT.glob(f"{role}/*/__init__.py")
     ]
     assert len(rooms) > 5

@@ -1,16 +1,18 @@
 """The wheel brings the import package `veiltab` and nothing else, and works beside a user's own modules."""
 
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.rooms import rooms
+from tests.rooms import DEMO, product
 
 ROOT = Path(__file__).parents[1]
 WHEEL = "from hatchling.build import build_wheel; print(build_wheel({!r}))"
@@ -29,6 +31,21 @@ def build(code: str, source: Path, target: Path) -> Path:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(WHEEL, ROOT, tmp_path_factory.mktemp("package") / "wheel")
+
+
+@pytest.fixture(scope="module")
+def demo_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(WHEEL, ROOT / DEMO, tmp_path_factory.mktemp("package") / "demo")
+
+
+@pytest.fixture
+def demo(packages: Path, demo_wheel: Path) -> Iterator[None]:
+    """The demonstrations, installed beside veiltab for one test."""
+    with zipfile.ZipFile(demo_wheel) as archive:
+        archive.extractall(packages)
+    yield
+    shutil.rmtree(packages / "veiltab" / DEMO)
+    shutil.rmtree(next(packages.glob("veiltab_demo-*")))
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +89,35 @@ def test_the_wheel_holds_the_rooms_and_the_licence_and_nothing_else(wheel: Path)
     version = wheel.name.split("-")[1]
     assert {name.split("/")[0] for name in names} == {"veiltab", f"veiltab-{version}.dist-info"}
     inside = {name.split("/")[1] for name in names if name.startswith("veiltab/") and name.count("/") > 1}
-    assert inside == {*rooms(), "v1"}
+    assert inside == {*product(), "v1"}
     assert len(names) == len(set(names))
     assert f"veiltab-{version}.dist-info/licenses/LICENSE" in names
     assert "License-Expression: Apache-2.0" in metadata
-    assert {f"veiltab/deploy/play/studies/adult/{name}" for name in ("people.parquet", "ATTRIBUTION.md")} <= set(names)
+
+
+def test_the_demonstrations_are_a_wheel_of_their_own_that_fits_beside_it(wheel: Path, demo_wheel: Path) -> None:
+    with zipfile.ZipFile(demo_wheel) as archive:
+        names = archive.namelist()
+        metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    version = wheel.name.split("-")[1]
+    assert {name.split("/")[1] for name in names if name.startswith("veiltab/")} == {DEMO}
+    assert {f"veiltab/{path.relative_to(ROOT)}" for path in (ROOT / DEMO).rglob("*.py")} <= set(names)
+    assert {f"veiltab/play/studies/adult/{name}" for name in ("people.parquet", "ATTRIBUTION.md")} <= set(names)
+    assert f"veiltab_demo-{version}.dist-info/licenses/LICENSE" in names
+    assert f"Requires-Dist: veiltab[researcher]=={version}" in metadata
+    assert f'demo = ["veiltab-demo=={version}"]' in (ROOT / "pyproject.toml").read_text("utf-8")
 
 
 def test_an_image_is_built_from_every_room() -> None:
     context = (ROOT / "deploy" / "compose" / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
-    assert {f"!{room}" for room in rooms()} | {"!src", "!protos/veiltab", "!LICENSE"} <= set(context)
+    assert {f"!{room}" for room in product()} | {"!src", "!protos/veiltab", "!LICENSE"} <= set(context)
 
 
 def test_an_environment_gets_one_package_of_it(packages: Path, wheel: Path) -> None:
     version = wheel.name.split("-")[1]
     names = {path.name for path in packages.iterdir()} - {"requirements.pth"}
     assert names == {"veiltab", f"veiltab-{version}.dist-info"}
-    assert {path.name for path in (packages / "veiltab").iterdir()} == {*rooms(), "v1", "__init__.py", "__main__.py"}
+    assert {path.name for path in (packages / "veiltab").iterdir()} == {*product(), "v1", "__init__.py", "__main__.py"}
     assert not [path for path in packages.rglob("*") if path.is_symlink()]
 
 
@@ -100,6 +129,7 @@ def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, sdist: Pa
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("demo")
 def test_an_installed_veiltab_runs_beside_modules_of_the_same_names(
     packages: Path, veiltab: Path, tmp_path: Path
 ) -> None:
@@ -118,11 +148,20 @@ def test_an_installed_veiltab_runs_beside_modules_of_the_same_names(
     assert (tmp_path / "demo" / "report.html").exists()
 
 
-def test_without_the_source_the_replays_say_where_they_are(veiltab: Path, tmp_path: Path) -> None:
-    command = [str(veiltab), "reproduce", "lin", "--out", "replay"]
-    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        (("reproduce", "lin", "--out", "replay"), "Clone the source of veiltab"),
+        (("demo",), "pip install 'veiltab[demo]'"),
+        (("rehearse", "study.toml"), "pip install 'veiltab[demo]'"),
+    ],
+)
+def test_what_is_not_in_the_wheel_says_where_it_is(
+    veiltab: Path, tmp_path: Path, command: tuple[str, ...], remedy: str
+) -> None:
+    done = subprocess.run([veiltab, *command], cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
     assert done.returncode == 4
-    assert "Clone the source of veiltab" in done.stderr
+    assert remedy in done.stderr
     assert "needs a clone of the source" in " ".join(run(tmp_path, veiltab, "--help").split())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src", "protos", "common", "curator", "researcher", "server", "node", "deploy")
+FOLDERS = ("src", "protos", "common", "curator", "researcher", "server", "node", "deploy", "play")
 
 
 class Tree:

@@ -22,10 +22,10 @@ from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
-from veiltab.deploy.plan.scale.costs import ReportCosts, Way
-from veiltab.deploy.play.demos.collection import CollectionOptions, prepare
-from veiltab.deploy.play.processes import LocalStudy, free_ports
+from veiltab.deploy.plan.scale.costs import REPORT_COSTS, Costs, Way
 from veiltab.node.answers.sending import server_of
+from veiltab.play.demos.collection import CollectionOptions, prepare
+from veiltab.play.local.processes import LocalStudy, free_ports
 from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest
@@ -46,7 +46,7 @@ SETTLED_SECONDS = 0.2
 Send = Callable[[ReportRequest], Awaitable[None]]
 
 
-def measured_reports(way: Way, reports: int | None = None) -> ReportCosts:
+def measured_reports(way: Way, reports: int | None = None) -> Costs:
     """Return what reports cost that come in one way.
 
     Args:
@@ -74,8 +74,8 @@ def measured_reports(way: Way, reports: int | None = None) -> ReportCosts:
             rounds.close_round(spec.round_id)
         token_bytes = (_database_size(local) - database) / enrolled
         flush = _flush(Path(name))
-    return ReportCosts(
-        source=source_here(),
+    return REPORT_COSTS[way].measured(
+        source_here(),
         report=1e6 * taken.cpu,
         received=taken.received,
         sent=taken.sent,

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import count
@@ -52,7 +52,7 @@ from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.workplace import Workplace
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.deploy.plan.scale.costs import TABLE_COSTS, TableCosts
+from veiltab.deploy.plan.scale.costs import TABLE_COSTS, Costs
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
 from veiltab.v1.curator_peer_pb2_grpc import (
@@ -89,7 +89,7 @@ _STREAMED = 8
 """Times that the tokens go over a connection."""
 
 
-def measured_tables() -> TableCosts:
+def measured_tables() -> Costs:
     """Return what linking tables costs here; starting, certifying and memory are as they ship."""
     study = _study()
     with tempfile.TemporaryDirectory() as name:
@@ -104,9 +104,8 @@ def measured_tables() -> TableCosts:
     load_symbol, order_symbol = (many.load - few.load) / attributes, (many.order - few.order) / attributes
     search, keep_symbol = (few.joins[1] - few.joins[0]) / peers, (many.joins[0] - few.joins[0]) / attributes
     pick = (everybody - some) / (1 - _SHARES[0] / _SHARES[1])
-    return replace(
-        TABLE_COSTS,
-        source=source_here(),
+    return TABLE_COSTS.measured(
+        source_here(),
         load=_positive(few.load - load_symbol),
         load_symbol=_positive(load_symbol),
         order=_positive(few.order - order_symbol),

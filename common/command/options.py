@@ -2,14 +2,14 @@
 
 import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from veiltab.common.command.cli import PATH, listed
+from veiltab.common.command.cli import PATH, listed, note
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import parties_of
 from veiltab.common.core.numbers.nearest import known_names
@@ -91,6 +91,8 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
         return
     known = {parameter.name for parameter in context.command.params}
     values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in known])
+    for _, problem in problems[1:]:
+        note(f"veiltab: {problem}")
     if problems:
         raise problems[0][1]
     context.default_map = {KEYS[name].parameter: value for name, value in values.items()}
@@ -117,9 +119,11 @@ _SERVE = (
         help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs the extra metrics.",
     ),
     click.option(
-        "--trace-file", type=PATH, help="Write a line of JSON for each step of a release; `veiltab trace` draws it."
+        "--trace-file", type=PATH, help="Write OpenTelemetry's spans; `veiltab trace` draws them. Needs the extra otel."
     ),
     click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
+    click.option("--check", is_flag=True, help="Start, up to listening, say what was found, and end; call nobody."),
+    click.option("--json", "as_json", is_flag=True, help="With --check, print one JSON object and nothing else."),
 )
 
 
@@ -162,14 +166,20 @@ class ServeOptions:
     metrics: str | None
     trace_file: Path | None
     verbose: bool
+    check: bool = False
+    as_json: bool = False
 
     def load(self, role: Role) -> tuple[Study, Identity]:
         """Load the study, and the identity of the party of this role."""
         return load_party(self.study_path, self.identity_folder, role, name=self.name)
 
-    def address(self, endpoint: str) -> str:
-        """Return where to listen; see `listen_address`."""
-        return listen_address(self.listen, endpoint)
+    def state(self) -> AbstractContextManager[Path]:
+        """Give the state folder for a block; a check of a party that has none yet gets another for it."""
+        if not self.check or self.state_folder.exists():
+            return nullcontext(self.state_folder)
+        from veiltab.common.command.checking import tried_folder  # noqa: PLC0415 - for a check alone
+
+        return tried_folder(self.state_folder)
 
 
 def serve_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -231,8 +241,3 @@ def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str 
         )
     (party,) = chosen
     return study, load_identity(identity_folder, party.role, party.name, study=study.id)
-
-
-def listen_address(listen: str | None, endpoint: str) -> str:
-    """Return the address to listen at: the option's, or every interface at the endpoint's port."""
-    return listen or f"[::]:{endpoint.rpartition(':')[2]}"

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from veiltab.common.command.cli import note
+from veiltab.common.command.options import ServeOptions
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.memory import give_back_freed_memory
 from veiltab.common.process.protection import allow_open_files
@@ -18,20 +19,31 @@ from veiltab.common.rpc.waiting.changes import Changes
 
 
 def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
+    options: ServeOptions,
     identity: Identity,
     callers: Collection[Party],
     services: Sequence[Registration],
-    address: str,
+    endpoint: str,
     work: Callable[[], Coroutine[object, object, None]],
     check_files: Callable[[], object] = lambda: None,
     changes: Changes | None = None,
 ) -> None:
-    """Bind a party's server and run it beside the party's work, until a signal stops the process; see `run_party`."""
+    """Bind a party's server, which is all of a check, and run it beside the party's work; see `run_party`.
+
+    It listens where the option says, or at every interface at the endpoint's port.
+    """
+    address = options.listen or f"[::]:{endpoint.rpartition(':')[2]}"
 
     async def main() -> None:
-        await run_party(identity, build_server(identity, callers, services, address), work(), check_files, changes)
+        server = build_server(identity, callers, services, address)
+        if not options.check:
+            await run_party(identity, server, work(), check_files, changes)
 
     asyncio.run(main())
+    if options.check:
+        from veiltab.common.command.checking import say_ready  # noqa: PLC0415 - for a check alone
+
+        say_ready(identity, address, as_json=options.as_json)
 
 
 async def run_party(

@@ -1,4 +1,4 @@
-"""Sinks of a party's steps: metrics, a trace file, a collector; each is optional."""
+"""Sinks of a party's steps: metrics, and spans for a file or a collector; each is optional."""
 
 import ipaddress
 import logging
@@ -13,7 +13,6 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.observe.service import StatusServicer
 from veiltab.common.observe.status import Observation
-from veiltab.common.observe.trace_file import TraceFile
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Registration
 from veiltab.v1.status_pb2_grpc import add_StatusServiceServicer_to_server
@@ -43,10 +42,9 @@ def observing(
         InvalidInputError: a sink cannot be opened, or its package is not installed.
     """
     with ExitStack() as stack:
-        if trace_file is not None:
-            stack.enter_context(listening(TraceFile(trace_file, identity.party)))
-        if any(os.environ.get(name) for name in COLLECTOR):
-            stack.enter_context(listening(_otlp(identity)))
+        to_collector = any(os.environ.get(name) for name in COLLECTOR)
+        if to_collector or trace_file is not None:
+            stack.enter_context(listening(_spans(identity, trace_file, to_collector=to_collector)))
         if metrics is not None:
             stack.enter_context(_metrics(identity, observe, metrics))
         yield partial(add_StatusServiceServicer_to_server, StatusServicer(identity, observe))
@@ -105,7 +103,7 @@ def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) 
             yield
 
 
-def _otlp(identity: Identity) -> logging.Handler:
-    with importing("otel", "sending spans to a collector", where=COLLECTOR[1]):
-        from veiltab.common.observe.otlp import OtlpSpans  # noqa: PLC0415 - an optional package
-    return OtlpSpans(identity.party)
+def _spans(identity: Identity, file: Path | None, *, to_collector: bool) -> logging.Handler:
+    with importing("otel", "a trace", where="--trace-file" if file else COLLECTOR[1]):
+        from veiltab.common.observe.tracing import Spans  # noqa: PLC0415 - an optional package
+    return Spans(identity.party, file=file, to_collector=to_collector)

@@ -5,12 +5,11 @@ import socket
 from veiltab.common.errors import InvalidInputError
 
 
-def check_bindable(address: str, *, tried: bool = True) -> None:
+def check_bindable(address: str) -> None:
     """Refuse an address that is malformed or cannot be bound now.
 
     Args:
         address: host:port; port 0 is any that is free.
-        tried: whether to try it; whoever only checks a file may do so beside the party.
 
     Raises:
         InvalidInputError: it is none, or another process has it.
@@ -27,7 +26,7 @@ def check_bindable(address: str, *, tried: bool = True) -> None:
     # A machine without IPv6 listens on IPv4 instead.
     if host == "[::]":
         places += socket.getaddrinfo("0.0.0.0", int(port), type=socket.SOCK_STREAM)  # noqa: S104 - as gRPC does
-    if tried and not any(_binds(family, place) for family, _, _, _, place in places):
+    if not any(_binds(family, place) for family, _, _, _, place in places):
         raise InvalidInputError(
             "this address cannot be bound; another process may have the port",
             where=address,

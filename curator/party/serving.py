@@ -51,7 +51,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
 
     callers = [party for party in parties_in(study, Role.CURATOR, Role.RESEARCHER) if party != identity.party]
     with (
-        OwnedFolder(options.state_folder, identity.party.uri) as folder,
+        options.state() as path,
+        OwnedFolder(path, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
         work.workplace(folder.path, identity.party, study_authority=identity.authority) as workplace,
     ):
@@ -73,13 +74,13 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
                 loaded = load_table(table, study, options.name, run=workplace.run)
             version = store.alignments.table_version(loaded.content_digest, secrets.token_hex(16))
             store.served.set_served_table(file, loaded.rows, version)
-            note(f"table: {loaded.description}")
+            note(f"table: {len(loaded.respondents)} respondents in {loaded.rows_read} rows; {loaded.description}")
             if file is not None and file.note:
                 note(file.note)
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
-            address = options.address(study.curator(options.name).endpoint)
+            endpoint = study.curator(options.name).endpoint
             driving = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify), workplace.engine)
-            serve_party(identity, callers, [status, *own], address, driving, check_files, driver.changes)
+            serve_party(options, identity, callers, [status, *own], endpoint, driving, check_files, driver.changes)
 
 
 def _file_as_it_is(table: TableAddress) -> ServedTable | None:

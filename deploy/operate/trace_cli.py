@@ -1,4 +1,4 @@
-"""`veiltab trace`: one release over all parties, from the files of --trace-file."""
+"""`veiltab trace`: one release over all parties, from files of their spans."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.core.texts.id_prefix import whole_id
-from veiltab.common.observe.spans import Span
-from veiltab.common.observe.trace_file import read_spans
+from veiltab.deploy.operate.spans import Span, read_spans
 
 
 @click.command(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veiltab.common.observe.spans import Span
+from veiltab.deploy.operate.spans import Span
 from veiltab.researcher.drawing.style import INK, write_picture
 
 if TYPE_CHECKING:

@@ -21,10 +21,11 @@ def serve_researcher(options: ServeOptions) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results, until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.RESEARCHER)
-    address = options.address(serving_parties(study)[identity.party])
+    endpoint = serving_parties(study)[identity.party]
     analysts = [Party(study=study.id, role=Role.ANALYST, name=a.name) for a in study.analysts_of(identity.party.name)]
     with (
-        OwnedFolder(options.state_folder, identity.party.uri) as folder,
+        options.state() as path,
+        OwnedFolder(path, identity.party.uri) as folder,
         closing(ResearcherStore(folder.path, study)) as store,
     ):
         driver = ResearcherDriver(identity, study, store)
@@ -32,6 +33,5 @@ def serve_researcher(options: ServeOptions) -> None:
         with observing(
             identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
         ) as status:
-            serve_party(
-                identity, [identity.party, *analysts], [status, own], address, driver.run, changes=driver.changes
-            )
+            callers = [identity.party, *analysts]
+            serve_party(options, identity, callers, [status, own], endpoint, driver.run, changes=driver.changes)

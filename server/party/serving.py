@@ -36,7 +36,7 @@ def serve_server(
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.SERVER)
     callers = parties_in(study, Role.CURATOR, Role.RESEARCHER, Role.NODE)
-    with held_state(options.state_folder, identity.party.uri, database) as (store, round_store):
+    with options.state() as path, held_state(path, identity.party.uri, database) as (store, round_store):
         releases = Releases(study, store, retention_days=retention_days, quota=quota)
         rounds = RoundKeeper(study, round_store, retention_days=retention_days)
         own = (
@@ -46,17 +46,10 @@ def serve_server(
         )
         seen = partial(observe, study, releases, store, rounds, round_store)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
-            address = options.address(study.server.endpoint)
             folder, shared = options.identity_folder, bool(database)
             taking = nullcontext() if http is None else _reports(http, rounds, identity, folder, shared=shared)
-            serve_party(
-                identity,
-                callers,
-                [status, *own],
-                address,
-                partial(_both, releases, rounds, taking),
-                changes=releases.changes,
-            )
+            work, listen = partial(_both, releases, rounds, taking), study.server.endpoint
+            serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
 
 
 @contextmanager

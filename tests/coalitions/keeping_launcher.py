@@ -66,7 +66,7 @@ def leave_rows_as_they_are() -> None:
 def publish_ciphertext() -> None:
     """Add no noise at the server."""
     perturbation: Any = importlib.import_module("veiltab.server.release.perturbation")
-    cheating: Any = importlib.import_module("veiltab.deploy.play.demos.cheating_server")
+    cheating: Any = importlib.import_module("veiltab.play.demos.cheating_server")
     perturbation.perturb_chunk = partial(cheating.perturb_dishonestly, cheat=cheating.Cheat.LAZY)
 
 

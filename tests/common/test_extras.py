@@ -17,7 +17,8 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
 
 
 def test_every_extra_is_one_of_the_project() -> None:
-    assert set(EXTRAS) == set(PROJECT["optional-dependencies"])
+    """The extra demo brings a room, whose command says what to install."""
+    assert {*EXTRAS, "demo"} == set(PROJECT["optional-dependencies"])
 
 
 def test_the_base_brings_nothing_that_an_extra_brings() -> None:
@@ -59,7 +60,7 @@ for room in {rooms()}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name for name in done.stdout.split() if not name.startswith(CONSOLES)} == {
         "veiltab.common.observe.metrics",
-        "veiltab.common.observe.otlp",
+        "veiltab.common.observe.tracing",
         "veiltab.curator.formats.files.sheet_size",
         "veiltab.server.https.http",
         "veiltab.server.records.postgres",

@@ -25,8 +25,8 @@ from tests.compose.engine import PACKAGES, SUITE, Engine, own_engine, running_en
 from tests.compose.marks import Remark
 from tests.compose.stack import Stack
 from veiltab.common.errors import UnavailableError
-from veiltab.deploy.compose.prepare import prepare
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.compose.prepare import prepare
+from veiltab.play.local.processes import free_ports
 
 _ROOT = Path(__file__).parents[2]
 _BASE_SUITE = "bookworm"

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.compose.stack import Stack
 from veiltab.common.study.file import load_study
-from veiltab.deploy.play.studies.adult_tables import truth
+from veiltab.play.studies.adult_tables import truth
 
 ATTRIBUTES = "education,marital,sex,salary"
 EPSILON, DELTA = "0.5", "1e-6"

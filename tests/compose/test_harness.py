@@ -12,8 +12,8 @@ from tests.compose.releases import ATTRIBUTES, compared_with_truth
 from tests.compose.stack import Stack, until
 from veiltab.common.errors import UnavailableError
 from veiltab.common.study.file import load_study
-from veiltab.deploy.compose.prepare import prepare
-from veiltab.deploy.play.studies.adult_tables import truth
+from veiltab.play.compose.prepare import prepare
+from veiltab.play.studies.adult_tables import truth
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,7 @@ from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.cli import veiltab
-from veiltab.deploy.play.cli import DEFAULT, demo
+from veiltab.play.cli import DEFAULT, demo
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.command.cli import run
-from veiltab.common.observe.spans import Span, root_of
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.tracing import root_of
+from veiltab.deploy.operate.spans import Span, read_spans
 from veiltab.deploy.operate.trace_cli import trace
 from veiltab.deploy.operate.trace_picture import draw as draw_picture
 
@@ -31,6 +33,25 @@ def span(name: str, party: str, start: float, end: float, release: str = LAST, *
     )
 
 
+def line(one: Span) -> str:
+    """Return a span as a line of OTLP's JSON, beside one of another program."""
+    facts = {"party": one.party, **one.facts}
+    plain = {
+        "traceId": one.trace,
+        "spanId": one.span,
+        "parentSpanId": one.parent,
+        "name": one.name,
+        "startTimeUnixNano": str(one.start),
+        "endTimeUnixNano": str(one.end),
+        "attributes": [
+            {"key": f"veiltab.{key}", "value": {"intValue" if isinstance(fact, int) else "stringValue": str(fact)}}
+            for key, fact in facts.items()
+        ],
+    }
+    other = plain | {"attributes": [{"key": "http.method", "value": {"stringValue": "GET"}}]}
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [other]}, {"spans": [plain]}]}]}) + "\n"
+
+
 SPANS = {
     "rosa": [
         span("release", "researcher rosa", -50, -40, FIRST, outcome="ready"),
@@ -49,7 +70,7 @@ SPANS = {
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     for name, spans in SPANS.items():
-        (tmp_path / f"{name}.jsonl").write_text("".join(one.to_json() + "\n" for one in spans))
+        (tmp_path / f"{name}.jsonl").write_text("".join(map(line, spans)))
     return [str(path) for path in sorted(tmp_path.glob("*.jsonl"))]
 
 
@@ -130,6 +151,42 @@ def test_a_picture_may_be_pixels(draw: Draw, tmp_path: Path) -> None:
     assert (code, "a picture is .svg or .png" in err) == (2, True)
     code, _, err = draw("--out", str(tmp_path / "trace.png" / "trace.svg"))
     assert (code, "cannot be written" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (LAST, "x" * 32),
+        (f'"{LAST}"', "5"),
+        (root_of(LAST), "12"),
+        ('"100500000000"', '"soon"'),
+        ('"100500000000"', "1e999"),
+        ('"101500000000"', '"100499999999"'),
+        ('"101500000000"', "null"),
+        ('"stringValue"', '"boolValue"'),
+        ("attributes", "facts"),
+        ("veiltab.party", "veiltab.role"),
+        ("resourceSpans", "resourceMetrics"),
+        ("[{", "[[{"),
+        ("]}\n", "]"),
+    ],
+)
+def test_what_is_no_span_is_skipped(tmp_path: Path, before: str, after: str) -> None:
+    whole = line(SPANS["alice"][0])
+    assert before in whole
+    path = tmp_path / "alice.jsonl"
+    path.write_text(whole.replace(before, after) + "[" * 100_000 + f"\nnull\n7\n{whole}{whole[:60]}")
+    assert read_spans([path]) == (SPANS["alice"][0],)
+
+
+def test_a_file_without_a_span_of_a_party_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    for content in (b"server cloud serves on port 1\n", b"\xff\xfe\0"):
+        path.write_bytes(content)
+        with pytest.raises(InvalidInputError, match="no span of a party"):
+            read_spans([path])
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        read_spans([tmp_path / "absent"])
 
 
 def test_no_spans_are_no_picture(

@@ -18,7 +18,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tests.protocol.world import Who
 from veiltab.common.rpc.parties.identity import Party
-from veiltab.deploy.play.processes import LocalStudy
+from veiltab.play.local.processes import LocalStudy
 
 PROTOS = Path(__file__).parents[2] / "protos"
 PACKAGE = "veiltab.v1"

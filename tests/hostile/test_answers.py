@@ -18,7 +18,7 @@ import pytest
 
 from tests.hostile.clients import Behaviour, call, connection, impostor, kind, message, number_of
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
-from veiltab.deploy.play.processes import LocalStudy
+from veiltab.play.local.processes import LocalStudy
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\r\n\x9b1mnext line\u202egnihton" + "x" * 100_000
 STATES = {name: number_of("ReleaseState", f"RELEASE_STATE_{name}") for name in ("REQUESTED", "READY", "FAILED")}

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.deploy.play.studies.adult_tables import truth
 from veiltab.papers.census import (
     CELLS,
     POPULATION,
@@ -15,6 +14,7 @@ from veiltab.papers.census import (
     read_people,
     tabulate_people,
 )
+from veiltab.play.studies.adult_tables import truth
 
 DATA = """39, State-gov, 7, Bachelors, 13, Never-married, Adm-clerical, Unmarried, White, Male, 1, 0, 40, Cuba, <=50K
 50, Private, 83311, Masters, 13, Married-civ-spouse, Sales, Husband, White, Female, 0, 0, 50, United-States, >50K

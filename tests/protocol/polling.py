@@ -22,7 +22,7 @@ from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.deploy.play.processes import LocalStudy, free_ports
+from veiltab.play.local.processes import LocalStudy, free_ports
 from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.protocol.village import made_people, write_table
-from veiltab.deploy.play.demos.cheating import run_cheat
-from veiltab.deploy.play.demos.cheating_server import Cheat
-from veiltab.deploy.play.demos.table import DemoOptions
+from veiltab.play.demos.cheating import run_cheat
+from veiltab.play.demos.cheating_server import Cheat
+from veiltab.play.demos.table import DemoOptions
 
 pytestmark = pytest.mark.long
 

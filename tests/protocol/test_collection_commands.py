@@ -8,7 +8,7 @@ import pytest
 
 from tests.protocol.polling import FLEET, Poll, study_text
 from tests.protocol.world import CLOUD, Answer
-from veiltab.deploy.play.processes import LocalStudy, free_ports
+from veiltab.play.local.processes import LocalStudy, free_ports
 
 NODES = 300
 

@@ -20,7 +20,7 @@ import pytest
 from tests.protocol.polling import made_poll, reason
 from tests.protocol.world import CLOUD, launcher
 from veiltab.common.collection.oracles import Category
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 pytestmark = pytest.mark.long
 

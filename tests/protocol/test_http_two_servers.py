@@ -19,7 +19,7 @@ from tests.protocol.two_servers import TwoServers, two_servers
 from tests.protocol.world import CLOUD, ROSA
 from tests.server.cluster import Cluster
 from veiltab.common.collection.round import EVERYONE
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 from veiltab.researcher.collection.rounds_client import Rounds
 
 pytestmark = pytest.mark.long

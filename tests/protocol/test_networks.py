@@ -14,7 +14,7 @@ from tests.protocol.proxy import Proxy, Weather
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
 from veiltab.common.release.state import ReleaseState
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 pytestmark = pytest.mark.long
 SURE = 1e-6  # level at which an answer is wrong

@@ -19,10 +19,10 @@ from tests.protocol.test_secrets import Canaries, found, secrets_under_way
 from tests.protocol.village import FREE
 from tests.protocol.wire import connection
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
-from veiltab.common.observe.spans import Span, root_of
-from veiltab.common.observe.trace_file import read_spans
+from veiltab.common.observe.tracing import root_of
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.deploy.play.processes import free_ports
+from veiltab.deploy.operate.spans import Span, read_spans
+from veiltab.play.local.processes import free_ports
 from veiltab.v1.curator_peer_pb2 import HelloRequest
 from veiltab.v1.curator_peer_pb2_grpc import CuratorPeerServiceStub
 

@@ -21,7 +21,7 @@ from veiltab.common.release.receipts.receipt import is_right
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.deploy.play.demos.cheating_server import Cheat
+from veiltab.play.demos.cheating_server import Cheat
 from veiltab.server.release.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 

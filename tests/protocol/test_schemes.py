@@ -12,7 +12,7 @@ from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
 from veiltab.common.schemes import SCHEMES
-from veiltab.deploy.play.demos.table import DemoOptions, run_demo
+from veiltab.play.demos.table import DemoOptions, run_demo
 
 NAMES = ("region", "smoker")
 

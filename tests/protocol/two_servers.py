@@ -22,7 +22,7 @@ from tests.server.cluster import Cluster
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import SALT
 

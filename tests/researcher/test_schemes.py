@@ -11,7 +11,7 @@ from veiltab.common.core.mechanism import GammaDiagonal, invert, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.schemes import scheme_of
-from veiltab.deploy.play.studies.adult_tables import truth
+from veiltab.play.studies.adult_tables import truth
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign, covariance, total_variance
 
 ALPHA = 1e-4

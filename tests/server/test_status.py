@@ -20,11 +20,12 @@ from veiltab.common.core.mechanism import perturb_chunk
 from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.status import SHOWN, Observation
-from veiltab.common.observe.trace_file import TraceFile, read_spans
+from veiltab.common.observe.tracing import Spans
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
+from veiltab.deploy.operate.spans import read_spans
 from veiltab.server.party.status import observe
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.releases import Releases
@@ -150,7 +151,7 @@ def test_a_round_says_how_many_have_reported_and_what_nodes_may_still_be_asked(p
         working.cancel()
         return waiting, polling.seen()
 
-    with listening(TraceFile(tmp_path / "trace", Party(study="poll", role=Role.SERVER, name="cloud"))):
+    with listening(Spans(Party(study="poll", role=Role.SERVER, name="cloud"), file=tmp_path / "trace")):
         waiting, counted = asyncio.run(scenario())
         polling.collection.close_round(IDS[0], "rosa")
     assert waiting.queues["reports"] == 3

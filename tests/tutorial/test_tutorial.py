@@ -9,7 +9,7 @@ import pytest
 from tests.tutorial.browsing import BROWSER, Camera, approve_in_browser, look_at_report, look_at_table
 from tests.tutorial.reading import sections
 from tests.tutorial.terminals import Reader
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 DOCS = Path(__file__).parents[2] / "docs"
 PORTS = ("7400", "7401", "7402", "7410")

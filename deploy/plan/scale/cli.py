@@ -1,14 +1,14 @@
 """`veiltab plan scale`: what machines, what hours, and what breaks first."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, Command, emit, json_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.plan.scale.costs import REPORT_COSTS, TABLE_COSTS, Costs, Way
 from veiltab.deploy.plan.scale.model import Machine, Need, Scale
@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from veiltab.deploy.plan.scale.works import Rounds, Tables
 
 _DIGITS = re.compile(r"(\d{1,15})(?:\.(\d{1,15}))?(?:[eE]\+?(\d{1,2}))?")
+_MOST = 10**12
 _NAMED = 3
 """Needs that are named though nothing breaks."""
 
 
 class _Whole(click.ParamType[int]):
-    """A whole number, such as 1000000, 1e6, 2.5e8 or 10^9."""
+    """A whole number from `least` to 10^12, such as 1000000, 1e6, 2.5e8 or 10^9."""
 
     name = "number"
+
+    def __init__(self, least: int = 1) -> None:
+        self._least = least
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read it."""
@@ -37,28 +41,47 @@ class _Whole(click.ParamType[int]):
         digits, fraction, exponent = match[1], match[2] or "", int(match[3] or 0)
         if fraction.rstrip("0")[exponent:]:
             self.fail(f"{value!r} is no whole number.", param, ctx)
-        return int(digits + fraction[:exponent].ljust(exponent, "0"))
+        number = int(digits + fraction[:exponent].ljust(exponent, "0"))
+        if not self._least <= number <= _MOST:
+            self.fail(f"{number:,} is not {self._least:,} to {_MOST:,}.", param, ctx)
+        return number
 
 
-_whole = _Whole()
+_MACHINE: dict[str, tuple[float, type, float, str]] = {
+    "link": (1e6, float, 1000.0, "Of each party, each way, Mbit/s."),
+    "latency": (1e-3, float, 20.0, "From party to party and back, ms."),
+    "cores": (1, int, 8, "Of each party."),
+    "memory": (1e9, float, 16.0, "Of each party, GB."),
+    "disk": (1e9, float, 1000.0, "Free at each party, GB."),
+    "disk_speed": (1e6, float, 500.0, "Of each party's disk, MB/s."),
+}
+"""What each party has: factor to the unit of the model, type, default, meaning."""
+
 _OF_TABLES = ("curators", "attributes", "sample", "pairs", "canaries")
 _OF_NODES = ("reports_per_node", "over")
+
+
+def _machine_options(command: Command) -> Command:
+    for name, (_, kind, usual, meaning) in reversed(_MACHINE.items()):
+        option = f"--{name.replace('_', '-')}"
+        command = click.option(option, type=kind, default=usual, show_default=True, help=meaning)(command)
+    return command
 
 
 @click.command(
     epilog="Example: veiltab plan scale --curators 50 --rows 1e9\n\n"
     "Fifty registers of a billion people. A hundred million phones: veiltab plan scale --nodes 1e8\n" + EXIT_CODES
 )
-@click.option("--curators", type=_whole, default=2, show_default=True, help="Curators that link their tables.")
-@click.option("--rows", type=_whole, help="Respondents of each table; all are taken to be common.")
-@click.option("--attributes", type=_whole, default=1, show_default=True, help="Attributes of each curator.")
-@click.option("--sample", type=_whole, help="Rows of the release; by default everybody.")
+@click.option("--curators", type=_Whole(2), default=2, show_default=True, help="Curators that link their tables.")
+@click.option("--rows", type=_Whole(), help="Respondents of each table; all are taken to be common.")
+@click.option("--attributes", type=_Whole(), default=1, show_default=True, help="Attributes of each curator.")
+@click.option("--sample", type=_Whole(), help="Rows of the release; by default everybody.")
 @click.option("--pairs", is_flag=True, help="Release every pair of attributes as a table, not one table of all.")
 @click.option(
-    "--canaries", type=_whole, default=0, help="Canaries of each table, as `veiltab plan` says; none by default."
+    "--canaries", type=_Whole(0), default=0, help="Canaries of each table, as `veiltab plan` says; none by default."
 )
-@click.option("--nodes", type=_whole, help="Nodes that report one value a round.")
-@click.option("--reports-per-node", type=_whole, default=1, show_default=True, help="Rounds.")
+@click.option("--nodes", type=_Whole(), help="Nodes that report one value a round.")
+@click.option("--reports-per-node", type=_Whole(), default=1, show_default=True, help="Rounds.")
 @click.option(
     "--over",
     type=click.Choice([way.value for way in Way]),
@@ -66,12 +89,7 @@ _OF_NODES = ("reports_per_node", "over")
     show_default=True,
     help="How a report comes: on a connection of its own, or on one that is kept.",
 )
-@click.option("--link", type=float, default=1000.0, show_default=True, help="Of each party, each way, Mbit/s.")
-@click.option("--latency", type=float, default=20.0, show_default=True, help="From party to party and back, ms.")
-@click.option("--cores", type=int, default=8, show_default=True, help="Of each party.")
-@click.option("--memory", type=float, default=16.0, show_default=True, help="Of each party, GB.")
-@click.option("--disk", type=float, default=1000.0, show_default=True, help="Free at each party, GB.")
-@click.option("--disk-speed", type=float, default=500.0, show_default=True, help="Of each party's disk, MB/s.")
+@_machine_options
 @click.option("--picture", type=PATH, help="Draw which stage takes how long, and for what (.svg or .png).")
 @json_option
 def scale(
@@ -85,14 +103,9 @@ def scale(
     nodes: int | None,
     reports_per_node: int,
     over: str,
-    link: float,
-    latency: float,
-    cores: int,
-    memory: float,
-    disk: float,
-    disk_speed: float,
     picture: Path | None,
     as_json: bool,
+    **machine: float,
 ) -> None:
     """Say what machines and what hours a study takes, and what breaks first.
 
@@ -101,34 +114,22 @@ def scale(
     """
     from veiltab.deploy.plan.scale.works import Rounds, Tables, scale_of_rounds, scale_of_tables
 
-    machine = Machine(
-        cores=cores,
-        memory=1e9 * memory,
-        disk=1e9 * disk,
-        link=1e6 * link,
-        disk_speed=1e6 * disk_speed,
-        latency=latency / 1000,
-    )
+    each = Machine(**{name: factor * machine[name] for name, (factor, *_) in _MACHINE.items()})
     if picture is not None:
         check_picture(picture)
-    costs: Costs
     _check_fits(click.get_current_context(), _OF_TABLES if rows is None else _OF_NODES)
     match rows, nodes:
         case int(), None:
+            drawn = rows if sample is None else sample
             study = Tables(
-                curators=curators,
-                rows=rows,
-                attributes=attributes,
-                sample=rows if sample is None else sample,
-                pairs=pairs,
-                canaries=canaries,
+                curators=curators, rows=rows, attributes=attributes, sample=drawn, pairs=pairs, canaries=canaries
             )
             title, costs = _tables_title(study), TABLE_COSTS
-            found = scale_of_tables(study, costs, machine)
+            found = scale_of_tables(study, costs, each)
         case None, int():
             rounds = Rounds(nodes=nodes, reports=reports_per_node, way=Way(over))
             title, costs = _rounds_title(rounds), REPORT_COSTS[rounds.way]
-            found = scale_of_rounds(rounds, costs, TABLE_COSTS, machine)
+            found = scale_of_rounds(rounds, costs, TABLE_COSTS, each)
         case _:
             raise InvalidInputError(
                 "give the rows of tables or the nodes of a round, and not both",
@@ -174,32 +175,8 @@ def _as_dict(found: Scale, costs: Costs) -> dict[str, Any]:
     return {
         "seconds": found.seconds,
         "stages": found.stages,
-        "parties": [
-            {
-                "party": total.party.value,
-                "cpu_seconds": total.cpu,
-                "seconds": total.seconds,
-                "memory_bytes": total.room.memory,
-                "disk_bytes": total.room.disk,
-                "kept_bytes": total.room.kept,
-                "sent_bytes": total.sent,
-                "received_bytes": total.received,
-                "slowest": total.slowest.value,
-                "remedy": total.remedy,
-            }
-            for total in found.parties
-        ],
-        "needs": [
-            {
-                "what": need.what,
-                "value": need.value,
-                "most": need.most,
-                "unit": need.unit,
-                "share": need.share,
-                "remedy": need.remedy,
-            }
-            for need in found.needs
-        ],
+        "parties": found.parties,
+        "needs": [need._asdict() | {"share": need.share} for need in found.needs],
         "unit_costs": costs.as_dict(),
     }
 
@@ -216,12 +193,7 @@ def _text(title: str, found: Scale, costs: Costs) -> str:
         "",
         f"{'':<13} {'CPU':>10} {'lasts':>10} {'memory':>9} {'disk':>9} {'sent':>9} {'received':>9}  waits for",
     ]
-    lines += [
-        f"{total.party:<13} {_time(total.cpu):>10} {_time(total.seconds):>10} {_bytes(total.room.memory):>9}"
-        f" {_bytes(total.room.disk):>9} {_bytes(total.sent):>9} {_bytes(total.received):>9}"
-        f"  {total.slowest}: {total.remedy}"
-        for total in found.parties
-    ]
+    lines += map(_party, found.parties)
     awaited = {work.stage for work in found.works if work.is_awaited}
     before, after = (
         ", ".join(
@@ -231,11 +203,15 @@ def _text(title: str, found: Scale, costs: Costs) -> str:
     )
     lines += ["", f"From the beginning to the result {_time(found.seconds)}: {before}."]
     lines += [*([f"After it: {after}."] if after else []), ""]
-    if found.broken:
-        lines += ["What breaks, the first first:", *map(_need, found.broken)]
-    else:
-        lines += ["Nothing breaks. What is nearest to it:", *map(_need, found.needs[:_NAMED])]
+    lines.append("What breaks, the first first:" if found.broken else "Nothing breaks. What is nearest to it:")
+    lines += map(_need, found.broken or found.needs[:_NAMED])
     return "\n".join([*lines, "", f"Unit costs: {costs.source}; --json lists them."])
+
+
+def _party(total: Mapping[str, Any]) -> str:
+    times = (f"{_time(total[name]):>10}" for name in ("cpu_seconds", "seconds"))
+    sizes = (f"{_bytes(total[f'{name}_bytes']):>9}" for name in ("memory", "disk", "sent", "received"))
+    return " ".join((f"{total['party']:<13}", *times, *sizes)) + f"  {total['slowest']}: {total['remedy']}"
 
 
 def _need(need: Need) -> str:

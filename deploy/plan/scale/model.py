@@ -6,10 +6,10 @@ the party's cores, its link either way, its disk, or messages that wait for one 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from math import inf
-from typing import assert_never
+from typing import Any, NamedTuple
 
 from veiltab.common.errors import InvalidInputError
 
@@ -32,23 +32,23 @@ class Resource(StrEnum):
     LATENCY = "round trips"
 
 
+_REMEDIES = {
+    Resource.SENDING: "a faster link",
+    Resource.RECEIVING: "a faster link",
+    Resource.DISK: "a faster disk",
+    Resource.LATENCY: "parties that are nearer to each other",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What each party has.
-
-    Args:
-        cores: of its processor.
-        memory: bytes.
-        disk: bytes that are free.
-        link: bits a second, each way.
-        disk_speed: bytes a second, read or written.
-        latency: seconds there and back to another party.
+    """What each party has: cores, bytes of memory and of free disk, bits a second each way, bytes a second, seconds.
 
     Raises:
         InvalidInputError: there is nothing of one of them.
     """
 
-    cores: int
+    cores: float
     memory: float
     disk: float
     link: float
@@ -59,26 +59,20 @@ class Machine:
         """Check."""
         for name in self.__slots__:
             if not 0 < getattr(self, name) < inf:
-                raise InvalidInputError(
-                    "must be more than 0",
-                    where=f"--{name.replace('_', '-')}",
-                    remedy="Leave it away for a usual machine, which --help describes.",
-                )
+                where, remedy = f"--{name.replace('_', '-')}", "Leave it away for a usual machine, as --help says."
+                raise InvalidInputError("must be more than 0", where=where, remedy=remedy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Work:
     """What one party does in one stage.
 
     Args:
         stage: its name.
         party: who works.
-        parallel: CPU seconds that all cores share.
-        serial: CPU seconds of one core after the other.
-        sent: bytes.
-        received: bytes.
-        written: bytes, to its disk.
-        read: bytes, from its disk.
+        parallel, serial: CPU seconds that all cores share, and of one core after the other.
+        sent, received: bytes.
+        written, read: bytes, to and from its disk.
         flushing: seconds in which its disk makes something durable.
         trips: messages there and back that wait for one another.
         is_awaited: whether the result waits for it.
@@ -86,6 +80,7 @@ class Work:
 
     stage: str
     party: Party
+    _: KW_ONLY
     parallel: float = 0.0
     serial: float = 0.0
     sent: float = 0.0
@@ -111,27 +106,13 @@ class Work:
             Resource.LATENCY: self.trips * machine.latency,
         }
 
-    def seconds(self, machine: Machine) -> float:
-        """Return how long it lasts."""
-        return max(self.waits(machine).values())
-
-    def slowest(self, machine: Machine) -> Resource:
-        """Return what it waits for the longest."""
-        waits = self.waits(machine)
-        return max(Resource, key=waits.__getitem__)
+    def slowest(self, machine: Machine) -> tuple[Resource, float]:
+        """Return what it waits for the longest, and how long: so long it lasts."""
+        return max(self.waits(machine).items(), key=lambda wait: wait[1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """A size or an amount, beside the most that is allowed or there is.
-
-    Args:
-        what: it is.
-        value: needed.
-        most: allowed, or there.
-        remedy: what to do where it is too much.
-        unit: of both; empty for a number.
-    """
+class Need(NamedTuple):
+    """A size or an amount, the most that is allowed or there is, and what to do where it is too much."""
 
     what: str
     value: float
@@ -145,44 +126,12 @@ class Need:
         return self.value / self.most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """What a party's process takes.
-
-    Args:
-        memory: bytes of its own, at the most.
-        disk: bytes of its state folder at the most at a time, scratch space included.
-        kept: bytes of it that stay once all is done, as long as it runs.
-    """
+class Room(NamedTuple):
+    """Bytes that a party takes: of memory, of disk at the most at a time, and of disk as long as it runs."""
 
     memory: float
     disk: float
     kept: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartyTotal:
-    """What one party does and takes in all.
-
-    Args:
-        party: who.
-        room: memory and disk.
-        cpu: seconds.
-        seconds: that its works last, one after the other.
-        sent: bytes.
-        received: bytes.
-        slowest: what it waits for the longest.
-        remedy: what would make that faster.
-    """
-
-    party: Party
-    room: Room
-    cpu: float
-    seconds: float
-    sent: float
-    received: float
-    slowest: Resource
-    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,62 +163,49 @@ class Scale:
         return seconds_to_result(self.works, self.machine)
 
     @property
-    def parties(self) -> tuple[PartyTotal, ...]:
-        """The totals of each party."""
-        return tuple(self._total(party, room) for party, room in self.rooms.items())
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> list[Need]:
         """Limits and machines, the most strained first."""
-        rooms = (need for party, room in self.rooms.items() for need in self._rooms(party, room))
-        return tuple(sorted((*self.limits, *rooms), key=lambda need: -need.share))
+        needs = list(self.limits)
+        for party, room in self.rooms.items():
+            needs.append(Need(f"disk: {party}", room.disk, self.machine.disk, "Give it a larger disk.", "B"))
+            needs.append(Need(f"memory: {party}", room.memory, self.machine.memory, "Give it more memory.", "B"))
+        return sorted(needs, key=lambda need: -need.share)
 
     @property
-    def broken(self) -> tuple[Need, ...]:
+    def broken(self) -> list[Need]:
         """What breaks, the first first."""
-        return tuple(need for need in self.needs if need.share > 1)
+        return [need for need in self.needs if need.share > 1]
 
-    def _rooms(self, party: Party, room: Room) -> Iterable[Need]:
-        disk, memory = self.machine.disk, self.machine.memory
-        yield Need(what=f"disk: {party}", value=room.disk, most=disk, remedy="Give it a larger disk.", unit="B")
-        yield Need(what=f"memory: {party}", value=room.memory, most=memory, remedy="Give it more memory.", unit="B")
+    @property
+    def parties(self) -> list[dict[str, Any]]:
+        """What each party does and takes in all, what it waits for the longest, and what would make that faster."""
+        return [self._total(party, room) for party, room in self.rooms.items()]
 
-    def _total(self, party: Party, room: Room) -> PartyTotal:
+    def _total(self, party: Party, room: Room) -> dict[str, Any]:
         waits = dict.fromkeys(Resource, 0.0)
         own = [work for work in self.works if work.party is party]
-        for work in own:
-            waits[work.slowest(self.machine)] += work.seconds(self.machine)
+        for resource, seconds in (work.slowest(self.machine) for work in own):
+            waits[resource] += seconds
         slowest = max(Resource, key=waits.__getitem__)
-        return PartyTotal(
-            party=party,
-            room=room,
-            cpu=sum(work.cpu for work in own),
-            seconds=sum(waits.values()),
-            sent=sum(work.sent for work in own),
-            received=sum(work.received for work in own),
-            slowest=slowest,
-            remedy=self._remedy(party, slowest),
-        )
-
-    def _remedy(self, party: Party, slowest: Resource) -> str:
-        match slowest:
-            case Resource.CPU:
-                return self.remedies[party]
-            case Resource.SENDING | Resource.RECEIVING:
-                return "a faster link"
-            case Resource.DISK:
-                return "a faster disk"
-            case Resource.LATENCY:
-                return "parties that are nearer to each other"
-            case _:
-                assert_never(slowest)
+        return {
+            "party": party.value,
+            "cpu_seconds": sum(work.cpu for work in own),
+            "seconds": sum(waits.values()),
+            "memory_bytes": room.memory,
+            "disk_bytes": room.disk,
+            "kept_bytes": room.kept,
+            "sent_bytes": sum(work.sent for work in own),
+            "received_bytes": sum(work.received for work in own),
+            "slowest": slowest.value,
+            "remedy": _REMEDIES.get(slowest, self.remedies[party]),
+        }
 
 
 def stage_seconds(works: Iterable[Work], machine: Machine) -> dict[str, float]:
     """Return how long each stage lasts: as long as its slowest party."""
     stages: dict[str, float] = {}
     for work in works:
-        stages[work.stage] = max(stages.get(work.stage, 0.0), work.seconds(machine))
+        stages[work.stage] = max(stages.get(work.stage, 0.0), work.slowest(machine)[1])
     return stages
 
 

@@ -51,9 +51,9 @@ def _paint(axes: "Axes", title: str, found: Scale) -> None:
         begun += seconds
     whole = begun / factor
     for place, work in enumerate(found.works):
-        width = max(work.seconds(found.machine) / factor, _SHORTEST * whole)
-        colour = _COLOURS[work.slowest(found.machine)]
-        axes.barh(place, width, left=begins[work.stage], height=_HEIGHT, color=colour)
+        slowest, seconds = work.slowest(found.machine)
+        width = max(seconds / factor, _SHORTEST * whole)
+        axes.barh(place, width, left=begins[work.stage], height=_HEIGHT, color=_COLOURS[slowest])
     axes.set_yticks(range(len(found.works)), [f"{work.stage}: {work.party}" for work in found.works])
     axes.set_ylim(len(found.works) - 0.4, -0.6)
     axes.set_xlim(0, 1.02 * whole)

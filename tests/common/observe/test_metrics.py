@@ -204,7 +204,7 @@ def test_a_package_that_is_not_installed_is_named(
             raise ModuleNotFoundError(name, name=name)
         return real(name, *args, **kwargs)
 
-    for name in ("veiltab.common.observe.metrics", "veiltab.common.observe.otlp"):
+    for name in ("veiltab.common.observe.metrics", "veiltab.common.observe.tracing"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "" if metrics else "http://127.0.0.1:1")
     monkeypatch.setattr(builtins, "__import__", without)

@@ -4,7 +4,7 @@ import pytest
 
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.missing import respondents_sentence
-from veiltab.deploy.play.studies.linked_tables import linked_study
+from veiltab.play.studies.linked_tables import linked_study
 
 TEXT = linked_study().decode()
 CATEGORY = 'missing = "category"'

@@ -122,5 +122,5 @@ def test_nothing_else_parses_what_others_wrote() -> None:
     root = Path(__file__).parents[3]
     sources = (path for folder in rooms() for path in (root / folder).rglob("*.py"))
     found = {str(path.relative_to(root)) for path in sources if "tomllib" in path.read_text("utf-8")}
-    ready = {f"deploy/play/studies/{name}.py" for name in ("adult_tables", "linked_tables", "templates")}
+    ready = {f"play/studies/{name}.py" for name in ("adult_tables", "linked_tables", "templates")}
     assert found == {"common/study/toml_text.py", *ready}

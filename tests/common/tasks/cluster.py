@@ -13,7 +13,7 @@ from typing import TypeVar
 from veiltab.common.tasks.dask_worker import KEY_VARIABLE
 from veiltab.common.tasks.pool import ONE_THREAD
 from veiltab.deploy.pki.cluster import init_cluster
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 ROOT = Path(__file__).parents[3]
 WAIT = 60

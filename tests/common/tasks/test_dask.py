@@ -35,7 +35,7 @@ from veiltab.common.tasks.seal import Seal
 from veiltab.curator.progress.progress import outcome_of
 from veiltab.curator.progress.release_record import Wait
 from veiltab.deploy.pki.cluster import init_cluster
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 pytest.importorskip("distributed")
 

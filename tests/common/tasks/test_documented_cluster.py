@@ -22,7 +22,7 @@ from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.dask_worker import KEY_VARIABLE
 from veiltab.deploy.pki.cluster import init_cluster
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 pytest.importorskip("distributed")
 yaml = pytest.importorskip("yaml")

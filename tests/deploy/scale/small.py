@@ -1,14 +1,16 @@
 """A small study, unit costs and a machine of round numbers."""
 
-from veiltab.deploy.plan.scale.costs import ReportCosts, TableCosts, Way
+from veiltab.deploy.plan.scale.costs import REPORT_COSTS as SHIPPED_REPORTS
+from veiltab.deploy.plan.scale.costs import TABLE_COSTS as SHIPPED_TABLES
+from veiltab.deploy.plan.scale.costs import Way
 from veiltab.deploy.plan.scale.model import Machine, Party, Scale, Work
 from veiltab.deploy.plan.scale.works import Rounds, Tables
 
 STUDY = Tables(curators=3, rows=1_000_000, attributes=2, sample=400_000, pairs=False)
 ROUNDS = Rounds(nodes=10_000, reports=2, way=Way.HTTPS)
 MACHINE = Machine(cores=4, memory=1e9, disk=1e9, link=80e6, disk_speed=100e6, latency=0.1)
-TABLE_COSTS = TableCosts(
-    source="round numbers",
+TABLE_COSTS = SHIPPED_TABLES.measured(
+    "round numbers",
     start_curator=0.5,
     start_server=0.25,
     start_researcher=0.125,
@@ -33,8 +35,8 @@ TABLE_COSTS = TableCosts(
     researcher=50e6,
     worker=30e6,
 )
-REPORT_COSTS = ReportCosts(
-    source="round numbers", report=1000.0, received=800.0, sent=1600.0, enrol=5.0, token_bytes=80.0, flush=0.01
+REPORT_COSTS = SHIPPED_REPORTS[Way.HTTPS].measured(
+    "round numbers", report=1000.0, received=800.0, sent=1600.0, enrol=5.0, token_bytes=80.0, flush=0.01
 )
 
 

@@ -53,6 +53,17 @@ def test_numbers_are_written_in_several_ways(text: str, number: int) -> None:
     assert f"{number:,} respondents" in said(f"--rows {text}")
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["--rows 0", "--rows 1e13", "--nodes 0", "--nodes 1 --reports-per-node 0"]
+    + [f"--rows 9 --{name} 0" for name in ("attributes", "sample")]
+    + ["--rows 9 --curators 1"],
+)
+def test_a_number_that_cannot_be_is_refused(words: str) -> None:
+    ran = CliRunner().invoke(plan, ["scale", *words.split()])
+    assert (ran.exit_code, "to 1,000,000,000,000." in ran.output) == (2, True)
+
+
 @pytest.mark.parametrize("text", ["1.5", "1e-3", "many", "", "-5", "1e", "2^10", "1.55e1"])
 def test_what_is_no_whole_number_is_refused(text: str) -> None:
     ran = CliRunner().invoke(plan, ["scale", "--rows", text])
@@ -70,7 +81,7 @@ def test_what_is_no_whole_number_is_refused(text: str) -> None:
         ("--nodes 10 --sample 3", "--sample"),
         ("--nodes 10 --canaries 3", "--canaries"),
         ("--rows 10 --link 0", "--link"),
-        ("--rows 10 --sample 0", "--sample"),
+        ("--rows 10 --sample 11", "--sample"),
         ("--rows 10 --picture scale.txt", "scale.txt"),
     ],
 )

@@ -21,7 +21,7 @@ from benchmarks.watching import disk_of
 from veiltab.deploy.plan.scale.costs import TABLE_COSTS, Way
 from veiltab.deploy.plan.scale.model import Machine, Party, Scale
 from veiltab.deploy.plan.scale.works import Rounds, Tables, scale_of_rounds, scale_of_tables
-from veiltab.deploy.play.processes import free_ports
+from veiltab.play.local.processes import free_ports
 
 FACTOR = 2.0
 CLOSE = 0.05
@@ -66,8 +66,8 @@ def rows_on_disk(parties: Parties, name: str) -> int:
 
 
 def total(scale: Scale, party: Party) -> dict[str, float]:
-    (found,) = (one for one in scale.parties if one.party is party)
-    return {"cpu": found.cpu, "sent": found.sent, "received": found.received, "kept": found.room.kept}
+    (found,) = (one for one in scale.parties if one["party"] == party)
+    return {"cpu": found["cpu_seconds"], **{name: found[f"{name}_bytes"] for name in ("sent", "received", "kept")}}
 
 
 @pytest.mark.long

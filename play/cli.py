@@ -1,0 +1,24 @@
+"""`veiltab demo`: the whole system on this machine, in several ways."""
+
+import click
+
+from veiltab.common.command.cli import EXIT_CODES
+from veiltab.common.command.default_group import DefaultGroup
+from veiltab.play.demos.collection_cli import collect
+from veiltab.play.demos.linked_cli import linked
+from veiltab.play.demos.table_cli import table
+
+DEFAULT = "linked"
+"""The demonstration that runs if none is named."""
+
+
+@click.group(
+    cls=DefaultGroup,
+    default=DEFAULT,
+    kind="demonstration",
+    commands=[linked, table, collect],
+    epilog=f"Without a command: {DEFAULT}, with its options.\n\n"
+    f"Example: veiltab demo table --epsilon 0.5 --delta 1e-6\n{EXIT_CODES}",
+)
+def demo() -> None:
+    """Run the whole system here: every party a process, over real TLS, and the truth beside the result."""

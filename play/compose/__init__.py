@@ -1,0 +1,1 @@
+"""Every party in a container of its own: what `docker compose` reads, for a ready study or a rehearsal."""

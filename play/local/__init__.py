@@ -1,0 +1,1 @@
+"""The code that every demonstration and rehearsal has: processes, folders, options, printing."""

@@ -1,0 +1,29 @@
+"""A researcher of a study on this machine, who asks for releases and looks how they stand."""
+
+from collections.abc import Callable
+
+from veiltab.common.rpc.parties.identity import Role
+from veiltab.play.local.processes import LocalStudy
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.status.release_status import Status
+
+
+def client_of(local: LocalStudy, researcher: str) -> Client:
+    """Return the client of a researcher, to be closed."""
+    identity = local.identity_folder(Role.RESEARCHER, researcher)
+    return Client(local.study_path, identity=identity, name=researcher)
+
+
+def progress(say: Callable[[str], None]) -> Callable[[Status], None]:
+    """Return what says a line whenever a release has another state or is in another phase."""
+    last = ""
+
+    def watch(status: Status) -> None:
+        nonlocal last
+        phase = max((table.phase for table in status.tables), default=0)
+        line = f"  the release is {status.state.value}" + (f", phase {phase}" if phase else "")
+        if line != last:
+            last = line
+            say(line)
+
+    return watch

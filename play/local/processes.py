@@ -1,0 +1,259 @@
+"""A study's parties as processes of this machine, each with its own folder, certificate and log."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, assert_never
+
+from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError, error_class
+from veiltab.common.rpc.health import wait_until_serving
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity
+from veiltab.common.study.file import Study, load_study, study_from_bytes
+from veiltab.deploy.operate.calling import endpoint_of
+from veiltab.deploy.pki.certificates import init_pki
+
+_START_SECONDS = 60.0
+
+APPROVAL = '[[rule]]\ndecision = "approve"\n'
+"""A policy that approves everything."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Return free ports of the loopback interface."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def free_endpoints(names: Sequence[str]) -> dict[str, str]:
+    """Return a free endpoint of this machine for each of some parties."""
+    return {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+
+
+@dataclass(kw_only=True)
+class LocalStudy:
+    """The files of a study on this machine, and the processes that run it.
+
+    Args:
+        folder: holds study.toml, pki/, and a folder a party for its state and log.
+        tables: curator -> its table.
+        policies: curator -> its policy file, if it has one.
+        launcher: command that starts `veiltab`; a test may wrap it.
+        launchers: party -> the command that starts `veiltab` for it, where it is another.
+        options: party -> further options of its `serve`.
+    """
+
+    folder: Path
+    tables: dict[str, Path]
+    policies: dict[str, Path] = field(default_factory=dict)
+    launcher: tuple[str, ...] = (sys.executable, "-m", "veiltab")
+    launchers: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
+    options: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
+    _running: dict[tuple[Role, str], subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @classmethod
+    def made_in(cls, folder: Path, source: bytes, *, tables: Mapping[str, Path], policies: Mapping[str, str]) -> Self:
+        """Write the files of a study, with a new authority and certificates of its own; start nothing.
+
+        Args:
+            folder: an existing folder.
+            source: the study file.
+            tables: curator -> its table.
+            policies: curator -> the text of its policy file, if it has one.
+        """
+        (folder / "study.toml").write_bytes(source)
+        init_pki(study_from_bytes(source, "study.toml"), folder / "pki")
+        paths = {name: folder / f"policy-{name}.toml" for name in policies}
+        for name, path in paths.items():
+            path.write_text(policies[name], "utf-8")
+        return cls(folder=folder, tables=dict(tables), policies=paths)
+
+    @property
+    def study_path(self) -> Path:
+        """The study file."""
+        return self.folder / "study.toml"
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return load_study(self.study_path)
+
+    @property
+    def parties(self) -> list[tuple[Role, str]]:
+        """Every party: curators, server, researchers."""
+        study = self.study
+        return [
+            *((Role.CURATOR, c.name) for c in study.curators),
+            (Role.SERVER, study.server.name),
+            *((Role.RESEARCHER, r.name) for r in study.researchers),
+        ]
+
+    def identity_folder(self, role: Role, name: str) -> Path:
+        """Folder of a party's certificate and key."""
+        return self.folder / "pki" / f"{role.value}-{name}"
+
+    def state_folder(self, role: Role, name: str) -> Path:
+        """Folder of a party's state."""
+        return self.folder / f"{role.value}-{name}"
+
+    def log(self, role: Role, name: str) -> Path:
+        """File of a party's log."""
+        return self.folder / f"{role.value}-{name}.log"
+
+    def start(self, role: Role, name: str, *, launcher: tuple[str, ...] | None = None) -> int:
+        """Start a party without waiting for it; return its process id."""
+        command = [
+            *(launcher or self.launchers.get((role, name), self.launcher)),
+            role.value,
+            "serve",
+            str(self.study_path),
+            *("--name", name),
+            *("--identity", str(self.identity_folder(role, name))),
+            *("--state", str(self.state_folder(role, name))),
+            *("--listen", self.endpoint(role, name)),
+            *self.options.get((role, name), ()),
+        ]
+        match role:
+            case Role.CURATOR:
+                command += ["--table", str(self.tables[name])]
+                if name in self.policies:
+                    command += ["--policy", str(self.policies[name])]
+            case Role.SERVER | Role.RESEARCHER | Role.ANALYST | Role.NODE:
+                pass
+            case _:
+                assert_never(role)
+        with self.log(role, name).open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - the product's own command
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self._running[role, name] = process
+        return process.pid
+
+    def endpoint(self, role: Role, name: str) -> str:
+        """Where a party listens."""
+        study = self.study
+        return endpoint_of(study, Party(study=study.id, role=role, name=name))
+
+    def start_all(self) -> dict[tuple[Role, str], int]:
+        """Start every party and wait until all serve; return their process ids."""
+        pids = {(role, name): self.start(role, name) for role, name in self.parties}
+        asyncio.run(self._wait_for_all())
+        return pids
+
+    async def _wait_for_all(self) -> None:
+        await asyncio.gather(*(self._wait_for(role, name) for role, name in self.parties))
+
+    def wait_for(self, role: Role, name: str) -> None:
+        """Wait until a party serves."""
+        asyncio.run(self._wait_for(role, name))
+
+    async def _wait_for(self, role: Role, name: str) -> None:
+        party = Party(study=self.study.id, role=role, name=name)
+        asker = (role, name) if role is Role.RESEARCHER else (Role.RESEARCHER, self.study.researchers[0].name)
+        identity = load_identity(self.identity_folder(*asker), *asker)
+        waiting = asyncio.create_task(
+            wait_until_serving(identity, party, self.endpoint(role, name), within=_START_SECONDS)
+        )
+        while not waiting.done():
+            await asyncio.wait({waiting}, timeout=0.2)
+            if self._running[role, name].poll() is not None and not waiting.done():
+                waiting.cancel()
+                raise UnavailableError(
+                    f"ended while starting: {self._last_words(role, name)}", where=f"{role.value} {name}"
+                )
+        await waiting
+
+    def _last_words(self, role: Role, name: str) -> str:
+        lines = self.log(role, name).read_text("utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "its log is empty"
+
+    def run(self, *arguments: str) -> tuple[dict[str, Any], int]:
+        """Run a command of `veiltab` as a process of its own; return its JSON object and its process id.
+
+        Raises:
+            VeiltabError: its refusal, in its class.
+        """
+        command = [*self.launcher, *arguments, "--json"]
+        process = subprocess.Popen(  # noqa: S603 - the product's own command
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            out, err = process.communicate()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if process.returncode:
+            raise _refusal(out, err, arguments[:2], process.returncode)
+        answer: dict[str, Any] = json.loads(out)
+        return answer, process.pid
+
+    def run_as_researcher(self, name: str, group: str, command: str, *arguments: str) -> tuple[dict[str, Any], int]:
+        """Run a command of `veiltab researcher` or `veiltab collect` with a researcher's identity; see `run`."""
+        identity = self.identity_folder(Role.RESEARCHER, name)
+        connection = (str(self.study_path), "--name", name, "--identity", str(identity))
+        return self.run(group, command, *connection, *arguments)
+
+    def ended(self) -> dict[tuple[Role, str], str]:
+        """Return the parties that have ended by themselves, each with the last line of its log."""
+        return {
+            party: self._last_words(*party) for party, process in self._running.items() if process.poll() is not None
+        }
+
+    def kill(self, role: Role, name: str, number: int = signal.SIGKILL) -> None:
+        """Send a party a signal and wait for its end."""
+        process = self._running.pop((role, name))
+        if process.poll() is None:
+            os.kill(process.pid, number)
+        process.wait()
+
+    def wait_for_end(self, role: Role, name: str, timeout: float = 60.0) -> int:
+        """Wait for a party to end by itself; return its exit code."""
+        code = self._running[role, name].wait(timeout)
+        del self._running[role, name]
+        return code
+
+    def stop(self) -> None:
+        """Stop every party that runs."""
+        for process in self._running.values():
+            if process.poll() is None:
+                process.terminate()
+        for process in self._running.values():
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running.clear()
+
+    def __enter__(self) -> Self:
+        """Return the study."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop every party."""
+        self.stop()
+
+
+def _refusal(out: str, err: str, command: Sequence[str], code: int) -> VeiltabError:
+    where = f"veiltab {' '.join(command)}"
+    try:
+        described = json.loads(out)["error"]
+    except (ValueError, KeyError):
+        said = err.strip().splitlines()[-1:] or ["it said nothing"]
+        # Options that it does not know are refused before it can answer in JSON.
+        kind = InvalidInputError if code == InvalidInputError.exit_code else VeiltabError
+        return kind(said[0].removeprefix("Error: ")[-300:].rstrip("."), where=where)
+    return error_class(described["reason"])(described["problem"], where=described["where"], remedy=described["remedy"])

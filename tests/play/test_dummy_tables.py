@@ -1,0 +1,110 @@
+"""Dummy tables are what a curator of the study could hold, and their truth is that of the people whom all hold."""
+
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.curator.made_rows import columns_in, ids_in
+from tests.play.rehearsed_study import STUDY
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import Coding
+from veiltab.common.study.file import load_study, study_from_bytes
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.reading.table_reading import load_table
+from veiltab.play.studies.dummy_tables import MOST_PEOPLE, dummy_tables, raw_values
+from veiltab.play.studies.linked_tables import STUDY_FILE
+
+WAGES = study_from_bytes(STUDY, "study.toml")
+
+
+def test_every_curator_can_use_its_table_as_it_is(tmp_path: Path) -> None:
+    for study in (WAGES, load_study(STUDY_FILE)):
+        paths = dummy_tables(study, 700).write(tmp_path)
+        assert sorted(paths) == [curator.name for curator in study.curators]
+        for name, path in paths.items():
+            assert inspect_table(path, study, name).ok
+            assert path.name == f"dummy-{name}.csv"
+
+
+def test_the_truth_is_that_of_the_people_whom_every_curator_holds_with_all_values(tmp_path: Path) -> None:
+    made = dummy_tables(WAGES, 700)
+    tables = {name: load_table(path, WAGES, name) for name, path in made.write(tmp_path).items()}
+    places = {name: {one: row for row, one in enumerate(ids_in(table.respondents))} for name, table in tables.items()}
+    common = set(places["alice"]) & set(places["bob"])
+    assert len(common) == len(made.respondents) < 700
+    assert all(len(found) > len(common) for found in places.values())
+    rules = [rule for rule in WAGES.attributes if rule.name in {"wage", "school", "age"}]
+    columns = {name: columns_in(table.respondents) for name, table in tables.items()}
+    joined = Counter(
+        tuple(int(columns[rule.owner][rule.name][places[rule.owner][one]]) for rule in rules) for one in common
+    )
+    truth = made.truth(["wage", "school", "age"])
+    domain = WAGES.domain(rule.name for rule in rules)
+    assert truth.sum() == len(common)
+    assert {tuple(cell): truth.reshape(domain.shape)[cell] for cell in np.ndindex(domain.shape)} == {
+        cell: joined[cell] for cell in np.ndindex(domain.shape)
+    }
+
+
+def test_every_category_occurs_and_attributes_of_two_curators_depend_on_each_other() -> None:
+    made = dummy_tables(WAGES, 2000)
+    for rule in WAGES.attributes:
+        assert (made.truth([rule.name]) > 0).all(), rule.name
+    pair = made.truth(["age", "wage"]).reshape(4, 3)[:3]
+    independent = np.outer(pair.sum(axis=1), pair.sum(axis=0)) / pair.sum()
+    # Under independence this is a chi-squared variable of 4 degrees of freedom: above 60 once in 10^11 studies.
+    assert ((pair - independent) ** 2 / independent).sum() > 60
+
+
+def test_missing_values_follow_the_rule_of_each_attribute() -> None:
+    made = dummy_tables(WAGES, 2000)
+    assert set(made.values["alice", "school"]) == {"none", "some", "HS", "BA, or more", "", "NA", "?"}
+    assert "" in made.values["bob", "wage"]
+    assert set(made.values["bob", "children"]) == {"0", "1", "2", "3"}
+    ages = made.values["alice", "Age in years"][:2000]
+    counted = [raw for raw, symbols in zip(ages, made.symbols, strict=True) if (symbols >= 0).all()]
+    assert made.truth(["is-old"])[2] == sum(raw in {"", "NA", "?"} for raw in counted) > 0
+
+
+def test_two_attributes_of_one_column_take_values_that_both_know() -> None:
+    fine = Coding(categories=("a", "b", "c"), recode=(("A", "a"),))
+    coarse = Coding(categories=("x",), recode=(("a", "x"), ("b", "x")))
+    assert raw_values([fine, coarse]) == [("a",), ("b",)]
+
+
+def test_bins_are_drawn_at_their_edges_and_in_their_middle() -> None:
+    bins = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(1), Decimal(4)), missing_values=())
+    assert raw_values([bins]) == [("0", "0.5"), ("1", "4", "2.5")]
+
+
+def test_the_tables_are_the_same_every_time_and_others_in_another_study(tmp_path: Path) -> None:
+    first, again = dummy_tables(WAGES, 100), dummy_tables(WAGES, 100)
+    other = dummy_tables(replace(WAGES, id="other"), 100)
+    assert first.values == again.values != other.values
+    (tmp_path / "again").mkdir()
+    written, rewritten = first.write(tmp_path), again.write(tmp_path / "again")
+    assert [path.read_bytes() for path in written.values()] == [path.read_bytes() for path in rewritten.values()]
+
+
+@pytest.mark.parametrize("people", [0, MOST_PEOPLE + 1])
+def test_a_population_that_cannot_be_is_refused(people: int) -> None:
+    with pytest.raises(InvalidInputError, match="--population: there are 1 to 1,000,000 dummy people"):
+        dummy_tables(WAGES, people)
+
+
+def test_too_few_people_for_a_release_are_refused_with_a_number_that_is_enough() -> None:
+    study = replace(WAGES, minimum_population=500)
+    with pytest.raises(InvalidInputError, match=r"a release counts at least 500\. Give 635 or more") as refused:
+        dummy_tables(study, 500)
+    assert "--population: of 500 dummy people " in str(refused.value)
+    assert len(dummy_tables(study, 635).respondents) >= 500
+
+
+def test_a_column_that_is_an_id_and_an_attribute_is_refused() -> None:
+    study = study_from_bytes(STUDY.replace(b'"person", "number"', b'"person", "wage"'), "study.toml")
+    with pytest.raises(InvalidInputError, match="attribute wage: column 'wage' of bob is an id and an attribute"):
+        dummy_tables(study, 100)
