@@ -8,13 +8,11 @@ from 0. Where some of them may run a second time, chosen after the first results
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.table_spec import Column, TableSpec
+from veiltab.common.release.table_spec import Spec, TableSpec
 from veiltab.common.study.file import MAX_TABLES
 
 _LONGEST_OF_MANY = 1 << 14
@@ -45,24 +43,10 @@ class TablePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseSpec:
+class ReleaseSpec(Spec):
     """Everything public about a release; its digest is compared by all curators before the charge.
 
     Args:
-        release_id: 32 hexadecimal digits, chosen at random by the researcher.
-        study_digest: SHA-256 of the study file, hexadecimal.
-        researcher: who asked.
-        columns: all that are released, in study order.
-        population: common respondents n.
-        sample: sampled rows m of each table.
-        epsilon: of all tables together, nats; pure unless there is a delta.
-        delta: of all tables together; None asks for a pure epsilon.
-        scheme: name of the sampling scheme of each table.
-        stage: rows after stage one of a two-stage scheme.
-        sampling: how the curators agree on a sample.
-        pad: source of the pads.
-        alignment: keyed digest of the common respondents, hexadecimal.
-        deadline: Unix seconds after which an unfinished release is abandoned.
         several: whether the tables run under ids of their own; a release of one table runs under the release's.
         tables: all that run, each once.
         repeated: the same tables as they run a second time, in the same order; none without repeats.
@@ -72,20 +56,6 @@ class ReleaseSpec:
         InvalidInputError: a part that contradicts the others, or a table that is no valid release.
     """
 
-    release_id: str
-    study_digest: str
-    researcher: str
-    columns: tuple[Column, ...]
-    population: int
-    sample: int
-    epsilon: Decimal
-    delta: Decimal | None = None
-    scheme: str
-    stage: int | None = None
-    sampling: Sampling
-    pad: Pad
-    alignment: str
-    deadline: int
     several: bool
     tables: tuple[TablePlan, ...]
     repeated: tuple[TablePlan, ...] = ()
@@ -139,26 +109,13 @@ class ReleaseSpec:
             NotFoundError: there is no table of this number.
         """
         plan = self.plan(number)
-        return TableSpec(
-            release_id=self.table_id(number),
-            study_digest=self.study_digest,
-            researcher=self.researcher,
-            columns=tuple(self.columns[place] for place in plan.columns),
-            population=self.population,
-            sample=self.sample,
-            server_replacement=plan.server_replacement,
-            curator_replacement=plan.curator_replacement,
-            canaries=plan.canaries,
-            epsilon=self.epsilon,
-            scheme=self.scheme,
-            sampling=self.sampling,
-            pad=self.pad,
-            alignment=self.alignment,
-            deadline=self.deadline,
-            delta=self.delta,
-            stage=self.stage,
-            part_of=self.release_id if self.several else "",
-        )
+        changes = {
+            "release_id": self.table_id(number),
+            "columns": tuple(self.columns[place] for place in plan.columns),
+            "part_of": self.release_id if self.several else "",
+        }
+        noise = {name: getattr(plan, name) for name in ("server_replacement", "curator_replacement", "canaries")}
+        return TableSpec(**self.alike | noise | changes)
 
     @cached_property
     def only_table(self) -> TableSpec | None:
@@ -182,26 +139,10 @@ class ReleaseSpec:
         """Return the attributes of a table, in study order."""
         return tuple(self.columns[place].attribute for place in self.plan(number).columns)
 
-    def to_json(self) -> str:
-        """Return the canonical text, which is stored and covered by the digest."""
-        return self._text
-
     @classmethod
     def from_json(cls, text: str) -> "ReleaseSpec":
         """Read back what `to_json` wrote; a party reads that of a release from its database at every step."""
         return (_read_short if len(text) <= _LONGEST_OF_MANY else _read_long)(text)
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of the canonical text."""
-        return self._digest
-
-    @cached_property
-    def _text(self) -> str:
-        return canonical_text(self)
-
-    @cached_property
-    def _digest(self) -> bytes:
-        return canonical_digest(self._text)
 
 
 @lru_cache(maxsize=512)
@@ -222,21 +163,4 @@ def release_of(table: TableSpec) -> ReleaseSpec:
         curator_replacement=table.curator_replacement,
         canaries=table.canaries,
     )
-    return ReleaseSpec(
-        release_id=table.release_id,
-        study_digest=table.study_digest,
-        researcher=table.researcher,
-        columns=table.columns,
-        population=table.population,
-        sample=table.sample,
-        epsilon=table.epsilon,
-        delta=table.delta,
-        scheme=table.scheme,
-        stage=table.stage,
-        sampling=table.sampling,
-        pad=table.pad,
-        alignment=table.alignment,
-        deadline=table.deadline,
-        several=False,
-        tables=(plan,),
-    )
+    return ReleaseSpec(**table.alike, several=False, tables=(plan,))

@@ -4,9 +4,10 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from typing import Any
 
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
@@ -51,30 +52,26 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableSpec:
-    """Everything public about one table as it runs; the server and the desk know a release by its tables.
+class Spec:
+    """What a release and each of its tables state alike.
 
     What follows from the fields is worked out once: a party asks for it at every step of a release.
 
     Args:
-        release_id: 32 hexadecimal digits, chosen at random by the researcher.
+        release_id: 32 hexadecimal digits; of a release, chosen at random by the researcher.
         study_digest: SHA-256 of the study file, hexadecimal.
         researcher: who asked.
         columns: the released ones, in study order.
         population: common respondents n.
-        sample: sampled rows m.
-        server_replacement: r_s in units of 2^-64, 1..2^64: the server replaces a row with this probability.
-        curator_replacement: r_c in units of 2^-64: the curators' noise, before the pad; 0 for none.
-        canaries: rows of known symbols that travel among the data, to test the server.
-        epsilon: the requested one, nats; pure unless there is a delta.
-        scheme: name of the sampling scheme; "wor" is uniform without replacement.
+        sample: sampled rows m of each table.
+        epsilon: the requested one of all tables together, nats; pure unless there is a delta.
+        scheme: name of the sampling scheme of each table; "wor" is uniform without replacement.
         sampling: how the curators agree on a sample.
         pad: source of the pads.
         alignment: keyed digest of the common respondents, hexadecimal.
         deadline: Unix seconds after which an unfinished release is abandoned.
-        delta: the requested one; None asks for a pure epsilon.
+        delta: the requested one of all tables together; None asks for a pure epsilon.
         stage: rows after stage one of a two-stage scheme.
-        part_of: id of the release that this is a table of; epsilon and delta are then of all its tables together.
     """
 
     release_id: str
@@ -83,9 +80,6 @@ class TableSpec:
     columns: tuple[Column, ...]
     population: int
     sample: int
-    server_replacement: int
-    curator_replacement: int
-    canaries: int
     epsilon: Decimal
     scheme: str
     sampling: Sampling
@@ -94,6 +88,43 @@ class TableSpec:
     deadline: int
     delta: Decimal | None = None
     stage: int | None = None
+
+    @property
+    def alike(self) -> dict[str, Any]:
+        """The fields of this class, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(Spec)}
+
+    def to_json(self) -> str:
+        """Return the canonical text, which is stored and covered by the digest."""
+        return self._text
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the canonical text."""
+        return self._digest
+
+    @cached_property
+    def _text(self) -> str:
+        return canonical_text(self)
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return canonical_digest(self._text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec(Spec):
+    """Everything public about one table as it runs; the server and the desk know a release by its tables.
+
+    Args:
+        server_replacement: r_s in units of 2^-64, 1..2^64: the server replaces a row with this probability.
+        curator_replacement: r_c in units of 2^-64: the curators' noise, before the pad; 0 for none.
+        canaries: rows of known symbols that travel among the data, to test the server.
+        part_of: id of the release that this is a table of; empty if it runs under the id of its release.
+    """
+
+    server_replacement: int
+    curator_replacement: int
+    canaries: int
     part_of: str = ""
 
     def __post_init__(self) -> None:
@@ -181,26 +212,10 @@ class TableSpec:
         """Return the columns of one curator."""
         return tuple(column for column in self.columns if column.owner == owner)
 
-    def to_json(self) -> str:
-        """Return the canonical text, which is stored and covered by the digest."""
-        return self._text
-
     @classmethod
     def from_json(cls, text: str) -> "TableSpec":
         """Read back what `to_json` wrote."""
         return _read_spec(text)
-
-    def digest(self) -> bytes:
-        """Return the SHA-256 of the canonical text."""
-        return self._digest
-
-    @cached_property
-    def _text(self) -> str:
-        return canonical_text(self)
-
-    @cached_property
-    def _digest(self) -> bytes:
-        return canonical_digest(self._text)
 
 
 @lru_cache(maxsize=512)

@@ -95,7 +95,7 @@ LONG = [
             "veiltab.curator.records.releases:Releases.add:1",
             "veiltab.curator.records.decided:Decisions.decide:1",
             "veiltab.curator.budget.ledger:Ledger.reserve:1",
-            "veiltab.curator.records.releases:Releases.set_spec:1",
+            "veiltab.curator.records.releases:Releases.set_planned:1",
             "veiltab.curator.budget.ledger:Ledger.charge:1",
             "veiltab.curator.records.coin_shares:CoinShares.own_share:1",
             "veiltab.curator.records.coin_shares:CoinShares.commit:1",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sized
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
@@ -17,7 +17,7 @@ from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, TablePlan
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.table_spec import Column, TableSpec
+from veiltab.common.release.table_spec import Column, Spec, TableSpec
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.study.file import MAX_TABLES
 from veiltab.v1 import release_pb2
@@ -92,27 +92,52 @@ def _known(table: Mapping[Member, int], value: int, what: str) -> Member:
 
 
 def spec_to_proto(spec: TableSpec) -> release_pb2.TableSpec:
-    """Encode a release spec."""
+    """Encode the spec of a table."""
     return release_pb2.TableSpec(
-        release_id=spec.release_id,
-        study_digest=spec.study_digest,
-        researcher=spec.researcher,
-        columns=map(_column_to_proto, spec.columns),
-        population=spec.population,
-        sample=spec.sample,
+        **_alike_to_proto(spec),
         server_replacement=_units_to_proto(spec.server_replacement),
         curator_replacement=_units_to_proto(spec.curator_replacement),
         canaries=spec.canaries,
-        epsilon=str(spec.epsilon),
-        scheme=scheme_to_proto(spec.scheme),
-        sampling=sampling_to_proto(spec.sampling),
-        pad=pad_to_proto(spec.pad),
-        alignment=spec.alignment,
-        deadline=spec.deadline,
-        delta=_optional_text(spec.delta),
-        stage=spec.stage,
         part_of=spec.part_of,
     )
+
+
+def _alike_to_proto(spec: Spec) -> dict[str, Any]:
+    return {
+        "release_id": spec.release_id,
+        "study_digest": spec.study_digest,
+        "researcher": spec.researcher,
+        "columns": map(_column_to_proto, spec.columns),
+        "population": spec.population,
+        "sample": spec.sample,
+        "epsilon": str(spec.epsilon),
+        "delta": _optional_text(spec.delta),
+        "scheme": scheme_to_proto(spec.scheme),
+        "stage": spec.stage,
+        "sampling": sampling_to_proto(spec.sampling),
+        "pad": pad_to_proto(spec.pad),
+        "alignment": spec.alignment,
+        "deadline": spec.deadline,
+    }
+
+
+def _alike_from_proto(message: release_pb2.TableSpec | release_pb2.ReleaseSpec) -> dict[str, Any]:
+    return {
+        "release_id": text_from_proto(message.release_id, "release id"),
+        "study_digest": text_from_proto(message.study_digest, "study digest"),
+        "researcher": text_from_proto(message.researcher, "researcher"),
+        "columns": _columns_from_proto(message.columns),
+        "population": whole_from_proto(message.population, "population"),
+        "sample": whole_from_proto(message.sample, "sample"),
+        "epsilon": parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
+        "delta": parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
+        "scheme": scheme_from_proto(message.scheme),
+        "stage": whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
+        "sampling": sampling_from_proto(message.sampling),
+        "pad": pad_from_proto(message.pad),
+        "alignment": text_from_proto(message.alignment, "alignment"),
+        "deadline": whole_from_proto(message.deadline, "deadline"),
+    }
 
 
 def spec_from_proto(message: release_pb2.TableSpec) -> TableSpec:
@@ -130,23 +155,10 @@ def _remembered_spec(data: bytes) -> TableSpec:
 
 def _spec_of(message: release_pb2.TableSpec) -> TableSpec:
     spec = TableSpec(
-        release_id=text_from_proto(message.release_id, "release id"),
-        study_digest=text_from_proto(message.study_digest, "study digest"),
-        researcher=text_from_proto(message.researcher, "researcher"),
-        columns=_columns_from_proto(message.columns),
-        population=whole_from_proto(message.population, "population"),
-        sample=whole_from_proto(message.sample, "sample"),
+        **_alike_from_proto(message),
         server_replacement=_units_from_proto(message.server_replacement),
         curator_replacement=_units_from_proto(message.curator_replacement),
         canaries=whole_from_proto(message.canaries, "canaries"),
-        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
-        scheme=scheme_from_proto(message.scheme),
-        sampling=sampling_from_proto(message.sampling),
-        pad=pad_from_proto(message.pad),
-        alignment=text_from_proto(message.alignment, "alignment"),
-        deadline=whole_from_proto(message.deadline, "deadline"),
-        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
-        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
         part_of=text_from_proto(message.part_of, "part of"),
     )
     check_keeps_what_was_asked(spec)
@@ -156,20 +168,7 @@ def _spec_of(message: release_pb2.TableSpec) -> TableSpec:
 def release_to_proto(release: ReleaseSpec) -> release_pb2.ReleaseSpec:
     """Encode the spec of a release."""
     return release_pb2.ReleaseSpec(
-        release_id=release.release_id,
-        study_digest=release.study_digest,
-        researcher=release.researcher,
-        columns=map(_column_to_proto, release.columns),
-        population=release.population,
-        sample=release.sample,
-        epsilon=str(release.epsilon),
-        delta=_optional_text(release.delta),
-        scheme=scheme_to_proto(release.scheme),
-        stage=release.stage,
-        sampling=sampling_to_proto(release.sampling),
-        pad=pad_to_proto(release.pad),
-        alignment=release.alignment,
-        deadline=release.deadline,
+        **_alike_to_proto(release),
         several=release.several,
         tables=map(_table_to_proto, release.tables),
         repeated_tables=map(_table_to_proto, release.repeated),
@@ -193,20 +192,7 @@ def _remembered_release(data: bytes) -> ReleaseSpec:
 
 def _release_of(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     release = ReleaseSpec(
-        release_id=text_from_proto(message.release_id, "release id"),
-        study_digest=text_from_proto(message.study_digest, "study digest"),
-        researcher=text_from_proto(message.researcher, "researcher"),
-        columns=_columns_from_proto(message.columns),
-        population=whole_from_proto(message.population, "population"),
-        sample=whole_from_proto(message.sample, "sample"),
-        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
-        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
-        scheme=scheme_from_proto(message.scheme),
-        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
-        sampling=sampling_from_proto(message.sampling),
-        pad=pad_from_proto(message.pad),
-        alignment=text_from_proto(message.alignment, "alignment"),
-        deadline=whole_from_proto(message.deadline, "deadline"),
+        **_alike_from_proto(message),
         several=message.several,
         tables=_tables_from_proto(message.tables),
         repeated=_tables_from_proto(message.repeated_tables),
