@@ -169,11 +169,11 @@ def failures_logged(log: logging.Logger, what: str, **extra: str) -> Iterator[No
         log.error("%s: %s", what, refusal_of(error)[1], extra={**extra, "error": type(error).__name__})  # noqa: TRY400 - a traceback would show values
 
 
-async def every(seconds: float, step: Callable[[], Awaitable[object]], log: logging.Logger, what: str) -> None:
-    """Take a step, pause, and so on until cancelled; a step that fails is logged as by `failures_logged`."""
+async def every(seconds: float, work: Callable[[], Awaitable[object]], log: logging.Logger, what: str) -> None:
+    """Do some work, pause, and so on until cancelled; work that fails is logged as by `failures_logged`."""
     while True:
         with failures_logged(log, what):
-            await step()
+            await work()
         await asyncio.sleep(seconds)
 
 
