@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-costs bench-scale bench-linked bench-peers docs tutorial-test docs-pictures compose-test console-test lock clean
+.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-costs bench-scale bench-linked bench-peers docs tutorial-test docs-pictures study-page compose-test console-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -107,6 +107,9 @@ docs: .venv/dev ## the site, in build/docs; fails at a link to nothing: 10 s
 
 tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 4 min
 	$(BIN)/python -m pytest -v -m '' tests/tutorial
+
+study-page: .venv/dev ## the tables of docs/study-file.md, from the keys: 2 s
+	$(BIN)/python -m tests.study_page
 
 docs-pictures: .venv/dev ## the pictures of pages that the tutorial shows, taken anew with chromium: 2 min
 	$(BIN)/python -m pytest -m '' tests/tutorial -k how_tos --pictures docs/pictures

@@ -96,6 +96,26 @@ def test_a_field_of_a_request_is_five_files(tree: Tree) -> None:
     assert len(tree.changed) == 5
 
 
+def test_a_study_key_is_one_place(tree: Tree) -> None:
+    tree.put(
+        "common/study/file.py",
+        'optional_key(100, "fewest common respondents of a release")\n',
+        '    minutes: int = optional_key(7, "a new key")\n',
+    )
+    tree.check(
+        "from veiltab.common.study.drafts.template import study_template\n"
+        "from veiltab.common.study.file import study_from_bytes\n"
+        "from veiltab.common.study.problems import study_problems\n"
+        "text = study_template('wages')\n"
+        "assert '# minutes (whole number; without it: 7): a new key' in text\n"
+        "assert study_from_bytes(text.encode(), '').minutes == 7\n"
+        "text = text.replace('[study]\\n', '[study]\\nminutes = 9\\n')\n"
+        "assert study_from_bytes(text.encode(), '').minutes == 9\n"
+        "assert 'a new key' in str(study_problems(text.replace('minutes', 'minute').encode())[0])\n"
+    )
+    assert len(tree.changed) == 1
+
+
 def test_an_oracle_is_a_file_and_a_line(tree: Tree) -> None:
     tree.write(
         "common/collection/oracles/quiet.py",

@@ -4,9 +4,10 @@ The detail is a google.rpc.ErrorInfo of domain "veiltab". What a peer sends is s
 length and stripped of control characters at the receiving end too.
 """
 
+import asyncio
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
@@ -166,6 +167,14 @@ def failures_logged(log: logging.Logger, what: str, **extra: str) -> Iterator[No
         yield
     except Exception as error:  # noqa: BLE001 - a full disk, or what a peer sent and nobody foresaw
         log.error("%s: %s", what, refusal_of(error)[1], extra={**extra, "error": type(error).__name__})  # noqa: TRY400 - a traceback would show values
+
+
+async def every(seconds: float, work: Callable[[], Awaitable[object]], log: logging.Logger, what: str) -> None:
+    """Do some work, pause, and so on until cancelled; work that fails is logged as by `failures_logged`."""
+    while True:
+        with failures_logged(log, what):
+            await work()
+        await asyncio.sleep(seconds)
 
 
 def incident(error: BaseException) -> tuple[VeiltabError, str]:

@@ -5,11 +5,12 @@ one another. Everything in a study file is public among the parties: nothing in 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.core.numbers.nearest import known_names
@@ -17,17 +18,15 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, question_rule
 from veiltab.common.study.fields import Fields
+from veiltab.common.study.keys import key, optional_key, read_keys, read_table
 from veiltab.common.study.members import (
     NORMALISE_STEPS,
     AnalystMember,
     CuratorMember,
     Member,
     NodeGroup,
-    analyst_of,
     check_epsilon_budget,
     check_once,
-    curator_of,
-    party_of,
 )
 from veiltab.common.study.naming import check_name, check_one_of, check_title
 from veiltab.common.study.toml_text import MOST_BYTES, parsed_toml_text
@@ -37,7 +36,6 @@ __all__ = [
     "MAX_RESPONDENTS",
     "MAX_TABLES",
     "NORMALISE_STEPS",
-    "TABLE_READERS",
     "AnalystMember",
     "AttributeRule",
     "CuratorMember",
@@ -66,58 +64,62 @@ class Study:
     """A valid study: of curators with tables, of nodes with one value each, or both.
 
     Args:
-        id: the study's id; it stands in certificates.
-        title: for people.
         digest: SHA-256 of the study file's bytes, in hexadecimal.
         source: the study file's bytes.
-        minimum_population: fewest common respondents of a release (rows).
-        maximum_cells: most cells of a table of a release.
-        budget_epsilon: what one curator may spend, over all researchers and releases (nats); 0 without curators.
-        budget_delta: delta of that budget; None holds the budget purely.
-        sampling: how curators share a sample if a request does not say: "seed" or "indices".
-        pad: how columns are encrypted if a request does not say: "chacha20" or "otp".
-        alignment: how curators find their common respondents: "tokens" or "psi", private set intersection.
-        left_out: whether curators state with each release how many rows of theirs the rules for missing values left
-            out: "stated", or "local" to keep that to themselves.
+        budget_epsilon: 0 without curators.
         server: the cloud server.
         curators: two or more; none if there are nodes only.
         researchers: one or more.
         attributes: in study order, which is the order of every release.
         analysts: those who read the releases of a researcher; none if researchers read them alone.
-        noise_split: the curators' part of a release's noise if a request does not say; None for the version's default.
-        canaries: rows that test the server if a request does not say; None lets the plan choose.
         nodes: the nodes, if there are any.
         questions: what they may be asked.
-        maximum_tables: most tables of a release.
-        maximum_respondents: most rows of a curator's table; no more respondents are taken of another curator.
 
     Raises:
         InvalidInputError: if the parts contradict one another.
     """
 
-    id: str
-    title: str
+    id: str = field(metadata=key("a-z, 0-9 and inner hyphens; it stands in certificates"))
+    title: str = field(metadata=key("one line for people"))
     digest: str
     source: bytes = field(repr=False, compare=False)
-    minimum_population: int
-    maximum_cells: int
-    budget_epsilon: Decimal
-    budget_delta: Decimal | None
-    sampling: str
-    pad: str
-    alignment: str = "tokens"
-    left_out: str = "local"
+    minimum_population: int = optional_key(100, "fewest common respondents of a release")
+    maximum_cells: int = optional_key(100_000, "most cells of a table of a release")
+    maximum_tables: int = optional_key(1000, "most tables of a release")
+    maximum_respondents: int = optional_key(
+        MAX_RESPONDENTS, "most rows of a curator's table; more respondents are not taken from any other curator"
+    )
+    alignment: str = optional_key(
+        "tokens", 'how curators find their common respondents: "tokens", or "psi", private set intersection'
+    )
+    left_out: str = optional_key(
+        "local",
+        'whether results say how many rows of each curator miss a value and were left out: "stated", or'
+        ' "local" if only the curator sees that',
+    )
+    noise_split: Decimal | None = optional_key(
+        None, "the curators' part of the noise if a request does not say, from 0 to below 1", "that of the version"
+    )
+    canaries: int | None = optional_key(
+        None, "rows that test the server if a request does not say", "as many as the test needs"
+    )
+    budget_epsilon: Decimal = field(metadata=key("nats, above 0 and at most 1000", table="budget", name="epsilon"))
+    budget_delta: Decimal | None = optional_key(
+        None,
+        "with it, releases have prices whose squares add up; 1e-6 is usual",
+        "none: pure epsilons are added up",
+        table="budget",
+        name="delta",
+    )
+    sampling: str = optional_key("seed", 'how curators share a sample: "seed" or "indices"', table="release")
+    pad: str = optional_key("chacha20", 'how columns are encrypted: "chacha20" or "otp"', table="release")
     server: Member
     curators: tuple[CuratorMember, ...]
     researchers: tuple[Member, ...]
     attributes: tuple[AttributeRule, ...]
     analysts: tuple[AnalystMember, ...] = ()
-    noise_split: Decimal | None = None
-    canaries: int | None = None
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
-    maximum_tables: int = 1000
-    maximum_respondents: int = MAX_RESPONDENTS
 
     def __post_init__(self) -> None:
         check_name("id", self.id)
@@ -238,64 +240,29 @@ def study_from_bytes(data: bytes, where: str) -> Study:
 
 def _study(root: Fields, source: bytes) -> Study:
     """Read the whole file; `root` is its outermost table."""
-    head, release = root.table("study"), root.table("release", required=False)
-    budget = root.table("budget", required=root.holds("curator", object))
+    has_curators = root.holds("curator", object)
+    head, budget = root.table("study"), root.table("budget", required=has_curators)
+    release = root.table("release", required=False)
+    values: dict[str, Any] = {"budget_epsilon": Decimal(0), **read_keys(Study, head)}
+    values |= read_keys(Study, budget, "budget", without=() if has_curators else ("budget_epsilon",))
+    values |= read_keys(Study, release, "release")
     study = root.checked(
         lambda: Study(
-            id=head.text("id"),
-            title=head.text("title"),
             digest=hashlib.sha256(source).hexdigest(),
             source=source,
-            minimum_population=head.integer("minimum_population", 100),
-            maximum_cells=head.integer("maximum_cells", 100_000),
-            budget_epsilon=budget.number("epsilon") if root.holds("curator", object) else Decimal(0),
-            budget_delta=budget.number("delta") if budget.holds("delta", object) else None,
-            sampling=release.text("sampling", "seed"),
-            pad=release.text("pad", "chacha20"),
-            alignment=head.text("alignment", "tokens"),
-            left_out=head.text("left_out", "local"),
-            server=party_of(root.table("server")),
-            curators=tuple(curator_of(fields) for fields in root.tables("curator", required=False)),
-            researchers=tuple(party_of(fields) for fields in root.tables("researcher")),
-            attributes=tuple(attribute_rule(fields) for fields in root.tables("attribute", required=False)),
-            analysts=tuple(analyst_of(fields) for fields in root.tables("analyst", required=False)),
-            noise_split=head.number("noise_split") if head.holds("noise_split", object) else None,
-            canaries=head.integer("canaries") if head.holds("canaries", object) else None,
-            nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
-            questions=tuple(question_rule(fields) for fields in root.tables("question", required=False)),
-            maximum_tables=head.integer("maximum_tables", 1000),
-            maximum_respondents=head.integer("maximum_respondents", MAX_RESPONDENTS),
+            server=read_table(Member, root.table("server")),
+            curators=tuple(read_table(CuratorMember, one) for one in root.tables("curator", required=False)),
+            researchers=tuple(read_table(Member, one) for one in root.tables("researcher")),
+            attributes=tuple(attribute_rule(one) for one in root.tables("attribute", required=False)),
+            analysts=tuple(read_table(AnalystMember, one) for one in root.tables("analyst", required=False)),
+            nodes=read_table(NodeGroup, root.table("nodes")) if root.holds("nodes", object) else None,
+            questions=tuple(question_rule(one) for one in root.tables("question", required=False)),
+            **values,
         )
     )
     for fields in (head, budget, release, root):
         fields.finish()
     return study
-
-
-def _nodes(fields: Fields) -> NodeGroup:
-    """Read the [nodes] table."""
-    group = fields.checked(
-        lambda: NodeGroup(
-            name=fields.text("name"),
-            budget_epsilon=fields.number("budget_epsilon"),
-            strata=fields.texts("strata", ()),
-            shares=fields.number_pairs("shares"),
-        )
-    )
-    fields.finish()
-    return group
-
-
-TABLE_READERS: Mapping[str, Callable[[Fields], object]] = {
-    "server": party_of,
-    "curator": curator_of,
-    "researcher": party_of,
-    "analyst": analyst_of,
-    "attribute": attribute_rule,
-    "nodes": _nodes,
-    "question": question_rule,
-}
-"""How each table that stands for itself is read; [study], [budget] and [release] make the study only together."""
 
 
 def _check_numbers(study: Study) -> None:

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.id_shapes import check_id_shape
+from veiltab.common.study.keys import key, optional_key
 from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
 
 NORMALISE_STEPS = ("strip", "casefold", "nfc")
@@ -24,13 +24,21 @@ MOST_ZEROS = 64
 MAX_STRATA = 1000
 """Most strata of a study's nodes."""
 
+PARTY_NAME = key("a-z, 0-9 and inner hyphens; unique among all parties")
+ID_COLUMNS = key("columns of its table that together name a respondent")
+NORMALISE = key(
+    "steps that make spellings of one id agree: white space around it, letter case, Unicode form C; also"
+    ' "digits" (keep digits alone), "integer" (0012 and 12.0 are 12; what is not whole is refused) and "zfill:7"'
+    " (zeros before what is shorter)"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A server or a researcher: its name and where its service listens (host:port)."""
+    """A server or a researcher: its name and where its service listens."""
 
-    name: str
-    endpoint: str
+    name: str = field(metadata=PARTY_NAME)
+    endpoint: str = field(metadata=key("host:port at which the others reach its service"))
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
@@ -39,21 +47,20 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CuratorMember(Member):
-    """A curator: its name, its endpoint, and what makes two rows the same respondent.
+    """A curator: its name, its endpoint, and what makes two rows the same respondent."""
 
-    Args:
-        name: the curator's name.
-        endpoint: host:port of its service.
-        id_columns: columns of its table that together name a respondent.
-        normalise: steps applied to each of them before they are compared, of NORMALISE_STEPS and NUMBER_STEPS.
-        id_shapes: how the normalised ids of each column were written when the study was made; empty if it does not say.
-        most_ids: that it may show to the others in a private alignment; None for twice the receiver's own.
-    """
-
-    id_columns: tuple[str, ...]
-    normalise: tuple[str, ...] = NORMALISE_STEPS
-    id_shapes: tuple[str, ...] = ()
-    most_ids: int | None = None
+    id_columns: tuple[str, ...] = field(metadata=ID_COLUMNS)
+    normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
+    id_shapes: tuple[str, ...] = optional_key(
+        (),
+        "how its normalised ids are written, such as 9999, as its draft said; `curator check` compares them",
+        "nothing is compared",
+    )
+    most_ids: int | None = optional_key(
+        None,
+        "most ids that others take from it in a private alignment; each may be a guess",
+        "twice as many as the curator that receives them has",
+    )
 
     def __post_init__(self) -> None:
         Member.__post_init__(self)
@@ -66,15 +73,10 @@ class CuratorMember(Member):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalystMember:
-    """An analyst: it asks the service of its researcher, and runs none of its own.
+    """An analyst: it asks the service of its researcher, and runs none of its own."""
 
-    Args:
-        name: the analyst's name.
-        researcher: the researcher whose releases it reads.
-    """
-
-    name: str
-    researcher: str
+    name: str = field(metadata=PARTY_NAME)
+    researcher: str = field(metadata=key("the researcher whose releases it reads"))
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
@@ -83,19 +85,14 @@ class AnalystMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """The nodes of a study: they share one certificate, so that a connection does not say which of them it is.
+    """The nodes of a study: they share one certificate, so that a connection does not say which of them it is."""
 
-    Args:
-        name: the name in that certificate.
-        budget_epsilon: what all rounds of the study together may cost one node (nats).
-        strata: names of the public groups that nodes belong to; empty if there is one group.
-        shares: researcher -> what its rounds together may cost one node; empty for equal shares of the budget.
-    """
-
-    name: str
-    budget_epsilon: Decimal
-    strata: tuple[str, ...] = ()
-    shares: tuple[tuple[str, Decimal], ...] = ()
+    name: str = field(metadata=PARTY_NAME)
+    budget_epsilon: Decimal = field(metadata=key("nats, for one node, over all rounds"))
+    strata: tuple[str, ...] = optional_key((), "names of public groups of nodes", "one group")
+    shares: tuple[tuple[str, Decimal], ...] = optional_key(
+        (), "what the rounds of each researcher may cost one node", "equal shares"
+    )
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
@@ -165,33 +162,3 @@ def check_once(what: str, values: Sequence[str], remedy: str) -> None:
     for value, count in Counter(values).items():
         if count > 1:
             raise InvalidInputError(f"{what} {value!r} twice", remedy=remedy)
-
-
-def party_of(fields: Fields) -> Member:
-    """Read a [server] or [[researcher]] table."""
-    party = fields.checked(lambda: Member(name=fields.text("name"), endpoint=fields.text("endpoint")))
-    fields.finish()
-    return party
-
-
-def curator_of(fields: Fields) -> CuratorMember:
-    """Read a [[curator]] table."""
-    curator = fields.checked(
-        lambda: CuratorMember(
-            name=fields.text("name"),
-            endpoint=fields.text("endpoint"),
-            id_columns=fields.texts("id_columns"),
-            normalise=fields.texts("normalise", NORMALISE_STEPS),
-            id_shapes=fields.texts("id_shapes", ()),
-            most_ids=fields.integer("most_ids") if fields.holds("most_ids", object) else None,
-        )
-    )
-    fields.finish()
-    return curator
-
-
-def analyst_of(fields: Fields) -> AnalystMember:
-    """Read an [[analyst]] table."""
-    analyst = fields.checked(lambda: AnalystMember(name=fields.text("name"), researcher=fields.text("researcher")))
-    fields.finish()
-    return analyst

@@ -11,8 +11,8 @@ from functools import partial
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.file import TABLE_READERS, study_from_bytes
-from veiltab.common.study.keys import KIND_READERS, STUDY_TABLES, TableKeys
+from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
 from veiltab.common.study.toml_text import parsed_toml_text
 
 _HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(?:#.*)?")
@@ -46,21 +46,17 @@ class Problem:
 
 def study_problems(data: bytes) -> tuple[Problem, ...]:
     """Return all problems of a study file's bytes, in the order of their lines; none if it describes a study."""
-    return file_problems(data, STUDY_TABLES, TABLE_READERS, lambda: study_from_bytes(data, ""))
+    return file_problems(data, STUDY_TABLES, lambda: study_from_bytes(data, ""))
 
 
 def file_problems(
-    data: bytes,
-    tables: Mapping[str, TableKeys],
-    readers: Mapping[str, Callable[[Fields], object]],
-    read_whole: Callable[[], object],
+    data: bytes, tables: Mapping[str, TableKeys], read_whole: Callable[[], object]
 ) -> tuple[Problem, ...]:
     """Return all problems of a file of tables.
 
     Args:
         data: the file's bytes.
         tables: the tables that it may have.
-        readers: for some of them, what refuses a table that contradicts itself.
         read_whole: refuses a file whose tables are valid each, but not together.
     """
     try:
@@ -68,7 +64,7 @@ def file_problems(
     except InvalidInputError as error:
         line = _SYNTAX_LINE.search(error.problem)
         return (Problem(line=int(line[1]) if line else None, where="", problem=error.problem, remedy=error.remedy),)
-    survey = _Survey(tables, readers, _Lines(data.decode("utf-8")))
+    survey = _Survey(tables, _Lines(data.decode("utf-8")))
     survey.look_at(parsed)
     if not survey.problems:
         survey.attempt(read_whole)
@@ -99,10 +95,8 @@ class _Lines:
 class _Survey:
     """Gathers the problems of a file, table by table."""
 
-    def __init__(
-        self, tables: Mapping[str, TableKeys], readers: Mapping[str, Callable[[Fields], object]], lines: _Lines
-    ) -> None:
-        self._tables, self._readers, self._lines = tables, readers, lines
+    def __init__(self, tables: Mapping[str, TableKeys], lines: _Lines) -> None:
+        self._tables, self._lines = tables, lines
         self.problems: list[Problem] = []
 
     def look_at(self, parsed: Mapping[str, object]) -> None:
@@ -136,8 +130,8 @@ class _Survey:
         for place, fields in enumerate(found):
             before = len(self.problems)
             self._look_at_keys(fields, name, place, known)
-            if len(self.problems) == before and name in self._readers:
-                self.attempt(partial(self._readers[name], fields), name, place)
+            if len(self.problems) == before and known.read is not None:
+                self.attempt(partial(known.read, fields), name, place)
 
     def _look_at_keys(self, fields: Fields, name: str, place: int, known: TableKeys) -> None:
         where, present = fields.where.strip(), fields.keys()
@@ -145,7 +139,7 @@ class _Survey:
         meant: set[str] = set()
         for key in present:
             if key in known.keys:
-                self.attempt(partial(KIND_READERS[known.keys[key].kind], fields, key), name, place)
+                self.attempt(partial(known.keys[key].kind.read, fields, key), name, place)
                 continue
             near = get_close_matches(key, absent, 1) or get_close_matches(key, known.keys, 1)
             meant.update(near)

@@ -114,7 +114,7 @@ def toml_text(file: Mapping[str, object]) -> str:
         elif _is_tables(value):
             lines += (line for one in value for line in _table(f"[[{name}]]", one))
         else:
-            lines.append(f"{name} = {_value(value)}")
+            lines.append(f"{name} = {toml_value(value)}")
     return "\n".join(lines)
 
 
@@ -124,11 +124,12 @@ def _is_tables(value: object) -> TypeGuard[Sequence[Mapping[str, object]]]:
 
 def _table(header: str, table: Mapping[str, object]) -> Iterator[str]:
     yield header
-    yield from (f"{key} = {_value(item)}" for key, item in table.items())
+    yield from (f"{key} = {toml_value(item)}" for key, item in table.items())
     yield ""
 
 
-def _value(value: object) -> str:
+def toml_value(value: object) -> str:
+    """Return the TOML of a plain value."""
     match value:
         case str():
             # A JSON string is a TOML string, except that TOML also escapes DEL.
@@ -137,9 +138,9 @@ def _value(value: object) -> str:
             return str(value).lower()
         case int() | Decimal():
             return str(value)
-        case list():
-            return f"[{', '.join(_value(item) for item in value)}]"
+        case list() | tuple():
+            return f"[{', '.join(toml_value(item) for item in value)}]"
         case dict():
-            return f"{{ {', '.join(f'{_value(key)} = {_value(item)}' for key, item in value.items())} }}"
+            return f"{{ {', '.join(f'{toml_value(key)} = {toml_value(item)}' for key, item in value.items())} }}"
         case _:
             raise TypeError(f"a study file holds no {type(value).__name__}")

@@ -16,7 +16,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.steps import state_left
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.statuses import failures_logged, refusal_of
+from veiltab.common.rpc.statuses import every, failures_logged, refusal_of
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
 from veiltab.curator.peers.looks import Others
@@ -73,7 +73,9 @@ class CuratorDriver(Answers, Steps):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))
                 tasks.create_task(self.looks.run(peers))
-                tasks.create_task(self._erase_traces())
+                tasks.create_task(
+                    every(_LOOK_AGAIN_SECONDS, self._erase_traces, _log, "the traces of seeds cannot be erased")
+                )
                 while True:
                     self._submitted.clear()
                     self._show_work()
@@ -119,11 +121,8 @@ class CuratorDriver(Answers, Steps):
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
-        while True:
-            if self.store.coins.has_traces:
-                with failures_logged(_log, "the traces of seeds cannot be erased"):
-                    await asyncio.to_thread(self.store.coins.erase_traces)
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        if self.store.coins.has_traces:
+            await asyncio.to_thread(self.store.coins.erase_traces)
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""

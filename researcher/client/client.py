@@ -15,7 +15,6 @@ import secrets
 import time
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from veiltab.common.core.numbers.rounding import Parameter, parse_delta, parse_epsilon
 from veiltab.common.errors import (
@@ -30,17 +29,6 @@ from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import ReleaseList, release_status_from_proto
 from veiltab.v1 import researcher_pb2
-
-if TYPE_CHECKING:
-    pass
-
-
-_WAIT_SECONDS = 1.0
-"""Seconds that the service may wait with an answer; `watch` is shown one so often."""
-
-_LOOK_AGAIN_SECONDS = 0.1
-_MANY_TABLES_SECONDS = 0.5
-"""Seconds between looks at a release of several tables, each of which tells of all of them."""
 
 
 class Client(Connection):

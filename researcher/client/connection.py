@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import grpc
 
@@ -23,17 +23,6 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.status.access_log import Access, access_from_proto
 from veiltab.researcher.status.release_status import Status, release_status_from_proto
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
-
-if TYPE_CHECKING:
-    pass
-
-
-_WAIT_SECONDS = 1.0
-"""Seconds that the service may wait with an answer; `watch` is shown one so often."""
-
-_LOOK_AGAIN_SECONDS = 0.1
-_MANY_TABLES_SECONDS = 0.5
-"""Seconds between looks at a release of several tables, each of which tells of all of them."""
 
 
 class Connection:

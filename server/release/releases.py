@@ -22,7 +22,7 @@ from veiltab.common.release.messages.witness import Witnessed
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party
-from veiltab.common.rpc.statuses import failures_logged, refusal_of
+from veiltab.common.rpc.statuses import every, refusal_of
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.study.file import Study
@@ -77,22 +77,16 @@ class Releases(Publications):
     async def run(self) -> None:
         """Continue unfinished work of this and other processes, and sweep, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._take_up())
-            tasks.create_task(self._sweep_again_and_again())
+            tasks.create_task(every(_LOOK_SECONDS, self._take_up, _log, "releases cannot be taken up"))
+            tasks.create_task(every(_SWEEP_SECONDS, self._sweep_now, _log, "releases could not be swept"))
 
     async def _take_up(self) -> None:
-        """Start pending perturbations periodically: a full disk, or another process, may have left some."""
-        while True:
-            with failures_logged(_log, "releases cannot be taken up"):
-                for session in await asyncio.to_thread(self._store.perturbing):
-                    self._begin_perturbation(session.spec)
-            await asyncio.sleep(_LOOK_SECONDS)
+        """Start pending perturbations: a full disk, or another process, may have left some."""
+        for session in await asyncio.to_thread(self._store.perturbing):
+            self._begin_perturbation(session.spec)
 
-    async def _sweep_again_and_again(self) -> None:
-        while True:
-            with failures_logged(_log, "releases could not be swept"):
-                await asyncio.to_thread(self._sweep, int(time.time()))
-            await asyncio.sleep(_SWEEP_SECONDS)
+    async def _sweep_now(self) -> None:
+        await asyncio.to_thread(self._sweep, int(time.time()))
 
     def _sweep(self, now: int) -> None:
         sweep(self._store, now, self._retention)

@@ -17,7 +17,7 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.observe.steps import step
-from veiltab.common.rpc.statuses import failures_logged
+from veiltab.common.rpc.statuses import every
 from veiltab.common.study.file import Study
 from veiltab.server.rounds.rounds_store import Arrival, CollectionStore, split_digests
 
@@ -69,7 +69,7 @@ class RoundKeeper:
         """Count reports as they arrive, and erase expired rounds, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._count())
-            tasks.create_task(self._sweep())
+            tasks.create_task(every(_SWEEP_SECONDS, self._sweep, _log, "rounds could not be swept"))
 
     async def _count(self) -> None:
         """Count all waiting reports in one transaction, then answer them."""
@@ -100,11 +100,7 @@ class RoundKeeper:
                     waiting.answer.set_exception(answer)
 
     async def _sweep(self) -> None:
-        while True:
-            # An unreachable database, or a full disk, is tried again.
-            with failures_logged(_log, "rounds could not be swept"):
-                await asyncio.to_thread(self._sweep_once)
-            await asyncio.sleep(_SWEEP_SECONDS)
+        await asyncio.to_thread(self._sweep_once)
 
     def _sweep_once(self) -> None:
         for known in self._store.rounds():

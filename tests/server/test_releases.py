@@ -1,5 +1,6 @@
 import asyncio
 import hashlib
+import logging
 import re
 import time
 from collections import Counter
@@ -29,6 +30,7 @@ from veiltab.common.release.messages.release_messages import spec_to_proto
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.statuses import every
 from veiltab.common.storage.database import Database
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
@@ -268,7 +270,7 @@ def outlives(folder: Path, study: Study, spec: TableSpec, at: int, seed: int) ->
 
 async def resumed(releases: Releases, work: Callable[[Releases], Coroutine[Any, Any, None]]) -> None:
     """Let a service that has been started go on with what is complete, and do some work until it has published."""
-    taking_up = asyncio.create_task(releases._take_up())
+    taking_up = asyncio.create_task(every(1, releases._take_up, logging.getLogger(), "not taken up"))
     async with asyncio.timeout(20):
         while releases._store.session(ID).state is not ReleaseState.READY:
             with suppress(TransferError):

@@ -1,13 +1,17 @@
 """The rules of attributes and questions, read: which raw values are which categories."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 from veiltab.common.core.domain import MAX_CATEGORIES, Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins
 from veiltab.common.study.fields import Fields
+from veiltab.common.study.keys import key, optional_key, read_table
 from veiltab.common.study.naming import check_attribute_name
+
+_MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,68 +54,127 @@ class Question:
         return self.attribute.name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRule:
+    """An [[attribute]] table as it is written; a [[question]] is one without owner and column."""
+
+    name: str = field(metadata=key("a-z, 0-9, inner hyphens and underscores"))
+    owner: str = field(metadata=key("the curator whose column it is"))
+    column: str | None = optional_key(None, "its column of the table", "the name")
+    categories: tuple[str, ...] | None = optional_key(
+        None,
+        "its categories, in the order of every result; with bins, their names",
+        "names of the bins, dates or integers",
+    )
+    recode: tuple[tuple[str, str], ...] = optional_key((), "other raw values of the column, and their categories", "{}")
+    bins: tuple[Decimal, ...] = optional_key(
+        (), "increasing edges for a column of numbers: [low, high), the last bin with both its edges", "none"
+    )
+    dates: tuple[str, ...] = optional_key(
+        (),
+        "increasing edges for a column of dates: years, months or days, such as 1990, 2000-07 or 2000-07-15;"
+        " a bin begins with the first day of its edge and ends before the next one",
+        "none",
+    )
+    date_format: str = optional_key(
+        "",
+        "how the column writes its dates: %Y or %y, %m, %d, such as %d.%m.%Y; perhaps with a time (%H, %M, %S, %f)",
+        "ISO 8601, such as 2000-07-15, with a time or without",
+    )
+    integers: tuple[Decimal, ...] | None = optional_key(
+        None, "first and last, for a column of whole numbers, each a category", "none"
+    )
+    missing: str = optional_key(
+        "drop",
+        'what becomes of a missing value: "drop" leaves the respondent out of every release, "category" adds a'
+        " category, and the name of a category counts it there",
+    )
+    missing_category: str | None = optional_key(
+        None, 'name of the category that missing = "category" adds', f'"{_MISSING}"'
+    )
+    missing_values: tuple[str, ...] = optional_key(("", "NA", "?"), "raw values that stand for a missing one")
+
+    def coding(self) -> Coding:
+        """Return how raw values become categories; binned categories without names are named after their edges."""
+        integers, dates = self._integers(), self._dates()
+        missing, is_listed = self._missing_category()
+        if integers and (self.bins or dates or self.categories is not None):
+            raise InvalidInputError(
+                f"integers stands beside {'dates' if dates else 'bins or categories'}", remedy="Keep one of them."
+            )
+        added = () if missing is None else (missing,)
+        implied = integers or (dates.labels if dates else bin_labels(self.bins))
+        named = (*implied, *(added if is_listed else ())) if self.categories is None else self.categories
+        if self.categories is None and not (self.bins or integers or dates):
+            raise InvalidInputError("categories is not there", remedy="Add categories: a list of texts.")
+        _check_no_rule(named, is_listed=is_listed)
+        if not is_listed and missing in named:
+            raise InvalidInputError(
+                f"{missing!r} is a category, and the one that missing values would add",
+                remedy="Give the added one another name by missing_category.",
+            )
+        return Coding(
+            categories=named if is_listed else (*named, *added),
+            recode=self.recode,
+            bins=self.bins,
+            dates=dates,
+            missing_values=self.missing_values,
+            missing=missing,
+        )
+
+    def _missing_category(self) -> tuple[str | None, bool]:
+        """Return the category of missing values (None to drop them), and whether it is among those that are listed."""
+        if self.missing == "category":
+            return _MISSING if self.missing_category is None else self.missing_category, False
+        if self.missing_category is not None:
+            raise InvalidInputError(
+                'missing_category stands without missing = "category"', remedy="Keep both, or neither."
+            )
+        return (None if self.missing == "drop" else self.missing), True
+
+    def _integers(self) -> tuple[str, ...]:
+        """Return the categories that `integers = [first, last]` stands for; none without it."""
+        ends = self.integers
+        if ends is None:
+            return ()
+        if len(ends) != 2 or any(end != end.to_integral_value() for end in ends) or not ends[0] < ends[1]:
+            raise InvalidInputError("integers is not [first, last]", remedy="Write it like [1, 100].")
+        if ends[1] - ends[0] >= MAX_CATEGORIES:
+            raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
+        return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
+
+    def _dates(self) -> DateBins | None:
+        """Return the bins of dates; None without them."""
+        if self.dates:
+            return DateBins(edges=self.dates, format=self.date_format)
+        if self.date_format:
+            raise InvalidInputError("date_format stands without dates", remedy="Keep both, or neither.")
+        return None
+
+
 def attribute_rule(fields: Fields) -> AttributeRule:
     """Read an [[attribute]] table."""
-    name = fields.text("name")
-    coding = fields.checked(lambda: _coding(fields))
-    rule = fields.checked(
-        lambda: AttributeRule(
-            attribute=Attribute(name=name, categories=coding.categories),
-            owner=fields.text("owner"),
-            column=fields.text("column", name),
-            coding=coding,
-        )
-    )
-    fields.finish()
-    return rule
+    return fields.checked(lambda: _attribute_rule(read_table(WrittenRule, fields)))
 
 
 def question_rule(fields: Fields) -> Question:
     """Read a [[question]] table."""
-    name = fields.text("name")
-    coding = fields.checked(lambda: _coding(fields))
-    question = fields.checked(
-        lambda: Question(attribute=Attribute(name=name, categories=coding.categories), coding=coding)
-    )
-    fields.finish()
-    return question
+    return fields.checked(lambda: _question(read_table(WrittenRule, fields, owner="", column=None)))
 
 
-def _coding(fields: Fields) -> Coding:
-    """Read how raw values become categories; binned categories without names are named after their edges."""
-    bins, integers, dates = fields.numbers("bins"), _integers(fields), _dates(fields)
-    missing, is_listed = _missing_category(fields)
-    if integers and (bins or dates or fields.holds("categories", object)):
-        raise InvalidInputError(
-            f"integers stands beside {'dates' if dates else 'bins or categories'}", remedy="Keep one of them."
-        )
-    added = () if missing is None else (missing,)
-    implied = integers or (dates.labels if dates else bin_labels(bins))
-    named = fields.texts("categories", (*implied, *(added if is_listed else ())) if bins or integers or dates else None)
-    _check_no_rule(named, is_listed=is_listed)
-    if not is_listed and missing in named:
-        raise InvalidInputError(
-            f"{missing!r} is a category, and the one that missing values would add",
-            remedy="Give the added one another name by missing_category.",
-        )
-    return Coding(
-        categories=named if is_listed else (*named, *added),
-        recode=fields.pairs("recode"),
-        bins=bins,
-        dates=dates,
-        missing_values=fields.texts("missing_values", ("", "NA", "?")),
-        missing=missing,
+def _attribute_rule(written: WrittenRule) -> AttributeRule:
+    coding = written.coding()
+    return AttributeRule(
+        attribute=Attribute(name=written.name, categories=coding.categories),
+        owner=written.owner,
+        column=written.name if written.column is None else written.column,
+        coding=coding,
     )
 
 
-def _missing_category(fields: Fields) -> tuple[str | None, bool]:
-    """Return the category of missing values (None to drop them), and whether it is among those that are listed."""
-    rule = fields.text("missing", "drop")
-    if rule == "category":
-        return fields.text("missing_category", "missing"), False
-    if fields.holds("missing_category", object):
-        raise InvalidInputError('missing_category stands without missing = "category"', remedy="Keep both, or neither.")
-    return (None if rule == "drop" else rule), True
+def _question(written: WrittenRule) -> Question:
+    coding = written.coding()
+    return Question(attribute=Attribute(name=written.name, categories=coding.categories), coding=coding)
 
 
 def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:
@@ -121,25 +184,3 @@ def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:
             raise InvalidInputError(
                 f'a category is named "{rule}"', remedy=f'"{rule}" is a rule for missing values: name it otherwise.'
             )
-
-
-def _integers(fields: Fields) -> tuple[str, ...]:
-    """Return the categories that `integers = [first, last]` stands for; none without it."""
-    if not fields.holds("integers", object):
-        return ()
-    ends = fields.numbers("integers")
-    if len(ends) != 2 or any(end != end.to_integral_value() for end in ends) or not ends[0] < ends[1]:
-        raise InvalidInputError("integers is not [first, last]", remedy="Write it like [1, 100].")
-    if ends[1] - ends[0] >= MAX_CATEGORIES:
-        raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
-    return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
-
-
-def _dates(fields: Fields) -> DateBins | None:
-    """Return the bins of dates; None without them."""
-    edges, date_format = fields.texts("dates", ()), fields.text("date_format", "")
-    if edges:
-        return DateBins(edges=edges, format=date_format)
-    if date_format:
-        raise InvalidInputError("date_format stands without dates", remedy="Keep both, or neither.")
-    return None

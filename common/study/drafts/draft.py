@@ -5,16 +5,25 @@ address comes when drafts are merged, and the shapes of its ids are compared the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.rules import attribute_rule
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.keys import DRAFT_TABLES
-from veiltab.common.study.members import NORMALISE_STEPS, check_id_shapes, check_identification, check_once
+from veiltab.common.study.keys import key, keys_of, read_keys
+from veiltab.common.study.members import (
+    ID_COLUMNS,
+    NORMALISE,
+    NORMALISE_STEPS,
+    PARTY_NAME,
+    check_id_shapes,
+    check_identification,
+    check_once,
+)
 from veiltab.common.study.naming import check_name
 from veiltab.common.study.problems import Problem, file_problems
+from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
 from veiltab.common.study.toml_text import parsed_toml_text
 
 
@@ -23,17 +32,15 @@ class Draft:
     """A valid draft.
 
     Args:
-        curator: the curator's name.
-        id_columns: columns of its table that together name a respondent.
-        normalise: steps applied to each of them before they are compared.
-        id_shapes: how the ids of each column are written.
         attributes: [[attribute]] tables, as plain data; each is valid.
     """
 
-    curator: str
-    id_columns: tuple[str, ...]
-    normalise: tuple[str, ...]
-    id_shapes: tuple[str, ...]
+    curator: str = field(metadata=PARTY_NAME)
+    id_columns: tuple[str, ...] = field(metadata=ID_COLUMNS)
+    normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
+    id_shapes: tuple[str, ...] = field(
+        metadata=key("how the ids of each id column are written, such as 9999; merging compares them")
+    )
     attributes: tuple[Mapping[str, object], ...]
 
     def __post_init__(self) -> None:
@@ -54,6 +61,13 @@ class Draft:
         return tuple(str(attribute["name"]) for attribute in self.attributes)
 
 
+DRAFT_TABLES: Mapping[str, TableKeys] = {
+    "draft": TableKeys(meaning="whose draft it is, and what its ids are", keys=keys_of(Draft), is_needed=True),
+    "attribute": replace(STUDY_TABLES["attribute"], meaning="an attribute of this curator", is_needed=True),
+}
+"""The tables of a curator's draft, as `veiltab study draft` writes it."""
+
+
 def draft_from_bytes(data: bytes, where: str) -> Draft:
     """Return the draft that a file's bytes describe; `where` names the file in messages.
 
@@ -67,11 +81,8 @@ def draft_from_bytes(data: bytes, where: str) -> Draft:
         attribute_rule(fields)
     draft = root.checked(
         lambda: Draft(
-            curator=head.text("curator"),
-            id_columns=head.texts("id_columns"),
-            normalise=head.texts("normalise", NORMALISE_STEPS),
-            id_shapes=head.texts("id_shapes"),
             attributes=tuple(cast("list[dict[str, object]]", parsed["attribute"])),
+            **read_keys(Draft, head),
         )
     )
     head.finish()
@@ -89,5 +100,4 @@ def is_draft(data: bytes) -> bool:
 
 def draft_problems(data: bytes) -> tuple[Problem, ...]:
     """Return all problems of a draft's bytes, in the order of their lines; none if it is valid."""
-    readers = {"attribute": attribute_rule}
-    return file_problems(data, DRAFT_TABLES, readers, lambda: draft_from_bytes(data, ""))
+    return file_problems(data, DRAFT_TABLES, lambda: draft_from_bytes(data, ""))

@@ -3,7 +3,8 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from veiltab.common.study.keys import STUDY_TABLES, Key, TableKeys
+from veiltab.common.study.keys import Key
+from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
 
 _EXAMPLES: Mapping[str, Sequence[Mapping[str, str]]] = {
     "study": [{"id": '"ID"', "title": '"What the study is about"'}],
@@ -57,7 +58,7 @@ def _key_lines(known: TableKeys, written: Mapping[str, str], *, with_others: boo
 def _meaning(name: str, key: Key, *, is_written: bool) -> str:
     if is_written:
         return f"{key.meaning}:"
-    return f"{name} ({key.kind.value}; without it: {key.default}): {key.meaning}"
+    return f"{name} ({key.kind.words}; without it: {key.default}): {key.meaning}"
 
 
 def _comment(text: str) -> list[str]:

@@ -450,7 +450,7 @@ def test_integers_span_as_many_categories_as_there_may_be() -> None:
         ("[-1, 3]", "[1, 3]\nbins = [1, 2, 3, 4]", "integers stands beside bins or categories"),
         ("[-1, 3]", '[1, 3]\ncategories = ["1", "2", "3"]', "integers stands beside bins or categories"),
         ("[-1, 3]", '[1, 3]\nmissing = "3"', "'3' is listed twice"),
-        ("integers = [-1, 3]", "integer = [-1, 3]", "categories is not there"),
+        ("integers = [-1, 3]", "integer = [-1, 3]", "unknown key 'integer'. Did you mean 'integers'"),
     ],
 )
 def test_a_corrupted_study_of_nodes_is_refused_with_its_place(old: str, new: str, problem: str) -> None:

@@ -2,17 +2,17 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from veiltab.common.study.drafts.draft import draft_from_bytes
+from tests.study_page import PAGE, page
+from veiltab.common.study.drafts.draft import DRAFT_TABLES
 from veiltab.common.study.drafts.template import study_template
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import study_from_bytes
-from veiltab.common.study.keys import DRAFT_TABLES, STUDY_TABLES, Kind, TableKeys
 from veiltab.common.study.problems import study_problems
+from veiltab.common.study.study_tables import STUDY_TABLES
 from veiltab.curator.officer.policy import load_policy
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -55,18 +55,6 @@ integers = [1, 3]
 missing = "category"
 """
 
-DRAFT = """
-[draft]
-curator = "alice"
-id_columns = ["id"]
-id_shapes = ["9+"]
-[[attribute]]
-name = "sex"
-owner = "alice"
-categories = ["f", "m"]
-missing = "category"
-"""
-
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
@@ -82,46 +70,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     return found
 
 
-def headers(tables: Mapping[str, TableKeys]) -> dict[str, TableKeys]:
-    return {f"[[{name}]]" if table.is_list else f"[{name}]": table for name, table in tables.items()}
-
-
-def test_the_reference_has_the_keys_that_reading_asks_for(asked: dict[str, set[str]]) -> None:
-    study_from_bytes(EVERY_TABLE.encode(), "")
-    assert asked.pop("") == set(STUDY_TABLES)
-    assert asked == {header: set(table.keys) for header, table in headers(STUDY_TABLES).items()}
-
-
-def test_the_reference_has_the_keys_that_reading_a_draft_asks_for(asked: dict[str, set[str]]) -> None:
-    draft_from_bytes(DRAFT.encode(), "")
-    assert asked.pop("") == set(DRAFT_TABLES)
-    assert asked == {header: set(table.keys) for header, table in headers(DRAFT_TABLES).items()}
-
-
-def rows(tables: Mapping[str, TableKeys]) -> list[str]:
-    return [
-        f"| `{name}` | {key.kind.value} | {key.default or 'it must be there'} | {key.meaning} |"
-        for table in tables.values()
-        for name, key in table.keys.items()
-    ]
-
-
-def documented(page: str, heading: str) -> list[str]:
-    """The rows below the headings from one on that document a key."""
-    text = (DOCS / page).read_text("utf-8").split(heading, 1)[1]
-    return [line for line in text.splitlines() if line.startswith("| `")]
-
-
-def test_the_page_of_the_study_file_lists_every_key_of_the_reference() -> None:
-    text = (DOCS / "study-file.md").read_text("utf-8")
-    attribute = {"attribute": STUDY_TABLES["attribute"]}
-    assert set(rows({"question": STUDY_TABLES["question"]})) < set(rows(attribute))
-    assert rows({"attribute": DRAFT_TABLES["attribute"]}) == rows(attribute)
-    assert documented("study-file.md", "## Tables") == [
-        *(row for name, table in STUDY_TABLES.items() if name != "question" for row in rows({name: table})),
-        *(row for name, table in DRAFT_TABLES.items() if name != "attribute" for row in rows({name: table})),
-    ]
-    assert re.findall(r"^### `(.*)`$", text, re.MULTILINE) == [*headers(STUDY_TABLES), *headers(DRAFT_TABLES)]
+def test_the_page_of_the_study_file_is_what_the_keys_make_of_it() -> None:
+    assert page() == PAGE.read_text("utf-8"), "run `make study-page`"
+    assert {"owner", "column"} == set(STUDY_TABLES["attribute"].keys) - set(STUDY_TABLES["question"].keys)
+    assert DRAFT_TABLES["attribute"].keys == STUDY_TABLES["attribute"].keys
 
 
 def test_the_page_of_the_policy_lists_every_key_that_reading_asks_for(
@@ -144,14 +96,13 @@ def test_the_page_of_the_policy_lists_every_key_that_reading_asks_for(
 
 
 def test_every_default_that_is_toml_is_of_the_kind_of_its_key() -> None:
-    kinds = {Kind.TEXT: str, Kind.WHOLE_NUMBER: int, Kind.TEXTS: list, Kind.TEXT_TO_TEXT: dict}
-    checked = 0
-    for table in (*STUDY_TABLES.values(), *DRAFT_TABLES.values()):
-        for key in table.keys.values():
-            if key.default and re.match(r'["\[{\d]', key.default):
-                assert isinstance(tomllib.loads(f"x = {key.default}")["x"], kinds[key.kind])
-                checked += 1
-    assert checked > 12
+    read = [
+        key.kind.read(Fields(tomllib.loads(f"x = {key.default}"), ""), "x")
+        for table in (*STUDY_TABLES.values(), *DRAFT_TABLES.values())
+        for key in table.keys.values()
+        if key.default and re.match(r'["\[{\d]', key.default)
+    ]
+    assert len(read) > 12
 
 
 def test_what_init_writes_is_a_study_and_names_every_key_of_its_tables() -> None:

@@ -6,12 +6,23 @@ from decimal import Decimal
 
 import pytest
 
-from tests.common.study.test_keys import DRAFT
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft, draft_from_bytes, draft_problems, is_draft
 from veiltab.common.study.drafts.merging import StudyFrame, conflicts, merged_tables, missing_steps, with_steps
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.toml_text import toml_text
+
+DRAFT = """
+[draft]
+curator = "alice"
+id_columns = ["id"]
+id_shapes = ["9+"]
+[[attribute]]
+name = "sex"
+owner = "alice"
+categories = ["f", "m"]
+missing = "category"
+"""
 
 ALICE = draft_from_bytes(DRAFT.encode(), "alice.toml")
 BOB = Draft(
