@@ -18,6 +18,7 @@ from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import MAX_CELLS
@@ -25,10 +26,12 @@ from veiltab.common.study.file import MAX_CELLS
 Make = Callable[..., Any]
 
 
-@pytest.mark.parametrize("kind", [ReleaseRequest, TableSpec])
-def test_every_field_is_described(kind: type[ReleaseRequest | TableSpec]) -> None:
-    assert kind.__doc__ is not None
-    described = [line.split(":")[0].strip() for line in kind.__doc__.partition("Args:")[2].splitlines() if ": " in line]
+@pytest.mark.parametrize("kind", [ReleaseRequest, TableSpec, ReleaseSpec])
+def test_every_field_is_described(kind: type[Any]) -> None:
+    text = "".join(
+        (each.__doc__ or "").partition("Args:")[2].partition("Raises:")[0] for each in reversed(kind.__mro__[:-1])
+    )
+    described = [line.split(":")[0].strip() for line in text.splitlines() if ": " in line]
     assert described == [field.name for field in fields(kind)]
 
 
