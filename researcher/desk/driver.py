@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,31 +18,25 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.observe.progress import Stages
-from veiltab.common.observe.steps import release_ended, step
-from veiltab.common.release.limits import check_limits
+from veiltab.common.observe.steps import release_ended
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.state import ReleaseState, not_ready
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.parties.signing import SignedText
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.statuses import failures_logged
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import Room
-from veiltab.common.storage.files import written_whole
-from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
-from veiltab.researcher.desk.budget_check import check_fits_budget
+from veiltab.researcher.desk.certificates import Certificates
+from veiltab.researcher.desk.request_check import check_asked, check_asked_under
 from veiltab.researcher.desk.workload import Workloads
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import (
     Answers,
     Polling,
-    Publication,
     Statuses,
     planned_specs,
-    statement_of,
     tests_of,
 )
 from veiltab.researcher.receiving.receiving import Receiver
@@ -80,9 +74,7 @@ class ResearcherDriver:
         self._parties: PartyLinks | None = None
         self._started = asyncio.Event()
         self._driven: set[str] = set()
-        self._certifying: dict[str, asyncio.Task[None]] = {}
-        # Release that will be certified -> URI -> what a party stated with its last answer about it.
-        self._stated: dict[str, dict[str, SignedText]] = {}
+        self._certificates = Certificates(identity, store)
 
     def start(self, request: ReleaseRequest, label: str, study_digest: str) -> tuple[ResearcherRelease, bool]:
         """Record a request, its attributes in study order, or return the one to continue.
@@ -114,8 +106,7 @@ class ResearcherDriver:
             attributes=self.study.domain(request.attributes).names,
             tables=tuple(self.study.domain(table).names for table in request.tables),
         )
-        check_limits(request, self.study)
-        check_fits_budget(request, self.study)
+        check_asked(request, self.study)
         started = self.store.start(request, label, now)
         self._started.set()
         return started
@@ -162,58 +153,8 @@ class ResearcherDriver:
             await parties.close()
 
     async def certificate(self, stored: ResearcherRelease) -> Path:
-        """Return the file of a release's certificate; its parties are asked for their signatures the first time.
-
-        Raises:
-            NotReadyError, DeniedError, FailedReleaseError: the release is not ready.
-            IntegrityError: what a party states does not fit the release.
-            VeiltabError: a party did not sign.
-        """
-        release_id = stored.request.release_id
-        path = self.store.certificate(release_id)
-        if path.exists():
-            return path
-        if stored.part_of:
-            raise InvalidInputError(
-                "this is one table of several, and the certificate is that of all of them",
-                where=f"release {release_id}",
-                remedy=f"Ask for the certificate of {stored.part_of}.",
-            )
-        release = stored.planned
-        if stored.state is not ReleaseState.READY or release is None:
-            raise not_ready(stored.state, stored.failure, where=f"release {release_id}")
-        if self._parties is None:
-            raise NotReadyError("the service has just begun", where=self._own, remedy="Ask again.")
-        making = self._certifying.get(release_id)
-        if making is None:
-            made = self._certify(release, self._study_of(stored), self._parties, path)
-            making = self._certifying[release_id] = asyncio.create_task(made)
-            making.add_done_callback(partial(self._certified, release_id))
-        # It is made once for all who ask meanwhile, and to its end though they leave.
-        await asyncio.shield(making)
-        return path
-
-    async def _certify(self, release: ReleaseSpec, study: Study, parties: PartyLinks, path: Path) -> None:
-        """Make the certificate of a release."""
-        from veiltab.researcher.desk.certifying import certify, ledger_heads  # noqa: PLC0415 - a room of its own
-
-        stated = self._stated.pop(release.release_id, {})
-        numbers = [one.number for one in self.store.tables(release.release_id) if one.state is ReleaseState.READY]
-
-        async def ask(party: Party, release_id: str) -> SignedText:
-            return stated.get(party.uri) or await parties.ask_statement(party, release_id)
-
-        with step("certify", release_id=release.release_id):
-            whole = await certify(release, numbers, study, self._identity.authority, ask)
-            for name, ledger, at in ledger_heads(whole, study):
-                self.store.witness(name, ledger, at)
-            with written_whole(path) as file:
-                file.write(whole.to_text().encode())
-
-    def _certified(self, release_id: str, making: "asyncio.Task[None]") -> None:
-        del self._certifying[release_id]
-        if not making.cancelled():
-            making.exception()  # perhaps nobody waits for it any more
+        """Return the file of a release's certificate; as `Certificates.of`."""
+        return await self._certificates.of(stored, self._study_of, self._parties)
 
     def _study_of(self, stored: ResearcherRelease) -> Study:
         """Return the study file under which a release was asked for."""
@@ -244,7 +185,7 @@ class ResearcherDriver:
             # Whoever asks for it later has it even if a party is gone; a party that is away now is asked then.
             with failures_logged(_log, "a release is not certified yet", release=release_id):
                 await self.certificate(ended)
-        self._stated.pop(release_id, None)
+        self._certificates.forget(release_id)
 
     async def _bring_to_end(
         self, release_id: str, advance: Callable[[ResearcherRelease], Awaitable[None]]
@@ -305,7 +246,7 @@ class ResearcherDriver:
         spec = agreed(published.spec, planned_specs(answers))
         self.store.set_spec(spec)
         if stored.is_certified:
-            self._stated[spec.release_id] = dict(self._statements(published, answers))
+            self._certificates.keep_statements(self.study, spec.release_id, published, answers)
         self._keep_room(stored, spec)
         try:
             with self._stages.stage(spec.release_id) as stage:
@@ -314,14 +255,6 @@ class ResearcherDriver:
                 )
         finally:
             self._room.give_back(spec.release_id)
-
-    def _statements(self, published: Publication, answers: Answers) -> Iterator[tuple[str, SignedText]]:
-        """Yield the URIs of parties, and what they stated with what they answered."""
-        if published.statement is not None:
-            yield Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name).uri, published.statement
-        for name, answer in answers.items():
-            if (stated := statement_of(answer)) is not None:
-                yield Party(study=self.study.id, role=Role.CURATOR, name=name).uri, stated
 
     def _keep_room(self, stored: ResearcherRelease, spec: TableSpec) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
@@ -334,19 +267,13 @@ class ResearcherDriver:
         statuses.pop(self._own, None)
 
     def _check_study(self, stored: ResearcherRelease) -> None:
-        """Let a release wait that was asked for under another study file; going on would label its cells wrongly.
-
-        Raises:
-            NotReadyError: it was.
-        """
-        if stored.study_digest in {"", self.study.digest}:
-            return
-        kept = self.store.study_file(stored.study_digest)
-        difference = study_differences(self.study, load_study(kept))
-        problem = f"the release was asked for under another study file; the one here {difference}"
-        remedy = f"Start the service with studies/{kept.name} of its state folder"
-        self._polling.of(stored.request.release_id)[self._own] = (stored.state, f"{problem}. {remedy}.")
-        raise NotReadyError(problem, where=self._own, remedy=f"{remedy}.")
+        """Let a release wait that was asked for under another study file; going on would label its cells wrongly."""
+        try:
+            check_asked_under(stored, self.study, self.store, self._own)
+        except NotReadyError as error:
+            text = f"{error.problem}. {error.remedy}"
+            self._polling.of(stored.request.release_id)[self._own] = (stored.state, text)
+            raise
 
 
 def _may_heal(error: VeiltabError) -> bool:

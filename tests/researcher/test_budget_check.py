@@ -8,7 +8,7 @@ import pytest
 from veiltab.common.errors import BudgetExceededError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study
-from veiltab.researcher.desk.budget_check import check_fits_budget
+from veiltab.researcher.desk.request_check import check_fits_budget
 
 Make = Callable[..., ReleaseRequest]
 

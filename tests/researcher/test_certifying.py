@@ -21,6 +21,7 @@ from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed_to_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher.desk import certifying
+from veiltab.researcher.desk.certificates import _statements
 from veiltab.researcher.desk.certifying import certify
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.parties.parties import PartyLinks
@@ -153,7 +154,7 @@ def test_a_party_that_has_stated_what_it_knows_is_not_asked_until_that_did_not_d
 
     monkeypatch.setattr(certifying, "certify", certify)
     driver._parties = cast("Any", SimpleNamespace(ask_statement=ask_statement))
-    driver._stated[ID] = {bob.uri: stated}
+    driver._certificates._stated[ID] = {bob.uri: stated}
     for _ in range(2):
         with pytest.raises(IntegrityError):
             asyncio.run(_certificate(driver))
@@ -169,7 +170,7 @@ def test_a_statement_that_is_none_leaves_its_party_to_be_asked(driver: Researche
         "dora": curator_pb2.GetProposalResponse(),
     }
     published = Publication(spec=spec_with(release_id=ID), salt=b"", columns={}, statement=None)
-    assert [uri for uri, _ in driver._statements(published, answers)] == ["veiltab://survey/curator/alice"]
+    assert [uri for uri, _ in _statements(driver.study, published, answers)] == ["veiltab://survey/curator/alice"]
 
 
 def test_a_party_that_states_amiss_is_named() -> None:
