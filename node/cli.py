@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
-from veiltab.common.command.options import identity_option, load_party, state_option, study_argument
+from veiltab.common.command.options import identity_option, state_option, study_argument
+from veiltab.common.command.parties import load_party
 from veiltab.common.errors import (
     ClosedRoundError,
     InvalidInputError,

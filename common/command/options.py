@@ -11,14 +11,12 @@ import click
 
 from veiltab.common.command.cli import PATH, listed, note
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
-from veiltab.common.command.parties import parties_of
-from veiltab.common.core.numbers.nearest import known_names
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.command.parties import load_party
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
 from veiltab.common.release.tables import Workload
-from veiltab.common.rpc.parties.identity import Identity, Role, load_identity
-from veiltab.common.study.file import Study, load_study
+from veiltab.common.rpc.parties.identity import Identity, Role
+from veiltab.common.study.file import Study
 
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)
 name_option = click.option("--name", required=True, help="This party's name in the study file.")
@@ -219,25 +217,3 @@ def connected(
         return with_connection
 
     return decorated
-
-
-def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str | None) -> tuple[Study, Identity]:
-    """Load a study and the identity of one of its parties, in one of some roles; without a name, of the only one.
-
-    Raises:
-        InvalidInputError: the study has no such party in these roles, or the files are not its own.
-    """
-    study = load_study(study_path)
-    parties = parties_of(study)
-    known = [party for party in parties if party.role in roles]
-    chosen = [party for party in known if name in {None, party.name}]
-    if len(chosen) != 1:
-        wanted = " or ".join(role.value for role in roles)
-        other = next((party for party in parties if party.name == name), None)
-        raise InvalidInputError(
-            f"no {wanted} {name or ''!r} in the study" if other is None else f"{other} is no {wanted}",
-            where="--name",
-            remedy=known_names("Known", [party.name for party in known], name or ""),
-        )
-    (party,) = chosen
-    return study, load_identity(identity_folder, party.role, party.name, study=study.id)

@@ -1,10 +1,12 @@
 """The parties of a study, as its file lists them."""
 
+from pathlib import Path
 from typing import assert_never
 
+from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.parties.identity import Party, Role
-from veiltab.common.study.file import Member, Study
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
+from veiltab.common.study.file import Member, Study, load_study
 
 
 def parties_of(study: Study) -> dict[Party, str | None]:
@@ -50,3 +52,25 @@ def desk_of(study: Study, party: Party) -> Party:
             raise InvalidInputError(f"{party} asks no researcher's service", where=f"study {study.id}")
         case _:
             assert_never(party.role)
+
+
+def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str | None) -> tuple[Study, Identity]:
+    """Load a study and the identity of one of its parties, in one of some roles; without a name, of the only one.
+
+    Raises:
+        InvalidInputError: the study has no such party in these roles, or the files are not its own.
+    """
+    study = load_study(study_path)
+    parties = parties_of(study)
+    known = [party for party in parties if party.role in roles]
+    chosen = [party for party in known if name in {None, party.name}]
+    if len(chosen) != 1:
+        wanted = " or ".join(role.value for role in roles)
+        other = next((party for party in parties if party.name == name), None)
+        raise InvalidInputError(
+            f"no {wanted} {name or ''!r} in the study" if other is None else f"{other} is no {wanted}",
+            where="--name",
+            remedy=known_names("Known", [party.name for party in known], name or ""),
+        )
+    (party,) = chosen
+    return study, load_identity(identity_folder, party.role, party.name, study=study.id)

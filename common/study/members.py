@@ -62,6 +62,12 @@ class CuratorMember(Member):
         "twice as many as the curator that receives them has",
     )
 
+    @property
+    def id_rule(self) -> str:
+        """Its id columns, the steps of their normalisation, and how the ids are written, in words."""
+        shapes = f", written as {', '.join(self.id_shapes)}" if self.id_shapes else ""
+        return f"{self.name} has {', '.join(self.id_columns)} by {', '.join(self.normalise) or 'no step'}{shapes}"
+
     def __post_init__(self) -> None:
         Member.__post_init__(self)
         if self.most_ids is not None and self.most_ids < 1:

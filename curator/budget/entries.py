@@ -48,6 +48,11 @@ class Entry:
         return tuple(self.facts["attributes"])
 
     @property
+    def time(self) -> int:
+        """When it was reserved, Unix seconds."""
+        return int(self.facts["time"])
+
+    @property
     def tables(self) -> int:
         """How many tables were charged together, second runs counted."""
         return sum(int(kind["count"]) for kind in self.facts["tables"]) + int(self.facts["repeats"])

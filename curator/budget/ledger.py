@@ -5,10 +5,10 @@ Relation: substitution of one respondent's row over all columns of all curators.
 its study, whichever columns it releases, so each ledger bounds the loss of a respondent's whole row.
 
 Where the budget has a delta, every charge has a price, and what the budget holds is decided by sums of prices (see
-allowance.py). Whoever reserves has worked it out before; no transaction waits for that. Entries of an
-earlier version have none; they get one when the ledger is opened. Their links of the chain stay as they were. A link of
-an entry that was charged with a price covers the price, and the sums of all prices up to it. An entry covers the head
-that the audit log had before it.
+allowance.py), worked out before it is reserved; no transaction waits for that. What was charged before the budget had
+a delta gets its price when the ledger is opened, and its links of the chain stay as they were. A link of an entry that
+was charged with a price covers the price, and the sums of all prices up to it. An entry covers the head that the audit
+log had before it.
 """
 
 import json
@@ -56,7 +56,7 @@ class Ledger(Spending):
         super().__init__(connection, Allowance(epsilon=budget, delta=delta))
         self._audit = AuditLog(connection)
         if delta is not None:
-            self._price_old_entries()
+            self._price_pure_entries()
         self._sums()
 
     def reserve(self, spec: ReleaseSpec, charge: Charge) -> None:
@@ -194,10 +194,10 @@ class Ledger(Spending):
         if rows:
             self._connection.execute("DELETE FROM price WHERE release_id = ?", [release_id])
 
-    def _price_old_entries(self) -> None:
-        """Give a price to what an earlier version charged or reserved without one."""
+    def _price_pure_entries(self) -> None:
+        """Give a price to what was charged or reserved before the budget had a delta."""
         prices = [
-            (row["release_id"], self._price_of_old(described(row), Decimal(row["epsilon"])))
+            (row["release_id"], self._price_of(described(row), Decimal(row["epsilon"])))
             for row in self._rows(_UNPRICED)
         ]
         with transaction(self._connection) as db:
@@ -205,6 +205,6 @@ class Ledger(Spending):
                 values = [release_id, str(price.mu), str(price.slack)]
                 db.execute("INSERT INTO price VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
 
-    def _price_of_old(self, release: ReleaseDescription | None, epsilon: Decimal) -> Price:
+    def _price_of(self, release: ReleaseDescription | None, epsilon: Decimal) -> Price:
         price = None if release is None else self.allowance.charge(release, epsilon).price
         return price or price_of_pure_epsilon(epsilon)

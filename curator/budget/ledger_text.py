@@ -46,7 +46,7 @@ def released_text(entry: Entry) -> str:
 def asked_text(entry: Entry) -> str:
     """Return the epsilon and delta that were asked for."""
     facts = entry.facts
-    asked = Decimal(str(facts["epsilon"])) if facts.get("delta") and "epsilon" in facts else entry.epsilon
+    asked = Decimal(str(facts["epsilon"])) if facts.get("delta") else entry.epsilon
     delta = f" at delta {delta_text(Decimal(str(facts['delta'])))}" if facts.get("delta") else ""
     return f"epsilon {upward(asked)}{delta}"
 
@@ -55,7 +55,7 @@ def entry_text(entry: Entry, purpose: str) -> str:
     """Return a charge as lines for people."""
     below = f"\n      purpose: {purpose}" if purpose else ""
     return (
-        f"{entry.number:4}  {charged_at(entry) or 'time unknown'}  {entry.facts['researcher']}"
+        f"{entry.number:4}  {charged_at(entry)}  {entry.facts['researcher']}"
         f"  {released_text(entry)}  {asked_text(entry)}  charge {percent(entry.share)}  {entry.release_id}{below}"
     )
 
@@ -69,23 +69,16 @@ def entry_data(entry: Entry, purpose: str) -> dict[str, object]:
         **entry.facts,
         "purpose": purpose,
         "time": charged_at(entry),
-        "epsilon": Decimal(str(entry.facts.get("epsilon", entry.epsilon))),
+        "epsilon": Decimal(entry.facts["epsilon"]),
         "pure_epsilon": entry.epsilon,
         **price,
         "share": entry.share,
     }
 
 
-def charged_at(entry: Entry) -> str | None:
-    """Return when a charge was reserved, ISO 8601 in UTC; None where an earlier version recorded no time."""
-    seconds = time_of(entry)
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-def time_of(entry: Entry) -> int | None:
-    """Return when a charge was reserved, Unix seconds, if it was recorded."""
-    seconds = entry.facts.get("time")
-    return seconds if isinstance(seconds, int) else None
+def charged_at(entry: Entry) -> str:
+    """Return when a charge was reserved, ISO 8601 in UTC."""
+    return datetime.fromtimestamp(entry.time, UTC).isoformat()
 
 
 def witness_text(own: int, remembered: Mapping[str, int], doubts: Iterable[Doubt]) -> str:

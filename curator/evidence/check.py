@@ -277,8 +277,6 @@ class _Check:
             raise IntegrityError("the file has no policy, and one was read" if not is_there else "no policy was read")
         if not is_there:
             return "none: a person decides"
-        if not loaded.get("sha256"):
-            return "an earlier version recorded no digest of what it read"
         if self.index.policy != loaded["sha256"]:
             raise IntegrityError("the policy file is another than the one that the curator read last")
         return f"it is what the curator read last (rules: {loaded['rules']})"

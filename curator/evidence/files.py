@@ -126,10 +126,10 @@ def asked_under_text(digests: Iterable[str], digest: str) -> str:
     """Return how many requests were made under a study file, and how many under others.
 
     Args:
-        digests: of the study file of each request; empty where an earlier version did not record it.
+        digests: of the study file of each request.
         digest: of the study file.
     """
-    counts = Counter(one == digest for one in digests if one)
+    counts = Counter(one == digest for one in digests)
     return f"requests made under it: {counts[True]}, under other versions of it: {counts[False]}"
 
 

@@ -96,7 +96,7 @@ class AuditReplay:
         for key in rows | entries:
             row, entry = rows.get(key), entries.get(key)
             if entry is None and row is not None and row["time"] < self.since and release not in self.requests:
-                continue  # of an earlier version, or before the first entry in the file
+                continue  # before the first entry in the file
             if row is None or entry is None or any(row[name] != value for name, value in entry.items()):
                 raise IntegrityError(f"release {release}, attribute {key[0]}: not what was recorded")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import cast
 
+from veiltab.common.command.cli import note
+from veiltab.common.observe.progress import Progress
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
@@ -82,6 +84,11 @@ def open_table(table: TableAddress | Path) -> Source:
 def known_rows(source: Source) -> int | None:
     """Return how many rows a table has, if that is known before it is read."""
     return source.rows if isinstance(source, ParquetFile | ParquetFiles) else None
+
+
+def reading_progress(source: Source) -> Progress:
+    """Return the progress of reading a table, which a terminal shows."""
+    return Progress("reading the table", known_rows(source), tell=note)
 
 
 def file_of(address: TableAddress) -> Path | None:

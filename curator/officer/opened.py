@@ -99,8 +99,6 @@ def current_budget(study: Study, store: CuratorStore, named: Policy | None) -> D
 def check_served_study(study: Study, path: Path, store: CuratorStore) -> None:
     """Check that a study file is the one that the curator serves, or served last.
 
-    State of an earlier version does not have that file; there the newest request says which one it was made under.
-
     Args:
         study: as it was read.
         path: of the study file.
@@ -110,11 +108,11 @@ def check_served_study(study: Study, path: Path, store: CuratorStore) -> None:
         ConflictError: it is another one.
     """
     served = store.served.served_study()
-    if served == study.source or (served is None and store.releases.latest_study_digest() in {"", study.digest}):
+    if served is None or served == study.source:
         return
-    difference = "" if served is None else study_differences(study, study_from_bytes(served, "the served study file"))
+    difference = study_differences(study, study_from_bytes(served, "the served study file"))
     raise ConflictError(
-        "the curator serves another study file" + (f": this one {difference}" if difference else ""),
+        f"the curator serves another study file: this one {difference}",
         where=str(path),
         remedy="Give the file that it serves; a new version of the study counts once the curator serves it.",
     )

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -99,12 +100,12 @@ class RepeatedIds:
     as they ascend, no fingerprints are made, which takes a third of the time of loading a table.
 
     Args:
-        scratch: holds the fingerprints.
+        folder: holds the fingerprints; None for the system's own.
     """
 
-    def __init__(self, scratch: Scratch) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._key = os.urandom(KEY_BYTES)
-        self._prints = Partitions(scratch)
+        self._prints = Partitions(Scratch(folder))
         self._has_ascended, self._ascending = True, 0
         self._last = pa.nulls(0, pa.large_string())
 

@@ -9,12 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from veiltab.common.command.cli import note
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.observe.progress import Progress
 from veiltab.common.storage.run_files import RunFiles
-from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.coding.coding import DROP
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import MAX_RESPONDENTS, Study
@@ -23,7 +20,7 @@ from veiltab.curator.formats.columns.numerals import Notation, numerals_of
 from veiltab.curator.formats.columns.reading import find_column, read_batches
 from veiltab.curator.formats.columns.refusals import first_rows, row_count, rows_have
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
-from veiltab.curator.formats.opening import known_rows, open_table
+from veiltab.curator.formats.opening import open_table, reading_progress
 from veiltab.curator.reading.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.reading.id_shapes import ShapeReader
 from veiltab.curator.reading.respondents import RepeatedIds, normalised_ids
@@ -132,7 +129,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         source = source or open_table(table)
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
-        progress = Progress("reading the table", known_rows(source), tell=note)
+        progress = reading_progress(source)
         wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise
         for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
             rows.take(batch)
@@ -161,7 +158,7 @@ class _Rows:
         self._first_broken: list[int] = []
         types = {column.rule.name: column.dtype for column in self._columns}
         self._respondents = rows_on_disk(types, run)
-        self._repeats = RepeatedIds(Scratch(None if run is None else run.folder))
+        self._repeats = RepeatedIds(None if run is None else run.folder)
         self._digest = _ContentDigest([rule.name for rule in rules])
 
     def look_at(self, source: Source, decimal: str) -> None:

@@ -176,13 +176,6 @@ class Releases:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
         return tuple(_release_of(row) for row in latest_rows(self._connection, "asked", over))
 
-    def latest_study_digest(self) -> str:
-        """Return the digest of the study file that the newest request was made under; empty if it is not known."""
-        row = self._connection.execute(
-            "SELECT study_digest FROM asked WHERE study_digest <> '' ORDER BY created DESC, id LIMIT 1"
-        ).fetchone()
-        return "" if row is None else str(row["study_digest"])
-
     def counts(self) -> dict[str, int]:
         """Return how many releases are in each state."""
         return state_counts(self._connection, "asked")

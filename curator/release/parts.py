@@ -7,7 +7,6 @@ and the driver that chooses them (driver.py).
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from veiltab.common.observe.progress import Stages
 from veiltab.common.release.state import ReleaseState
@@ -15,9 +14,8 @@ from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study
-from veiltab.common.study.id_rules import id_rules
 from veiltab.curator.alignment.alignment import Alignment
-from veiltab.curator.alignment.token_exchange import TokenExchange
+from veiltab.curator.alignment.exchanges import exchange_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
@@ -34,9 +32,6 @@ from veiltab.curator.progress.release_record import (
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.server_check import ServerCheck
 from veiltab.curator.table.workplace import Workplace
-
-if TYPE_CHECKING:
-    from veiltab.curator.alignment.private.private_exchange import PrivateExchange
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,8 +91,7 @@ class Parts:
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
         self._workplace = workplace
         self._room = Room(folder, f"curator {self.name}", workplace.run.folder)
-        self._exchange = self._exchange_of(folder / "alignments")
-        rules = id_rules(study.curators)
+        self._exchange = exchange_of(study, self.name, folder / "alignments", store, self._room)
         self.alignment = Alignment(
             self.name,
             folder,
@@ -108,7 +102,7 @@ class Parts:
             self._room,
             workplace,
             most_respondents=study.maximum_respondents,
-            id_rules=rules,
+            id_rules="; ".join(curator.id_rule for curator in study.curators),
         )
         self._folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
@@ -122,25 +116,6 @@ class Parts:
         # How far the steps under way are.
         self._stages = Stages()
         self._runs: dict[str, Run] = {}
-
-    def _exchange_of(self, folder: Path) -> "TokenExchange | PrivateExchange":
-        if self.study.alignment == "tokens":
-            return TokenExchange(len(self.study.curators), folder, self._room)
-        # A study that aligns by tokens needs neither these nor libsodium.
-        from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415
-        from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415
-
-        names = [curator.name for curator in self.study.curators]
-        return PrivateExchange(
-            self.name,
-            names,
-            folder,
-            self.store,
-            Masking(folder.parent),
-            self._room,
-            most_ids={each.name: each.most_ids for each in self.study.curators if each.most_ids is not None},
-            maximum=min(MAX_IDS, self.study.maximum_respondents),
-        )
 
     def _progress(self, stored: CuratorRelease) -> Progress:
         release_id = stored.request.release_id

@@ -15,7 +15,7 @@ import grpc
 from veiltab.common.collection.round import EVERYONE, RoundState
 from veiltab.common.collection.round_messages import report_to_proto
 from veiltab.common.collection.tokens import token_of
-from veiltab.common.command.options import load_party
+from veiltab.common.command.parties import load_party
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect

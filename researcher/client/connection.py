@@ -6,8 +6,7 @@ from typing import Self
 
 import grpc
 
-from veiltab.common.command.options import load_party
-from veiltab.common.command.parties import desk_of, serving_parties
+from veiltab.common.command.parties import desk_of, load_party, serving_parties
 from veiltab.common.errors import (
     DeniedError,
     IntegrityError,

@@ -22,7 +22,7 @@ from veiltab.common.collection.oracles import oracle_for
 from veiltab.common.collection.round import EVERYONE, Round, RoundStatus, Stratum
 from veiltab.common.collection.round_messages import round_from_proto, round_to_proto, state_from_proto
 from veiltab.common.collection.tokens import token_digest
-from veiltab.common.command.options import load_party
+from veiltab.common.command.parties import load_party
 from veiltab.common.core.numbers.rounding import Parameter, parse_epsilon
 from veiltab.common.core.texts.id_prefix import whole_id
 from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto

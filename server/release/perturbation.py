@@ -25,6 +25,7 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.table_spec import Column, TableSpec
+from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.server.records.store import ServerStore
@@ -57,7 +58,8 @@ def perturb_release(store: ServerStore, spec: TableSpec, lease: Lease, stage: St
     Source: Lin, Wang, Rane, Section III-A and Lemma 3.1: PRAM on ciphertext is PRAM on the data.
     """
     try:
-        _perturb(store, spec, lease, stage or Stage())
+        with named_in_errors(store.folder(spec.release_id).path):
+            _perturb(store, spec, lease, stage or Stage())
     except (LostLeaseError, FileNotFoundError):
         # A successor deletes the files of others, and the ciphertext at the end.
         try:

@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.errors import (
-    InvalidInputError,
     UnavailableError,
     VeiltabError,
 )
@@ -24,7 +22,6 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.statuses import every, refusal_of
 from veiltab.common.rpc.waiting.changes import Changes
-from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.study.file import Study
 from veiltab.server.records.session import Session, check_owner
 from veiltab.server.records.store import ServerStore
@@ -33,6 +30,7 @@ from veiltab.server.release.perturbation import perturb_release
 from veiltab.server.release.publications import Publications
 from veiltab.server.release.receiving import Announced, Chunks, Receiver
 from veiltab.server.release.retention import end, sweep
+from veiltab.server.release.spec_check import check_spec
 from veiltab.server.sharing.leases import BusyError, Lease
 from veiltab.server.sharing.quota import Quota
 
@@ -44,9 +42,6 @@ _LOOK_SECONDS = 5
 _SECONDS_A_DAY = 86_400
 _LONGEST_WAIT_FOR_OTHERS = 0.05
 """Seconds that an answer waits for what another process may do."""
-
-_LONGEST_DAYS = 370
-"""Longest deadline; curators accept 366 days, and their clocks may differ from this one."""
 
 
 class Releases(Publications):
@@ -101,41 +96,13 @@ class Releases(Publications):
 
     def open_release(self, spec: TableSpec, curator: str) -> tuple[Session, dict[str, int]]:
         """Record or find a release; return it with the bytes held of the caller's columns."""
-        self._check_spec(spec, curator)
+        check_spec(spec, curator, self._study)
         session = self._store.open_session(spec, curator, self._quota)
         folder = self._store.folder(spec.release_id)
         columns = spec.columns_of(curator)
         if session.state is ReleaseState.UPLOADING:
             return session, {c.attribute: folder.received(c.attribute) for c in columns}
         return session, {c.attribute: c.byte_length(spec.uploaded_rows) for c in columns}
-
-    def _check_spec(self, spec: TableSpec, curator: str) -> None:
-        if spec.study_digest != self._study.digest:
-            raise InvalidInputError(
-                "the release is of another study file than the server's",
-                where="study file",
-                remedy="Give every party the same bytes.",
-            )
-        for column in spec.columns:
-            rule = next((rule for rule in self._study.attributes if rule.name == column.attribute), None)
-            if rule is None or (rule.owner, rule.attribute.size) != (column.owner, column.size):
-                raise InvalidInputError("a column is not as the study says", where=f"attribute {column.attribute}")
-        if spec.cells > self._study.maximum_cells:
-            raise InvalidInputError(f"the study allows {self._study.maximum_cells} cells", where="cells")
-        check_owner(spec, curator)
-        if spec.researcher not in {researcher.name for researcher in self._study.researchers}:
-            raise InvalidInputError("the study has no such researcher", where="researcher")
-        if spec.population < self._study.minimum_population or spec.uploaded_rows > MAX_ROWS:
-            raise InvalidInputError(
-                f"a release here has from {self._study.minimum_population} respondents to {MAX_ROWS} rows",
-                where="population",
-            )
-        if spec.deadline > time.time() + _LONGEST_DAYS * _SECONDS_A_DAY:
-            raise InvalidInputError(
-                f"the deadline lies more than {_LONGEST_DAYS} days ahead",
-                where="deadline",
-                remedy="Compare the parties' clocks, or ask for an earlier deadline.",
-            )
 
     async def upload(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
@@ -189,7 +156,7 @@ class Releases(Publications):
         if session.state is not ReleaseState.PERTURBING:
             return  # another process was faster
         try:
-            with named_in_errors(self._store.folder(release_id).path), self._stages.stage(release_id) as stage:
+            with self._stages.stage(release_id) as stage:
                 await asyncio.to_thread(perturb_release, self._store, session.spec, lease, stage)
         except UnavailableError:
             raise

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.coding.coding import DROP, UNKNOWN
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.files import text_file
@@ -332,7 +331,7 @@ def test_what_repeats_is_found_however_often_it_does(times: int, others: int) ->
 
 
 def repeated_rows(ids: list[pa.Array]) -> list[int]:
-    repeats = RepeatedIds(Scratch(None))
+    repeats = RepeatedIds(None)
     for chunk in ids:
         repeats.take(chunk)
     return [int(row) for row in repeats.rows(lambda: ids)]

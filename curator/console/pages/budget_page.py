@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.budget.entries import Entry
-from veiltab.curator.budget.ledger_text import time_of
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.budget_chart import budget_chart
 
@@ -59,7 +58,6 @@ def _show(books: Books, visit: Visit) -> Response:
         ledger=standing.ledger,
         chart=budget_chart([(point.time, float(point.share)) for point in thinned(points)], books.now),
         months=months_of(entries)[-_MONTHS:],
-        unknown=len(entries) - len(points),
         bounds=books.bounds() if is_asked or len(entries) <= MOST_AT_ONCE else (),
         is_asked=is_asked,
         entries=len(entries),
@@ -67,14 +65,9 @@ def _show(books: Books, visit: Visit) -> Response:
 
 
 def points_of(entries: Sequence[Entry]) -> list[Point]:
-    """Return the budget after each charge whose time is recorded; those without time count from the beginning."""
-    total = sum((entry.share for entry in entries if time_of(entry) is None), Decimal(0))
-    points = []
-    for entry in entries:
-        if (seconds := time_of(entry)) is not None:
-            total += entry.share
-            points.append(Point(time=seconds, share=total))
-    return points
+    """Return the budget after each charge."""
+    totals = accumulate(entry.share for entry in entries)
+    return [Point(time=entry.time, share=total) for entry, total in zip(entries, totals, strict=True)]
 
 
 def thinned(points: Sequence[Point]) -> list[Point]:
@@ -87,8 +80,7 @@ def months_of(entries: Sequence[Entry]) -> list[MonthLine]:
     """Return what was charged in each month, oldest first."""
     taken: dict[str, tuple[int, Decimal]] = {}
     for entry in entries:
-        seconds = time_of(entry)
-        month = "time unknown" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m}"
+        month = f"{datetime.fromtimestamp(entry.time, UTC):%Y-%m}"
         releases, share = taken.get(month, (0, Decimal(0)))
         taken[month] = releases + 1, share + entry.share
     totals = accumulate(share for _, share in taken.values())

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.budget.entries import Entry
-from veiltab.curator.budget.ledger_text import purpose_of, released_text, time_of
+from veiltab.curator.budget.ledger_text import purpose_of, released_text
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
 from veiltab.curator.console.words import asked_of
@@ -61,7 +61,7 @@ def _show(books: Books, visit: Visit) -> Response:
 def _line(store: CuratorStore, entry: Entry) -> LedgerLine:
     return LedgerLine(
         entry=entry,
-        time=time_of(entry),
+        time=entry.time,
         researcher=str(entry.facts.get("researcher", "")),
         released=released_text(entry),
         asked=asked_of(entry),

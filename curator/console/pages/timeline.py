@@ -6,7 +6,6 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.curator.audit.log import Event as AuditEvent
 from veiltab.curator.audit.log import Fact
 from veiltab.curator.budget.entries import Entry, percent
-from veiltab.curator.budget.ledger_text import time_of
 from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
 from veiltab.curator.officer.opened import Standing
 from veiltab.curator.officer.requests import AttributeStatus, attribute_statuses
@@ -87,7 +86,7 @@ def _of_policy(decision: GrantDecision) -> Event:
 
 def _of_charge(entry: Entry) -> Event:
     return Event(
-        time=time_of(entry),
+        time=entry.time,
         title=f"Charged: {percent(entry.share)} of the budget",
         text=f"entry {entry.number} of the ledger, pure epsilon {nats(entry.epsilon)}",
     )

@@ -61,7 +61,6 @@ LARGE = {
 }
 READ = """
 import sys
-from tests.rooms import rooms
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.toml_text import parsed_toml_text
 try:

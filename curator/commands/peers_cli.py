@@ -1,0 +1,41 @@
+"""`veiltab curator clear-tosses` and `allow-alignment`: work with another curator again."""
+
+from secrets import token_bytes
+
+import click
+
+from veiltab.common.command.cli import emit, json_option
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import named_person, person_option, with_standing
+from veiltab.curator.officer.persons import person_name
+from veiltab.curator.peers.ring import PART_BYTES
+
+
+@click.command(
+    "clear-tosses",
+    epilog="Example: veiltab curator clear-tosses study.toml --name alice --state state --peer bob",
+)
+@with_standing
+@click.option("--peer", required=True, help="Name of the other curator.")
+@person_option
+@json_option
+def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
+    """Take part in releases again with a curator by which too many ended that were charged."""
+    name = person_name(named_person(person))
+    cleared = standing.store.coins.clear_aborted(standing.study.curator(peer).name, person=name)
+    emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that ended by curator {peer}")
+
+
+@click.command(
+    "allow-alignment",
+    epilog="Example: veiltab curator allow-alignment study.toml --name alice --state state --peer bob",
+)
+@with_standing
+@click.option("--peer", required=True, help="Name of the other curator.")
+@person_option
+@json_option
+def allow_alignment(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
+    """Align privately again with a curator that began too many private alignments, or is suspected to change ids."""
+    name = person_name(named_person(person))
+    began = standing.store.private.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
+    emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which began {began} private alignments")

@@ -1,0 +1,57 @@
+"""`veiltab curator policy`: try the rules that decide about requests."""
+
+import click
+
+from veiltab.common.command.cli import emit, json_option
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import with_standing
+from veiltab.curator.officer.policy import policy_of
+from veiltab.curator.officer.trial import hypothetical_request, try_policy
+
+
+@click.group()
+def policy() -> None:
+    """Try the rules that decide about requests.
+
+    Example: veiltab curator policy test study.toml --name alice --state state --researcher rosa --epsilon .5
+    --attributes education
+    """
+
+
+@policy.command(
+    epilog="Example: veiltab curator policy test study.toml --name alice --state state --policy policy.toml"
+    " --researcher rosa --epsilon .5 --delta 1e-6 --attributes education"
+)
+@with_standing
+@click.option("--researcher", required=True, help="Who would ask.")
+@click.option("--epsilon", required=True, help="Nats.")
+@click.option("--delta", help="Of the guarantee; without it epsilon is pure.")
+@click.option("--attributes", required=True, help="What would be asked for, separated by commas.")
+@click.option("--population", type=click.IntRange(min=1), help="Common respondents; by default those of the alignment.")
+@json_option
+def test(
+    standing: Standing,
+    researcher: str,
+    epsilon: str,
+    delta: str | None,
+    attributes: str,
+    population: int | None,
+    as_json: bool,
+) -> None:
+    """Say which rules would decide about a request, what it would be charged, and what would be left."""
+    if researcher not in {each.name for each in standing.study.researchers}:
+        raise InvalidInputError("researcher is not in the study", where="--researcher")
+    latest = standing.store.alignments.latest_alignment()
+    respondents = population or (latest[0] if latest else None)
+    if respondents is None:
+        raise InvalidInputError(
+            "the tables are not aligned yet", where="--population", remedy="Say how many they share."
+        )
+    request = hypothetical_request(
+        researcher, tuple(attributes.split(",")), parse_epsilon(epsilon), None if delta is None else parse_delta(delta)
+    )
+    rules = policy_of(standing.study, standing.name, standing.policy_path)
+    trial = try_policy(rules, request, standing.study, standing.name, standing.ledger, respondents)
+    emit(as_json, trial.as_dict(), trial.as_text())

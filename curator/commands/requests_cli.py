@@ -1,0 +1,148 @@
+"""`veiltab curator requests`, `approve` and `deny`: what waits for a person, and what the person decides."""
+
+import time
+from collections.abc import Sequence
+
+import click
+
+from veiltab.common.command.cli import emit, json_option, listed
+from veiltab.common.errors import NotReadyError
+from veiltab.curator.commands.ledger_cli import budget_data
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import (
+    held_option,
+    named_person,
+    optional_request_option,
+    person_option,
+    reason_option,
+    request_option,
+    with_standing,
+)
+from veiltab.curator.officer.policy import MOST_DAYS, expiry
+from veiltab.curator.officer.requests import view_of, view_requests
+from veiltab.curator.officer.requests_text import requests_text
+from veiltab.curator.officer.verdicts import Outcome, waits_for
+from veiltab.curator.officer.verdicts import approve as approve_request
+from veiltab.curator.officer.verdicts import deny as deny_request
+
+
+@click.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")
+@with_standing
+@click.option("--all", "is_all", is_flag=True, help="Show all with their cards, those that have ended too.")
+@json_option
+def requests(standing: Standing, is_all: bool, as_json: bool) -> None:
+    """List the requests that wait for a person, with the epsilon card and what is left of the budget, then the others.
+
+    As JSON, all are there, oldest first.
+    """
+    if as_json:
+        plain = {**budget_data(standing), "requests": [view.as_dict() for view in view_requests(standing)]}
+        emit(as_json, plain, "")
+    else:
+        emit(as_json, {}, _requests_text(standing, is_all=is_all))
+
+
+def _requests_text(standing: Standing, *, is_all: bool) -> str:
+    ids = standing.store.decisions.waiting_for_a_person(time.time())
+    every = standing.store.releases.releases()
+    waiting = [one for one in every if one.request.release_id in ids]
+    under_way = [one for one in every if one.request.release_id not in ids and not one.state.finished]
+    ended = [one for one in every if one.state.finished]
+    if is_all:
+        return requests_text([view_of(one, standing) for one in (*waiting, *under_way, *ended)], standing.ledger)
+    return requests_text([view_of(one, standing) for one in waiting], standing.ledger, under_way, len(ended))
+
+
+@click.command(
+    epilog='Example: veiltab curator approve study.toml --name alice --state state --release 3f --person "Ana Diaz"'
+)
+@with_standing
+@optional_request_option
+@click.option("--all", "is_all", is_flag=True, help="All requests that wait for this person.")
+@held_option
+@person_option
+@reason_option
+@click.option("--expires-days", type=click.IntRange(1, MOST_DAYS), help="Days for which the key may be fetched.")
+@json_option
+def approve(
+    standing: Standing,
+    prefix: str | None,
+    is_all: bool,
+    attributes: tuple[str, ...],
+    person: str | None,
+    reason: str,
+    expires_days: int | None,
+    as_json: bool,
+) -> None:
+    """Approve held attributes of a request, or of all; the running service continues by itself.
+
+    The policy may ask for several persons: each of them approves by a command of their own.
+    """
+    if (prefix is None) != is_all or (is_all and attributes):
+        raise click.UsageError("Name one request by --release, or take --all of them without --attribute.")
+    who, now = named_person(person, standing.persons), int(time.time())
+    expires = expiry(now, expires_days)
+    if prefix is not None:
+        release_id = standing.store.releases.release_id(prefix)
+        outcome = approve_request(
+            standing, release_id, _separated(attributes), person=who, reason=reason, expires=expires
+        )
+        emit(as_json, _outcome_data(outcome), _approval_text(outcome))
+        return
+    held = sorted(standing.store.decisions.waiting_for_a_person(now))
+    waiting = [one for one in held if waits_for(standing, one, who)]
+    if not waiting:
+        raise _nothing_waits(who, held)
+    outcomes = [approve_request(standing, one, person=who, reason=reason, expires=expires) for one in waiting]
+    lines = [f"{one.release_id}  {_approval_text(one)}" for one in outcomes]
+    emit(as_json, {"releases": [_outcome_data(one) for one in outcomes]}, "\n".join(lines))
+
+
+@click.command(
+    epilog='Example: veiltab curator deny study.toml --name alice --state state --release 3f --person "Ana Diaz"'
+    ' --reason "wages are not part of the agreement"'
+)
+@with_standing
+@request_option
+@held_option
+@person_option
+@reason_option
+@json_option
+def deny(
+    standing: Standing, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str, as_json: bool
+) -> None:
+    """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
+    release_id = standing.store.releases.release_id(prefix)
+    who = named_person(person, standing.persons)
+    outcome = deny_request(standing, release_id, _separated(attributes), person=who, reason=reason)
+    denied = "the request" if outcome.is_whole else ", ".join(outcome.denied)
+    emit(as_json, {"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
+
+
+def _nothing_waits(who: str, held: Sequence[str]) -> NotReadyError:
+    """Return why `approve --all` finds nothing: nothing is held, or this person has approved all that is."""
+    if held:
+        return NotReadyError(f"{who} has approved all that waits", remedy="Another person must approve it as well.")
+    return NotReadyError(
+        "no request waits for a person",
+        remedy="`veiltab curator requests` lists what has arrived. A request that was just made takes some seconds:"
+        " the policies of all curators consider it before a person is asked.",
+    )
+
+
+def _separated(attributes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for one in attributes for name in listed(one))
+
+
+def _outcome_data(outcome: Outcome) -> dict[str, object]:
+    plain = {"release": outcome.release_id, "approved": list(outcome.approved)}
+    return plain | ({"missing": outcome.missing} if outcome.missing else {})
+
+
+def _approval_text(outcome: Outcome) -> str:
+    said = [f"Approved: {', '.join(outcome.approved)}"] if outcome.approved else []
+    said += [
+        f"Recorded for {attribute}; {number} other {'persons' if number > 1 else 'person'} must approve it as well."
+        for attribute, number in outcome.missing.items()
+    ]
+    return "\n".join(said)
