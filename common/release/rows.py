@@ -26,5 +26,5 @@ def latest_rows(connection: Connection, table: str, finished: int) -> Sequence[A
 
 def state_counts(connection: Connection, table: str) -> dict[str, int]:
     """Return how many releases are in each state."""
-    rows = connection.execute(f"SELECT state, COUNT(*) FROM {table} GROUP BY state").fetchall()  # noqa: S608 - as above
-    return {row[0]: row[1] for row in rows}
+    rows = connection.execute(f"SELECT state, COUNT(*) AS number FROM {table} GROUP BY state").fetchall()  # noqa: S608 - as above
+    return {row["state"]: row["number"] for row in rows}

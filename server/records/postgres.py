@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
@@ -52,35 +53,9 @@ _log = logging.getLogger(__name__)
 logging.getLogger("psycopg.pool").setLevel(logging.WARNING)
 
 
-class Row:
-    """One row: its values by column name or by position."""
-
-    __slots__ = ("_places", "_values")
-
-    def __init__(self, places: dict[str, int], values: Sequence[Any]) -> None:
-        self._places, self._values = places, values
-
-    def __getitem__(self, key: str | int) -> Any:  # noqa: ANN401 - whatever the column holds
-        """Return a value."""
-        return self._values[self._places[key] if isinstance(key, str) else key]
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the values."""
-        return iter(self._values)
-
-    def keys(self) -> list[str]:
-        """Return the names of the columns."""
-        return list(self._places)
-
-
-def _rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
-    places = {column.name: place for place, column in enumerate(cursor.description or ())}
-    return lambda values: Row(places, values)
-
-
-_KIND: dict[str, Any] = {"autocommit": True, "row_factory": _rows}
-_Connection = psycopg.Connection[Row]
-_Result = psycopg.Cursor[Row]
+_KIND: dict[str, Any] = {"autocommit": True, "row_factory": dict_row}
+_Connection = psycopg.Connection[DictRow]
+_Result = psycopg.Cursor[DictRow]
 
 
 class _Open(threading.local):

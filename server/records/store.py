@@ -142,10 +142,11 @@ class ServerStore(SessionFiles):
     def _open_of(self, curator: str) -> tuple[int, int]:
         """Return how many releases that a curator announced are open, and the length of their columns in bytes."""
         row = self.connection.execute(
-            "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM session WHERE announced_by = ? AND state IN (?, ?)",
+            "SELECT COUNT(*) AS open, COALESCE(SUM(size), 0) AS bytes FROM session"
+            " WHERE announced_by = ? AND state IN (?, ?)",
             [curator, ReleaseState.UPLOADING.value, ReleaseState.PERTURBING.value],
         ).fetchone()
-        return int(row[0]), int(row[1])
+        return int(row["open"]), int(row["bytes"])
 
     def _check_room(self, spec: TableSpec) -> None:
         """Refuse a release for which the disk has too little room beside the others that are open."""
@@ -166,7 +167,7 @@ class ServerStore(SessionFiles):
         certificate.
         """
         longest = longest_ledger(self.connection, curator)
-        (known,) = self.connection.execute("SELECT COUNT(*) FROM session").fetchone()
+        known = self.connection.execute("SELECT COUNT(*) AS opened FROM session").fetchone()["opened"]
         if longest[0] < ledger[0] <= known:
             remember_ledger(self.connection, curator, ledger)
         return longest
@@ -316,7 +317,7 @@ class ServerStore(SessionFiles):
     def perturbation_seconds(self, release_id: str) -> float:
         """Return how long the perturbation took."""
         row = self.connection.execute("SELECT perturbation_seconds FROM session WHERE id = ?", [release_id]).fetchone()
-        return float(row[0])
+        return float(row["perturbation_seconds"])
 
     def _check(self, lease: Lease, release_id: str) -> None:
         if lease.resource.partition("/")[0] != release_id:

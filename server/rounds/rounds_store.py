@@ -194,15 +194,16 @@ class CollectionStore:
             if not _is_open(self._row(round_id)):
                 raise _closed(round_id)
             self._add_tokens(round_id, stratum, sorted(digests))
-            (enrolled,) = db.execute(
+            tally = db.execute(
                 "SELECT enrolled FROM tally WHERE round_id = ? AND stratum = ?", [round_id, stratum]
             ).fetchone()
+            enrolled = int(tally["enrolled"])
             if enrolled > population:
                 raise InvalidInputError(
                     f"{enrolled} tokens would be more than the stratum's population of {population}",
                     remedy="Enrol no more tokens than there are nodes.",
                 )
-        return int(enrolled)
+        return enrolled
 
     def _add_tokens(self, round_id: str, stratum: int, digests: Sequence[bytes]) -> None:
         added = self.connection.executemany(
@@ -319,7 +320,8 @@ class CollectionStore:
 
     def _check_kept(self, round_id: str) -> None:
         """Refuse a round whose reports were counted and whose tokens are erased, whatever the time is now."""
-        (reports,) = self.connection.execute("SELECT SUM(reports) FROM tally WHERE round_id = ?", [round_id]).fetchone()
+        counted = "SELECT SUM(reports) AS reports FROM tally WHERE round_id = ?"
+        reports = self.connection.execute(counted, [round_id]).fetchone()["reports"]
         kept = self.connection.execute("SELECT 1 FROM token WHERE round_id = ? LIMIT 1", [round_id]).fetchone()
         if reports and kept is None:
             raise ClosedRoundError("the round is no longer kept", where=f"round {round_id}")

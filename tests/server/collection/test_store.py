@@ -408,7 +408,9 @@ def test_what_is_over_is_forgotten_and_what_it_cost_is_not(
     assert opened.status(ID).reports == (1, 0)
     assert opened.counts(OTHER_ID).sum() == 1
     tables = {
-        name: opened.connection.execute(f"SELECT COUNT(*) FROM {name} WHERE round_id = ?", [ID]).fetchone()[0]  # noqa: S608 - names of this test
+        name: opened.connection.execute(f"SELECT COUNT(*) AS rows FROM {name} WHERE round_id = ?", [ID]).fetchone()[
+            "rows"
+        ]
         for name in ("token", "block")
     }
     assert tables == {"token": 0, "block": 0}

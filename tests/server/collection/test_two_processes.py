@@ -124,13 +124,15 @@ def test_a_closed_round_does_not_tell_which_token_came_with_which_report(two: Tw
         first.record(arrivals(range(number, number + 1)))
     marked = "SELECT xmin::text AS writer FROM token UNION ALL SELECT xmin::text FROM block"
     assert len({row["writer"] for row in db.execute(marked)}) == 4, "while it is open, each report has its own"
-    files = "SELECT pg_relation_filenode('token'), pg_relation_filenode('block')"
+    files = "SELECT pg_relation_filenode('token') AS token, pg_relation_filenode('block') AS block"
     old = db.execute(files).fetchone()
     second.close_round(ID, 77)
     assert len({row["writer"] for row in db.execute(marked)}) == 1
     tokens = [bytes(row["digest"]) for row in db.execute("SELECT digest FROM token ORDER BY ctid")]
     assert tokens == sorted(DIGESTS)
-    assert not set(old) & set(db.execute(files).fetchone()), "the files with the earlier versions are gone"
+    assert not set(old.values()) & set(db.execute(files).fetchone().values()), (
+        "the files with the earlier versions are gone"
+    )
 
 
 def test_what_a_reader_still_needs_is_erased_later(two: Two) -> None:
@@ -138,7 +140,7 @@ def test_what_a_reader_still_needs_is_erased_later(two: Two) -> None:
     db = second.connection
 
     def pages() -> int:
-        return int(db.execute("SELECT pg_relation_size('token') / 8192").fetchone()[0])
+        return int(db.execute("SELECT pg_relation_size('token') / 8192 AS pages").fetchone()["pages"])
 
     second.close_round(ID, 77)
     with open_reader(first):
