@@ -22,7 +22,6 @@ PRODUCT_LINES, CORE_LINES = 71_400, 33_400
 LONG_FILES: set[str] = set()
 LARGE_CLASSES: set[str] = set()
 WIDE_FILES = {
-    "curator/party/serving.py",
     "play/demos/linked.py",
 }
 """What is above a limit today; a file that is mended leaves its list."""

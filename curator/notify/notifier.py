@@ -5,14 +5,19 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 
 from veiltab.common.errors import UnavailableError
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.statuses import failures_logged
+from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.notify.channels import Send, channels_of
 from veiltab.curator.notify.events import EventSource
 from veiltab.curator.notify.outbox import Outbox
+from veiltab.curator.officer.notify_settings import NotifySettings
+from veiltab.curator.records.store import CuratorStore
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 5.0
@@ -91,3 +96,21 @@ async def _again(work: Callable[[], Awaitable[None]]) -> None:
         with failures_logged(_log, "notices cannot be made or sent"):
             await work()
         await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def notifier_of(  # noqa: PLR0913, PLR0917 - what may happen, and who wants to know it
+    settings: NotifySettings | None,
+    study: str,
+    identity: Identity,
+    store: CuratorStore,
+    ledger: Ledger,
+    held: Callable[[], AbstractSet[str]],
+) -> Notifier | None:
+    """Return what sends a curator's notices; None if nobody wants any. The arguments are those of `EventSource`."""
+    if settings is None:
+        return None
+    name = identity.party.name
+    source = EventSource(
+        study=study, name=name, identity=identity, store=store, ledger=ledger, settings=settings, held=held
+    )
+    return Notifier(source, Outbox(store.connection))

@@ -432,12 +432,11 @@ def test_other_machines_see_the_table_before_they_read_it(
 
 
 def test_a_curator_that_ends_waits_for_no_pass(tmp_path: Path) -> None:
-    class Aligning:
-        async def run(self, _: object) -> None:
-            await asyncio.to_thread(lambda: list(pool.perform([Sleep(folder=tmp_path)])))
+    async def align() -> None:
+        await asyncio.to_thread(lambda: list(pool.perform([Sleep(folder=tmp_path)])))
 
     async def party() -> None:
-        work = asyncio.create_task(_work(Aligning(), None, None, pool))  # type: ignore[arg-type]
+        work = asyncio.create_task(_work(align, None, pool.close))
         await asyncio.to_thread(wait_for, lambda: next(tmp_path.iterdir(), None))
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
