@@ -41,7 +41,7 @@ def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Return lines of text without characters that command a terminal or are not seen, whoever wrote them."""
+    """Return lines of text without characters that command a terminal or are not seen, no matter who wrote them."""
     return "".join(one if is_seen(one) or one in "\n\t" else " " for one in text)
 
 

@@ -27,7 +27,7 @@ class NoiseLaw(ABC):
     """Keep a row with probability 1 - r, else replace all of it by a uniform cell (possibly the same).
 
     A[y, x] = (1 - r) 1{x = y} + r/K: the largest ratio of two entries of a row of A is gamma. This is the law of the
-    rows for whoever knows no coins; what ran may have had several parts (see TwoSidedNoise).
+    rows for anyone who knows no coins; what ran may have had several parts (see TwoSidedNoise).
 
     Args:
         cells: number of cells K of the joint table, at least 1.
@@ -106,8 +106,8 @@ class GammaDiagonal(NoiseLaw):
 class TwoSidedNoise(NoiseLaw):
     """The noise of the curators, then that of the server, as one law: 1 - r = (1 - r_c)(1 - r_s).
 
-    So it is to whoever knows no coins. Two gamma-diagonal mechanisms, one after the other, are one: a row that either
-    replaces is uniform.
+    So it is to anyone who knows no coins. Two gamma-diagonal mechanisms, one after the other, are one: a row that
+    either replaces is uniform.
 
     Args:
         cells: number of cells K of the joint table, at least 1.

@@ -86,7 +86,7 @@ def sample_by_priority(tokens: Blocks, m: int, key: bytes) -> NDArray[np.int64]:
     """Draw m rows without replacement: those of least priority, in order of priority.
 
     priority = AES-256_key(token) as a 128-bit big-endian number. AES permutes the blocks, so distinct tokens never tie,
-    and whoever holds the same tokens and key draws the same rows in the same order; to others both are uniform.
+    and anyone who holds the same tokens and key draws the same rows in the same order; to others both are uniform.
 
     Args:
         tokens: distinct tokens, uint8 of shape (n, 16); may be memory-mapped.

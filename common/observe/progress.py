@@ -81,7 +81,7 @@ def _amount(seconds: float) -> str:
 
 
 class Stage:
-    """What somebody does now, for whoever asks; empty between two pieces of work."""
+    """What somebody does now, for anyone who asks; empty between two pieces of work."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None

@@ -14,7 +14,7 @@ from veiltab.v1 import status_pb2, status_pb2_grpc
 
 
 class StatusServicer(status_pb2_grpc.StatusServiceServicer):
-    """Answers whoever holds the party's own certificate.
+    """Answers anyone who holds the party's own certificate.
 
     Args:
         identity: the party's.

@@ -96,7 +96,7 @@ def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) 
     with importing("metrics", "serving metrics", where="--metrics"):
         from veiltab.common.observe.metrics import serving_metrics  # noqa: PLC0415 - an optional package
     if not is_loopback(host):
-        _log.warning("metrics are served beyond this machine, without TLS, to whoever asks")
+        _log.warning("metrics are served beyond this machine, without TLS, to anyone who asks")
     with serving_metrics(identity, observe, (host, port)) as (sink, bound):
         note(f"metrics at http://{f'[{host}]' if ':' in host else host}:{bound}/metrics")
         with listening(sink):

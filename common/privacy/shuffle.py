@@ -66,7 +66,7 @@ _REST_LOSS = 5e-7
 """Relative loss that is accepted for one law of hr serving a range of s."""
 
 _ROWS = 4096
-"""How many s are worked on at once, at the most."""
+"""How many s are worked on at once, at most."""
 
 _ROWS_OF_SAMPLE = 10**8
 """Rows of a sample for each _ROWS of s that one law of hr may serve: in larger samples laws cost more than s."""

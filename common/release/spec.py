@@ -131,7 +131,7 @@ class ReleaseSpec(Spec):
         return (self.table(self.again(number)) for number in range(len(self.repeated)))
 
     def most(self, size: Callable[[TableSpec], int]) -> int:
-        """Return the sum of some size of the tables that run, at the most: whichever run a second time."""
+        """Return the sum of some size of the tables that run, at most: whichever run a second time."""
         again = sorted(map(size, self.each_repeat()), reverse=True)
         return sum(map(size, self.each_table())) + sum(again[: self.repeats])
 

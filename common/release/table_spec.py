@@ -156,7 +156,7 @@ class TableSpec(Spec):
 
     @property
     def mechanism(self) -> TwoSidedNoise:
-        """The noise of the curators and of the server, one law to whoever knows no coins."""
+        """The noise of the curators and of the server, one law to anyone who knows no coins."""
         return TwoSidedNoise(
             cells=self.cells,
             curator_replacement=self.curator_replacement,

@@ -159,7 +159,7 @@ def failures_logged(log: logging.Logger, what: str, **extra: str) -> Iterator[No
     """Log whatever a block raises, and go on after it; for work that is tried again and must not end the process.
 
     Args:
-        log: of whoever works.
+        log: of the module that works.
         what: what failed, for the log.
         extra: its fields in the log.
     """

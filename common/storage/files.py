@@ -22,7 +22,7 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
     Args:
         path: the file.
         is_durable: whether a failing power leaves it whole too, and not only a kill; else nothing is synced.
-        is_folder_synced: whether its name is durable too; else whoever writes several files syncs their folder once.
+        is_folder_synced: whether its name is durable too; else anyone who writes several files syncs their folder once.
     """
     temporary = path.with_name(path.name + ".tmp")
     with named_in_errors(path):

@@ -12,7 +12,7 @@ from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.storage.stored import Readable
 
 PARTITION_BITS = 12
-"""Leading bits by which records are told apart on disk, at the most."""
+"""Leading bits by which records are told apart on disk, at most."""
 
 BATCH = 2**19
 """Records that are put in order and written at once."""

@@ -2,7 +2,7 @@
 
 Their key is in the memory of the node that began the run, and in the arguments of its tasks. Each file has a key of its
 own, which follows from the run's, from its name and from the random salt in its header: a task that runs twice never
-uses one key for two files, and whoever can write to the folder without the run's key can delete files, but neither
+uses one key for two files, and anyone who can write to the folder without the run's key can delete files, but neither
 alter nor exchange them. Else the table in the place of the sorted tokens would be sent to the other curators. A file
 has its name when it is whole. A run that ends by a kill leaves files that nobody can read; the next one in the folder
 deletes them.
@@ -29,7 +29,7 @@ _SALT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """A file of a run, for whoever reads it.
+    """A file of a run, for anyone who reads it.
 
     Args:
         path: where it is.

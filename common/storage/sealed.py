@@ -72,7 +72,7 @@ class SealedFile:
         """Return some bytes.
 
         Raises:
-            TransferError: they are not there, or not as they were written; whoever made them can make them again.
+            TransferError: they are not there, or not as they were written; anyone who made them can make them again.
             OSError: the disk fails.
         """
         first, skipped = divmod(start, PAGE)

@@ -1,6 +1,6 @@
 """Tasks on a Dask cluster; the package `distributed` is an optional extra.
 
-Dask's workers, its scheduler and its clients run whatever code each other sends: whoever has a certificate of the
+Dask's workers, its scheduler and its clients run whatever code each other sends: anyone who has a certificate of the
 cluster's authority is trusted with that. The scheduler sees no task and no result even so: both are sealed.
 """
 
@@ -52,7 +52,7 @@ class Dask:
 
     Args:
         address: HOST:PORT of the scheduler, or tls://HOST:PORT.
-        identity: for TLS; without it, nothing is encrypted or sealed, and whoever reaches the scheduler runs code.
+        identity: for TLS; without it, nothing is encrypted or sealed, and anyone who reaches the scheduler runs code.
         wait: seconds to wait for an answer of the scheduler, and for workers.
 
     Raises:
@@ -230,7 +230,7 @@ class _Crew(Generic[Result]):
             if isinstance(error, TimeoutError) and future.status != "error":
                 return None
             if isinstance(error, VeiltabError):
-                # It has another key, or another version: no task has failed, and whoever waits may mend that.
+                # It has another key, or another version: no task has failed, and anyone who waits may mend that.
                 return UnavailableError(error.problem, where=error.where, remedy=error.remedy)
             return UnavailableError(
                 f"a worker cannot perform tasks: {type(error).__name__}",

@@ -72,7 +72,7 @@ class EngineOptions:
             raise InvalidInputError("there is no cluster to show it to", where="--dask-identity", remedy="Give --dask.")
 
     def engine(self, *, study_authority: bytes) -> Engine:
-        """Return what performs the tasks of a party; whoever asks closes it.
+        """Return what performs the tasks of a party; the caller closes it.
 
         Args:
             study_authority: certificates of the study's authority, which a cluster's must not be, PEM.

@@ -46,7 +46,7 @@ def answer(task: bytes) -> bytes:
 
 
 def _can_travel(error: Exception) -> bool:
-    """Return whether an error is the same after its journey; whoever writes an error's class seldom thinks of that."""
+    """Return whether an error is the same after its journey; few who write an error's class think of that."""
     try:
         return type(pickle.loads(pickle.dumps(error))) is type(error)  # noqa: S301 - written here
     except Exception:  # noqa: BLE001 - whatever its class does

@@ -1,6 +1,6 @@
 """A process of the pool: performs one task at a time, until its parent kills it or is no more.
 
-No other signal ends it: whoever stops a party stops the party's process, which knows what is under way. Its standard
+No other signal ends it: anyone who stops a party stops the party's process, which knows what is under way. Its standard
 input is open as long as its parent lives, and says nothing.
 """
 

@@ -127,7 +127,7 @@ class Console:
 
 
 class Frame:
-    """Renders the templates of one console: escaped, and refusing what is asked for in vain.
+    """Renders the templates of one console: escaped, and refusing what is not there.
 
     Args:
         console: whose.

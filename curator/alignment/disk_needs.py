@@ -1,4 +1,4 @@
-"""How much a curator's long steps write to its disk at the most, so that none begins that cannot end."""
+"""How much a curator's long steps write to its disk at most, so that none begins that cannot end."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ FOLDERS = 2**16
 
 
 def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> int:
-    """Return what an alignment by tokens writes at the most, if no other table is larger; see `TokenExchange`.
+    """Return what an alignment by tokens writes at most, if no other table is larger; see `TokenExchange`.
 
     While a table is put in order its tokens and symbols lie there twice, and the tokens by themselves; then come the
     tokens of each other curator and the common respondents, for whom half of that is free again.
@@ -32,7 +32,7 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> in
 
 
 def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -> int:
-    """Return what a release writes at a curator at the most: of several tables, those that run at a time.
+    """Return what a release writes at a curator at most: of several tables, those that run at a time.
 
     Args:
         planned: the release.

@@ -25,7 +25,7 @@ class Exchange(Protocol):
         ...
 
     def most_bytes(self, table: Table) -> int:
-        """Return what an alignment of one's own table writes at the most, if no other table is larger."""
+        """Return what an alignment of one's own table writes at most, if no other table is larger."""
         ...
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:

@@ -40,7 +40,7 @@ class TokenExchange:
         return str(self._stage)
 
     def most_bytes(self, table: Table) -> int:
-        """Return what an alignment writes at the most, if no other table is larger."""
+        """Return what an alignment writes at most, if no other table is larger."""
         return alignment_bytes(table.rows, table.respondents.types.values(), self._curators)
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
@@ -51,7 +51,7 @@ class TokenExchange:
         return received
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
-        """Return false: one's own tokens lie ready for whoever begins again. Those of others may outlast a crash."""
+        """Return false: one's own tokens lie ready for anyone who begins again. Those of others may outlast a crash."""
         self.finish(name, self._folder / name)
         return False
 

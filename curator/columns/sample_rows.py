@@ -151,5 +151,5 @@ def are_different(rows: Iterable[Rows], n: int, folder: Path) -> bool:
         if some.min() < 0 or some.max() >= n:
             return False
         spread.append((some // span).astype(np.uint16), [some])
-    # Of more than there are numbers two are equal; whoever sends them must not fill the memory.
+    # Of more than there are numbers two are equal; anyone who sends them must not fill the memory.
     return spread.largest <= span and all(len(np.unique(part)) == len(part) for (part,) in spread.parts())

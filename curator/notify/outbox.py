@@ -12,7 +12,7 @@ from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.officer.notify_settings import Kind
 
 _WAITS = (30, 120, 600, 3600, 6 * 3600)
-"""Seconds until the next attempt, after each in vain; the last one again and again."""
+"""Seconds until the next attempt, after each that failed; the last one again and again."""
 
 _GIVEN_UP_AFTER = 7 * 86_400
 
@@ -44,10 +44,10 @@ class Delivery:
     Args:
         notice: what is sent.
         channel: name of the channel.
-        attempts: how many were in vain.
+        attempts: how many failed.
         due: Unix second of the next attempt; None if there is none.
         sent: Unix second at which the channel took it; None if it did not.
-        problem: why the latest attempt was in vain, or `NOT_NEEDED`; else empty.
+        problem: why the latest attempt failed, or `NOT_NEEDED`; else empty.
     """
 
     notice: Notice
@@ -160,7 +160,7 @@ def next_attempt(attempts: int, created: int, now: int) -> int | None:
     """Return when a notice is tried again, Unix seconds; None if it is too old by then.
 
     Args:
-        attempts: those in vain before the latest.
+        attempts: those that failed before the latest.
         created: when the notice was made.
         now: when the latest failed.
     """

@@ -1,6 +1,6 @@
 """Sends one notice by webhook or e-mail, in a process of its own that may take neither long nor much memory.
 
-A mail or web server, or whoever stands in front of it, can answer without end. The task comes as one JSON object on
+A mail or web server, or anyone who stands in front of it, can answer without end. The task comes as one JSON object on
 standard input. The exit code is 0 once the server has taken the notice; else standard output says why it has not.
 """
 
@@ -101,7 +101,7 @@ def mail(settings: MailSettings, authority: Path | None, notice: Notice) -> None
 
 
 def message_of(settings: MailSettings, notice: Notice) -> EmailMessage:
-    """Return the e-mail of a notice; whoever gets one twice sees by its Message-ID that it is the same."""
+    """Return the e-mail of a notice; anyone who gets one twice sees by its Message-ID that it is the same."""
     facts = notice.facts
     about = f"curator {facts['curator']}, study {facts['study']}"
     message = EmailMessage()

@@ -7,8 +7,8 @@ coin whose value was erased is never tossed again.
 The share of a release's coin and the commitment to it are recorded with the charge, and the others hear of that and of
 the commitment at once. Of whom a curator has not heard so, it asks for the commitment.
 
-A curator asks for the others' shares once it holds every commitment. So whoever has this one's share and never opens
-its own had all that a toss needs, and has perhaps seen the coin: it is one that withholds. Whoever is merely away never
+A curator asks for the others' shares once it holds every commitment. So a curator that has this one's share and never
+opens its own had all that a toss needs, and has perhaps seen the coin: it withholds. One that is merely away never
 asked.
 """
 

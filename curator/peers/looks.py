@@ -42,7 +42,7 @@ def pace(releases: int) -> float:
 
 
 class FollowsPeers(Protocol):
-    """Whoever can follow the other curators."""
+    """Anyone who can follow the other curators."""
 
     @property
     def curators(self) -> Collection[str]:
@@ -56,7 +56,7 @@ class FollowsPeers(Protocol):
 
 @dataclass(kw_only=True, eq=False)
 class _Look:
-    """A release under way: what each curator says of it, and whoever waits for something else.
+    """A release under way: what each curator says of it, and anyone who waits for something else.
 
     Of those that are not `awaited`, what is not known does not count; None awaits all of them.
     """
@@ -210,7 +210,7 @@ class Looks:
     def _known(self, look: _Look) -> Others | None:
         """Return what is known of a release; None before every curator that is awaited was asked.
 
-        Where it has ended is enough to know, whoever else says nothing.
+        Where it has ended is enough to know, no matter who else says nothing.
         """
         if self._curators is None:
             return None

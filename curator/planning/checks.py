@@ -98,8 +98,8 @@ def check_open_requests(researcher: str, opened: Counter[str]) -> None:
 def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
     """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here before.
 
-    Else whoever has another curator's certificate could have an invented ledger remembered, to which that curator would
-    be held.
+    Else anyone who has another curator's certificate could have an invented ledger remembered, and hold that curator to
+    it.
 
     Args:
         shown: entries and head.

@@ -1,6 +1,6 @@
 """Planning and pricing a request away from the event loop: once, in a process of its own that has so much time.
 
-Whoever may ask can ask for what takes long to plan. The process that plans is ended by the kernel when it has used its
+Anyone who may ask can ask for what takes long to plan. The kernel ends the process that plans when it has used its
 seconds of processor time for one question. A request is then refused, as one that cannot be planned; a release is
 priced by its pure epsilon. The party that asks never waits on its own loop, and ends the process when it ends. Every
 answer is stored.
@@ -276,7 +276,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
-        # Killed by whoever was cancelled while it worked.
+        # Killed by a caller that was cancelled while it worked.
         self._killed: list[asyncio.subprocess.Process] = []
         self._turn = asyncio.Lock()
 

@@ -141,5 +141,5 @@ def typical_error(release: ReleaseSpec) -> float:
 
 
 def most_bytes(release: ReleaseSpec, curator: str) -> int:
-    """Return how many bytes a curator sends to the server at the most, whichever tables run a second time."""
+    """Return how many bytes a curator sends to the server at most, whichever tables run a second time."""
     return release.most(lambda table: sum(c.byte_length(table.uploaded_rows) for c in table.columns_of(curator)))

@@ -43,7 +43,7 @@ def request_of_table(request: ReleaseRequest, table: TableSpec) -> ReleaseReques
 
 
 def table_ids(request: ReleaseRequest) -> list[str]:
-    """Return the ids of the releases that the tables of a request run as, at the most; none of one table."""
+    """Return the ids of the releases that the tables of a request run as, at most; none of one table."""
     most = 2 * len(request.tables) if request.repeats else len(request.tables)
     return [table_id(request.release_id, number) for number in range(most)]
 

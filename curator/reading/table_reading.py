@@ -120,7 +120,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`.
 
-    Whoever has opened it gives the `source`: opening a spreadsheet reads all of it.
+    Anyone who has opened it gives the `source`: opening a spreadsheet reads all of it.
     """
     rows = _Rows(id_columns, normalise, rules, run, with_id_shapes=with_id_shapes)
     errors: list[InvalidInputError] = []

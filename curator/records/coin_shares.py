@@ -94,16 +94,16 @@ class CoinShares:
             self.has_traces = True
 
     def add_aborted(self, release_id: str, curator: str) -> None:
-        """Record that a release was charged in vain, as a curator withheld its share, ended it or differed."""
+        """Record that a release was charged without a result, as a curator withheld its share, ended it or differed."""
         self._connection.execute("INSERT INTO aborted_toss VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, curator])
 
     def aborted(self) -> Counter[str]:
-        """Return how many releases were charged in vain by each curator."""
+        """Return how many releases were charged without a result by each curator."""
         rows = self._connection.execute("SELECT curator, COUNT(*) AS number FROM aborted_toss GROUP BY curator")
         return Counter({row["curator"]: row["number"] for row in rows})
 
     def clear_aborted(self, curator: str, *, person: str) -> int:
-        """Forget the releases that were charged in vain by a curator, as a person decided; return their number."""
+        """Forget the releases that a curator let be charged for nothing, as a person decided; return their number."""
         with transaction(self._connection) as db:
             cleared = db.execute("DELETE FROM aborted_toss WHERE curator = ?", [curator]).rowcount
             self._audit.record(Event.TOSSES_CLEARED, person=person, curator=curator, tosses=cleared)

@@ -102,12 +102,12 @@ class CuratorDriver(Answers, Steps):
             for release_id in decided | self.decisions.refused_of(held) | self.looks.ended(held):
                 self._run(release_id).is_held = False
             for release_id in decided:
-                self.looks.forget(release_id)  # whoever goes on with it looks anew
+                self.looks.forget(release_id)  # anyone who goes on with it looks anew
             return self.store.releases.unfinished()
         return ()
 
     def _show_work(self) -> None:
-        """Let whoever looks read what is done for a release, instead of what it waited for before."""
+        """Let anyone who looks read what is done for a release, instead of what it waited for before."""
         with failures_logged(_log, "the work under way cannot be shown"):
             for release_id, text in self._stages.texts.items():
                 self._run(release_id).is_shown = True
@@ -166,7 +166,7 @@ class CuratorDriver(Answers, Steps):
         self._runs.pop(release_id, None)
 
     async def _wait(self, stored: CuratorRelease, attempt: int, wakes: int) -> int:
-        """Wait until a step is worth another attempt; return how many were in vain."""
+        """Wait until a step is worth another attempt; return how many failed."""
         release_id, deadline = stored.request.release_id, stored.request.deadline
         run = self._run(release_id)
         is_refused, seen = run.is_refused, run.others
@@ -208,7 +208,7 @@ class CuratorDriver(Answers, Steps):
         return stored
 
     def _changed(self, release_id: str, taken: Step | None = None) -> CuratorRelease:
-        """Return a release that has changed, by a step that was taken or otherwise; wake whoever waits for that."""
+        """Return a release that has changed, by a step that was taken or otherwise; wake those who wait for that."""
         stored = self.store.releases.release(release_id)
         run = self._run(release_id)
         run.is_unsaid = taken in _FOLLOWED

@@ -1,6 +1,6 @@
 """The certificates of a study: one authority, and one certificate a party of the study file.
 
-DIR/ca.pem  DIR/ca.key              the authority; whoever holds ca.key can pose as any party
+DIR/ca.pem  DIR/ca.key              the authority; anyone who holds ca.key can pose as any party
 DIR/issued  DIR/crl.pem             issued serial numbers; revoked ones
 DIR/<role>-<name>/ca.pem            these three make a party's directory, to be copied to its machine as it is
 DIR/<role>-<name>/<name>.pem

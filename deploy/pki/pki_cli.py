@@ -35,8 +35,8 @@ def pki() -> None:
 def init(study: Path, out: Path, days: int, as_json: bool) -> None:
     """Make the authority of a study and a certificate for each party.
 
-    Each party's directory goes to its machine as it is. Keep ca.key away from all of them: whoever holds it can pose as
-    any party.
+    Each party's directory goes to its machine as it is. Keep ca.key away from all of them: anyone who holds it can
+    pose as any party.
 
     Example: veiltab pki init study.toml --out pki --days 365
     """
@@ -124,8 +124,8 @@ def revoke(study: Path, directory: Path, who: str | None, serial: str | None, as
 def cluster(out: Path, days: int, as_json: bool) -> None:
     """Make the authority, the certificates and the key of tasks of a Dask cluster that computes for one party.
 
-    Whoever has a certificate of this authority runs code on every machine of the cluster, and on the party's: make one
-    for each party, and never use a study's.
+    Anyone who has a certificate of this authority runs code on every machine of the cluster, and on the party's: make
+    one for each party, and never use a study's.
 
     Example: veiltab pki cluster --out cluster-pki
     """

@@ -98,7 +98,7 @@ class WorkloadPlan:
         return typical_pair_error([one.attributes for one in self.errors], errors)
 
     def bytes(self, researcher: str) -> dict[str, int]:
-        """Return the bytes over each link at the most, whichever tables run a second time."""
+        """Return the bytes over each link at most, whichever tables run a second time."""
         server = f"server {self.study.server.name}"
         curators = [one.name for one in self.study.curators]
         uploads = {f"curator {name} -> {server}": most_bytes(self.workload, name) for name in curators}

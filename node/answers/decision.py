@@ -34,7 +34,7 @@ def decide(spec: Round, stratum: Stratum, symbol: int, source: ByteSource | None
         InvalidInputError: the symbol is outside the domain.
 
     Source: Biswas, Cormode, Maple, Section 2 (sampled k-RR). The report is epsilon-differentially private for
-    substitution of the value, against whoever sees it, with the round's epsilon.
+    substitution of the value, against anyone who sees it, with the round's epsilon.
     """
     source = source or SystemSource()
     word = np.empty(8, np.uint8)

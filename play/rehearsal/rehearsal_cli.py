@@ -64,7 +64,7 @@ def rehearse(
         parties = [{"role": role.value, "name": name, "pid": pid} for (role, name), pid in pids.items()]
         if not once and asked is None:
             try:
-                # Whoever reads the invitation may interrupt at once.
+                # Anyone who reads the invitation may interrupt at once.
                 emit(as_json, _as_dict(rehearsal) | {"parties": parties}, _invitation(rehearsal))
                 _say_who_ends(rehearsal)
             except KeyboardInterrupt:

@@ -277,7 +277,7 @@ class Release:
         with importing("researcher", "a data frame"):
             import pandas as pd  # noqa: PLC0415 - an optional package
 
-        from veiltab.researcher.model.rows import rows_of_counts  # noqa: PLC0415 - whoever wants rows
+        from veiltab.researcher.model.rows import rows_of_counts  # noqa: PLC0415 - anyone who wants rows
 
         found = self.estimate()
         columns = {}

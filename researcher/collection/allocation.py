@@ -5,7 +5,7 @@ Under rates pi the variance of horvitz_thompson for value i is a sum over strata
     Var_i = sum_s c_si/pi_s - n_i,    c_si = n_si [p(1-p)/(p-q)^2 + 1] + (n_s - n_si) q(1-q)/(p-q)^2
 
 which is convex in the rates, so the largest of all Var_i has one least value at a given sum_s n_s pi_s. Rates are a
-function of the public stratum alone: a rate that depended on a node's value would reveal it to whoever sees who
+function of the public stratum alone: a rate that depended on a node's value would reveal it to anyone who sees who
 reports.
 
 The sum over all values is least at equal rates, whatever the values are: sum_i c_si is the same for every node. Unequal

@@ -114,8 +114,8 @@ def _oracle(
 def enrol(rounds: "Rounds", round_id: str, nodes: str, out: Path, as_json: bool) -> None:
     """Make one-time tokens, one for each node; the server gets only their digests.
 
-    Hand every node one line of the file, in an order of your own. Whoever has a token can spend it. If the command is
-    interrupted, the same command continues with the tokens of its file.
+    Hand every node one line of the file, in an order of your own. Anyone who has a token can spend it. If the command
+    is interrupted, the same command continues with the tokens of its file.
     """
     from veiltab.researcher.collection.strata import by_stratum
     from veiltab.researcher.collection.token_file import kept_tokens

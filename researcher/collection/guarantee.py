@@ -78,7 +78,7 @@ def bounds(status: RoundStatus) -> tuple[Bound, ...]:
         (("researcher", "nodes"), "counts, and the other reports: those that it knows hide nobody"),
         (("server",), "each report, with its token, address and time, of which it keeps none"),
         (("server", "organiser"), "each report, and which node sent it: who hands out tokens knows whose they are"),
-        (("researcher", "server", "organiser"), "everything; a node's own noise protects it, whoever colludes"),
+        (("researcher", "server", "organiser"), "everything; a node's own noise protects it, no matter who colludes"),
     )
     return (
         *_bounds_of_counts(guarantee(status), DELTA_OF_COINS),

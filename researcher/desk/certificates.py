@@ -1,4 +1,4 @@
-"""The certificates of a desk's releases: each is made once, whoever asks for it meanwhile."""
+"""The certificates of a desk's releases: each is made once, however many ask for it meanwhile."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -182,7 +182,7 @@ class ResearcherDriver:
         self.store.set_measure(release_id, {"total": seconds}, {})
         ended = self.store.release(release_id)
         if ended.state is ReleaseState.READY and ended.is_certified:
-            # Whoever asks for it later has it even if a party is gone; a party that is away now is asked then.
+            # Anyone who asks for it later has it even if a party is gone; a party that is away now is asked then.
             with failures_logged(_log, "a release is not certified yet", release=release_id):
                 await self.certificate(ended)
         self._certificates.forget(release_id)

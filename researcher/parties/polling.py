@@ -237,8 +237,8 @@ class Polling:
 
         Raises:
             NotReadyError, UnavailableError: nothing is published yet, or the server does not answer.
-            VeiltabError: nothing is published, and the release has ended, at the server or at a curator: whoever says
-                that it is ready says amiss, and hides no end of it.
+            VeiltabError: nothing is published, and the release has ended, at the server or at a curator: one that
+                says that it is ready says amiss, and hides no end of it.
         """
         release_id = stored.request.release_id
         statuses, end = self.of(release_id), self._asked[release_id].end

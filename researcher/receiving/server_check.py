@@ -186,7 +186,7 @@ class DecryptedCanaries:
         self._columns = tuple(columns)
         self._lists = lists
         owners = dict.fromkeys(column.owner for column in columns)
-        # Whoever stated fewer changes than there are is known by that; its others need not be kept.
+        # Anyone who stated fewer changes than there are is known by that; its others need not be kept.
         self._collected = {
             owner: ChangesCollector(self._of(owner, columns), most=len(lists[owner])) for owner in owners
         }

@@ -68,7 +68,7 @@ class DeskFiles:
         return self.folder / "releases" / release_id / _HISTOGRAM
 
     def bytes_to_come(self, spec: TableSpec) -> int:
-        """Return the bytes that a release has still to write here at the most: columns, pads, places and counts."""
+        """Return the bytes that a release has still to write here at most: columns, pads, places and counts."""
         missing = [c for c in spec.columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
         pads = spec.columns if spec.pad is Pad.OTP else ()
         return (

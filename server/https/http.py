@@ -1,6 +1,6 @@
 """Reports of nodes over HTTPS, for clients that cannot do mutual TLS: the port, TLS, and what a connection may do.
 
-The server shows a certificate, the client none, so whoever reaches the port can connect. uvicorn serves the
+The server shows a certificate, the client none, so anyone who reaches the port can connect. uvicorn serves the
 application of `http_application`, which says what is answered.
 """
 

@@ -1,9 +1,9 @@
 """Places for connections of anybody: none is kept for long by a client that says nothing.
 
 A connection waits for its client (to establish TLS, to send a request, to close), and only for a time, or it works for
-it. Whoever reaches the port can make connections and say nothing. Where no place is free, a connection that waits gives
-way: of the client that has the most of them, the one that has waited longest. So who has few keeps them, however many
-another makes.
+it. Anyone who reaches the port can make connections and say nothing. Where no place is free, a connection that waits
+gives way: of the client that has the most of them, the one that has waited longest. So a client with few keeps them,
+however many another makes.
 """
 
 import time

@@ -163,8 +163,8 @@ class ServerStore(SessionFiles):
     def witness(self, curator: str, ledger: Witnessed) -> Witnessed:
         """Remember a curator's ledger; return the longest one that it showed before.
 
-        One of more entries than releases were ever opened here is not remembered: whoever shows it may have another's
-        certificate.
+        One of more entries than releases were ever opened here is not remembered: the party that shows it may have
+        another's certificate.
         """
         longest = longest_ledger(self.connection, curator)
         known = self.connection.execute("SELECT COUNT(*) AS opened FROM session").fetchone()["opened"]
@@ -310,7 +310,7 @@ class ServerStore(SessionFiles):
         return current
 
     def check_current(self, lease: Lease) -> None:
-        """Raise LostLeaseError if another process took over; for whoever finds files gone that were there."""
+        """Raise LostLeaseError if another process took over; for anyone who finds files gone that were there."""
         with transaction(self.connection):
             self.leases.check(lease)
 
@@ -337,7 +337,7 @@ class ServerStore(SessionFiles):
 
 
 def room_of(spec: TableSpec) -> int:
-    """Return the bytes that a release takes at the most: ciphertext, what is published, and lists of places."""
+    """Return the bytes that a release takes at most: ciphertext, what is published, and lists of places."""
     rows = spec.uploaded_rows + spec.published_rows
     return sum(column.byte_length(rows) for column in spec.columns) + spec.place_bytes
 

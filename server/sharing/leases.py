@@ -1,6 +1,6 @@
 """Leases with fencing: one of several server processes works on a resource, and a paused one cannot finish later.
 
-A lease runs out unless it is renewed, by the database's own clock. Whoever takes it then gets a larger fence. Each
+A lease runs out unless it is renewed, by the database's own clock. Anyone who takes it then gets a larger fence. Each
 change of state is made in a transaction that first checks that its fence is the current one, so a process that was
 paused without noticing is refused.
 

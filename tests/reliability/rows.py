@@ -365,7 +365,7 @@ ROWS = (
     ),
     Row(
         number=31,
-        promise="honest nodes report whoever takes the places",
+        promise="honest nodes report, no matter who takes the places",
         fault=(
             "1,000 calls that send nothing; floods of connections for HTTPS, from one address and many, that begin no"
             " handshake, send no request, or no body"
@@ -435,7 +435,7 @@ ROWS = (
     ),
     Row(
         number=37,
-        promise="nothing is lost or done twice, whoever is killed when",
+        promise="nothing is lost or done twice, no matter who is killed when",
         fault="SIGKILLs of random parties at random moments, two a release; the server with each database",
         tests=("reliability/test_harnesses.py::test_parties_that_are_killed_at_random_moments",),
         command=("tests.reliability.kills",),
@@ -508,7 +508,7 @@ ROWS = (
             "common/storage/test_run_files.py::test_an_altered_byte_is_noticed",
             "common/storage/test_run_files.py::test_no_key_stream_serves_two_files_nor_the_same_file_twice",
         ),
-        limits="whoever commands the scheduler, and not only reads it, runs code at the workers",
+        limits="anyone who commands the scheduler, and not only reads it, runs code at the workers",
     ),
     Row(
         number=43,

@@ -3,7 +3,7 @@
 Those of NumPy and of the C library differ in the last digit between processors and between versions. These consist of
 what IEEE 754 fixes to the last bit: sums, products, quotients and roundings of float64, one at a time.
 
-Curators compare what they plan to the last digit, and whoever checks a release computes its epsilons again; so what
+Curators compare what they plan to the last digit, and anyone who checks a release computes its epsilons again; so what
 decides these takes its exponentials and logarithms from here, its roots from sqrt, and no sum whose order a BLAS
 chooses.
 """

@@ -52,7 +52,7 @@ def parse_split(value: Parameter) -> Decimal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSharing:
-    """How the curators and the server share the noise of a release, and what coalitions may face at the most.
+    """How the curators and the server share the noise of a release, and what coalitions may face at most.
 
     Args:
         split: s in [0, 1): the curators' part.

@@ -28,7 +28,7 @@ from veiltab.common.schemes import Scheme
 _DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 _MU_DIGITS = Decimal("1e-8")
 _PLANNED = Decimal("0.9995")
-"""Part of mu that is planned for: whoever prices the tables again finds the mu of each to within 0.035%."""
+"""Part of mu that is planned for: anyone who prices the tables again finds the mu of each to within 0.035%."""
 
 _THIRD = Decimal(1) / Decimal(3)
 

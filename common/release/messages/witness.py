@@ -1,6 +1,6 @@
 """The longest ledgers that curators showed to another party, which remembers them: (entries, head) by curator.
 
-Whoever remembers a ledger tells its owner, who compares it with what it has. So a ledger that was rolled back is
+Anyone who remembers a ledger tells its owner, who compares it with what it has. So a ledger that was rolled back is
 noticed as long as one party that saw more of it was not rolled back with it.
 """
 

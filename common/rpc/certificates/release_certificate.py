@@ -23,7 +23,7 @@ from veiltab.common.rpc.parties.signing import SignedText
 _FORMAT = "veiltab release certificate 2"
 
 LONGEST = 2**26
-"""Bytes of a file, at the most."""
+"""Bytes of a file, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,7 @@ class RevocationList:
 def check_none_revoked(path: Path, authority: bytes, certificates: Iterable[str]) -> str:
     """Return, in words, that no certificate is revoked.
 
-    Whoever has the key of a revoked certificate can sign with any date, so its signatures of before are in doubt too.
+    Anyone who has the key of a revoked certificate can sign with any date, so its earlier signatures are in doubt too.
 
     Args:
         path: the authority's revocation list, PEM.

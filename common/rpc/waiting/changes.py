@@ -1,6 +1,6 @@
 """Answers that wait for a change.
 
-Whoever asks again and again how far a party is offers to wait for the answer. The party lets the call wait until
+Anyone who asks again and again how far a party is offers to wait for the answer. The party lets the call wait until
 something changes that the answer depends on, or until the time is over. Nothing depends on a wait: a change that wakes
 nobody costs the rest of one, and where a party cannot wait, its asker pauses before the next question.
 """
@@ -50,7 +50,7 @@ class Changes:
         return self._start + self._numbers.get(name, self._number_of_others).to_bytes(_VERSION_BYTES, "big")
 
     def notify(self, name: str) -> None:
-        """Wake whoever waits for a change of a name."""
+        """Wake everyone who waits for a change of a name."""
         if len(self._numbers) >= _MOST_NAMES:
             self.notify_all()
         self._numbers[name] = next(self._counted)

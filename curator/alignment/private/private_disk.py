@@ -1,4 +1,4 @@
-"""How much a private alignment writes to a curator's disk at the most."""
+"""How much a private alignment writes to a curator's disk at most."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 
 def private_alignment_bytes(rows: int, types: Iterable[SymbolType], flows: Iterable[Flow], curator: str) -> int:
-    """Return what a private alignment writes at the most, if no other table is larger; see `private_work`.
+    """Return what a private alignment writes at most, if no other table is larger; see `private_work`.
 
     While a table is put in order its tokens, symbols and row numbers lie there twice, and the tokens and numbers by
     themselves. Half of that is then free for the common respondents. Each flow that the curator makes or receives is a

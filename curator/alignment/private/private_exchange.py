@@ -3,9 +3,9 @@
 H(id) is an element of ristretto255. Every curator multiplies by a secret scalar of its own, fresh for each session; the
 columns travel as curator/peers/ring.py says. docs/private-alignment.md says who learns what, and why.
 
-A session is named after the alignment and a random part of each curator. Whoever has lost what it needs draws another
-part: the session is then another one, with other scalars, at everybody. Each file of a session is durable once it is
-there, and the scalar lies in the database until this curator has made all that it must make; then it is erased.
+A session is named after the alignment and a random part of each curator. A curator that has lost what it needs draws
+another part: the session is then another one, with other scalars, at everybody. Each file of a session is durable once
+it is there, and the scalar lies in the database until this curator has made all that it must make; then it is erased.
 
 The querier checks that its query came back under one scalar. If not, the session has failed: that is recorded before
 anything else is done, the querier finds out at whom the query was changed, and it aligns again once a person allows it.
@@ -87,13 +87,13 @@ class PrivateExchange:
         return str(self._masking.stage)
 
     def most_bytes(self, table: Table) -> int:
-        """Return what an alignment writes at the most, if no other table is larger."""
+        """Return what an alignment writes at most, if no other table is larger."""
         return private_alignment_bytes(table.rows, table.respondents.types.values(), self._flows, self._name)
 
     # Called by the RPCs
 
     def check_tokens_are_shared(self) -> None:
-        """Refuse: whoever has tokens of all ids can test ids that it guesses."""
+        """Refuse: anyone who has tokens of all ids can test ids that it guesses."""
         raise DeniedError("the study aligns privately: no tokens are shared", where=f"curator {self._name}")
 
     def standing(self, name: str) -> Standing:

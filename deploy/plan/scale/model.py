@@ -127,7 +127,7 @@ class Need(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Bytes that a party takes: of memory, of disk at the most at a time, and of disk as long as it runs."""
+    """Bytes that a party takes: of memory, of disk at most at a time, and of disk as long as it runs."""
 
     memory: float
     disk: float

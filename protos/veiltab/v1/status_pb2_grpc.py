@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class StatusServiceStub(object):
-    """What a party says of itself to whoever runs it.
+    """What a party says of itself to anyone who runs it.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class StatusServiceStub(object):
 
 
 class StatusServiceServicer(object):
-    """What a party says of itself to whoever runs it.
+    """What a party says of itself to anyone who runs it.
     """
 
     def GetStatus(self, request, context):
@@ -70,7 +70,7 @@ def add_StatusServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class StatusService(object):
-    """What a party says of itself to whoever runs it.
+    """What a party says of itself to anyone who runs it.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class StatusServiceStub:
-    """What a party says of itself to whoever runs it."""
+    """What a party says of itself to anyone who runs it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -38,14 +38,14 @@ class StatusServiceStub:
 
 @_typing.type_check_only
 class StatusServiceAsyncStub(StatusServiceStub):
-    """What a party says of itself to whoever runs it."""
+    """What a party says of itself to anyone who runs it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatus: _aio.UnaryUnaryMultiCallable[_status_pb2.GetStatusRequest, _status_pb2.GetStatusResponse]  # type: ignore[assignment]
     """Says what this party does now and what it waits for. Callers: the party itself, and nobody else whatever its role."""
 
 class StatusServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What a party says of itself to whoever runs it."""
+    """What a party says of itself to anyone who runs it."""
 
     @_abc_1.abstractmethod
     def GetStatus(

@@ -61,7 +61,7 @@ returnToPlace();
 const waiting = document.querySelector("[data-look-again]");
 if (waiting !== null) {
   const pause = setTimeout(() => window.location.reload(), Number(waiting.dataset.lookAgain) * 1000);
-  // Whoever begins something else is not interrupted.
+  // Anyone who begins something else is not interrupted.
   for (const kind of ["click", "input", "submit"]) {
     document.addEventListener(kind, () => clearTimeout(pause));
   }
