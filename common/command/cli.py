@@ -4,7 +4,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -23,6 +23,9 @@ Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answ
 shows who signed, 5 conflict, damaged data, a spent token or a closed round, 6 the release ended without a result,
 1 anything else.
 """
+
+_UP = Context(prec=15, rounding=ROUND_CEILING)
+"""As many digits as every float keeps."""
 
 PATH = click.Path(path_type=Path)
 """The type of an option that names a file or a folder."""
@@ -63,7 +66,10 @@ def note(message: str) -> None:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Decimal | Fraction):
+    if isinstance(value, Decimal):
+        # A bound with more digits than a float has is not to be printed below itself.
+        return float(_UP.plus(value))
+    if isinstance(value, Fraction):
         return float(value)
     if isinstance(value, Path):
         return str(value)

@@ -19,6 +19,7 @@ from veiltab.common.privacy.root import largest_allowed
 from veiltab.curator.budget.allowance import Allowance, Sums, priced
 
 _DIGITS = Context(prec=3, rounding=ROUND_FLOOR)
+_KEPT = Context(prec=15, rounding=ROUND_FLOOR)
 """Of the epsilon that is promised."""
 
 _LEAST = Decimal("1e-6")
@@ -73,7 +74,7 @@ class Left:
 
     def as_dict(self, name: str = "remaining") -> dict[str, object]:
         """Return plain data for JSON, by names that begin with a given one."""
-        return {name: self.epsilon, f"{name}_delta": self.delta, f"{name}_cells": self.cells}
+        return {name: _KEPT.plus(self.epsilon), f"{name}_delta": self.delta, f"{name}_cells": self.cells}
 
 
 def kind_of(facts: Mapping[str, Any]) -> Kind:

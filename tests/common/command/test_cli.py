@@ -170,3 +170,13 @@ def test_a_file_that_this_user_may_not_use_is_a_refusal(
     assert capsys.readouterr().err.startswith("veiltab: pki/alice.pem: this user may not use it. Check its rights")
     with pytest.raises(PermissionError):
         run_with(monkeypatch, raising(PermissionError(errno.EPERM, "Operation not permitted")))
+
+
+@pytest.mark.parametrize(
+    "text", ["0.1", "0.3", "3.8860000000000000000001", "0.12345678901234567890123", "1E-6", "486.9"]
+)
+def test_json_prints_no_bound_below_itself(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    emit(as_json=True, data={"epsilon": Decimal(text)}, text="")
+    shown = json.loads(capsys.readouterr().out, parse_float=Decimal)["epsilon"]
+    assert Decimal(text) <= shown <= Decimal(text) * (1 + Decimal("1e-14"))
+    assert len(text) > 15 or shown == Decimal(text)
