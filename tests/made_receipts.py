@@ -8,7 +8,8 @@ import numpy as np
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
-from veiltab.common.release.receipts.receipt import Receipt, joint_receipt, own_receipt
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import joint_receipt, own_receipt
 from veiltab.common.release.table_spec import TableSpec
 
 KEY = bytes(range(32))

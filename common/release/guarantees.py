@@ -10,16 +10,18 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, repeat
+from typing import TYPE_CHECKING
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.all_releases import Slots, bounds_together
 from veiltab.common.privacy.cards.card import Bound, EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import Price, price, price_budget, price_within, total
-from veiltab.common.release.receipts.canary_plan import shown_by_canaries
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
+
+if TYPE_CHECKING:
+    from veiltab.common.privacy.cards.all_releases import Slots
 
 _ROUNDING = 1 + 1e-10
 """What another version's delta may be lower by: a certificate is enlarged by 1e-9, its errors are below 3e-10."""
@@ -45,6 +47,8 @@ def guaranteed_epsilon(spec: TableSpec) -> Decimal:
 
 def epsilon_card(spec: TableSpec) -> EpsilonCard:
     """Return who faces which epsilon."""
+    from veiltab.common.release.receipts.canary_plan import shown_by_canaries  # noqa: PLC0415 - tests of the server's noise
+
     return card_of(
         two_sided_release(spec),
         delta=spec.delta,
@@ -63,6 +67,8 @@ def two_sided_release(spec: TableSpec) -> TwoSidedRelease:
 
 def release_facts(spec: TableSpec) -> dict[str, object]:
     """Return the figures of a release and its epsilon card, as plain data for JSON."""
+    from veiltab.common.release.receipts.canary_plan import shown_by_canaries  # noqa: PLC0415 - tests of the server's noise
+
     return {
         "n": spec.population,
         "m": spec.sample,
@@ -139,8 +145,10 @@ def release_pure_epsilon(release: ReleaseSpec) -> Decimal:
     return first + (release.repeats * max(again) if release.repeats else 0)
 
 
-def _slots_of(release: ReleaseSpec) -> tuple[Slots, ...]:
+def _slots_of(release: ReleaseSpec) -> "tuple[Slots, ...]":
     """Return the tables with the noise of either side, for the bounds of coalitions."""
+    from veiltab.common.privacy.cards.all_releases import Slots  # noqa: PLC0415 - several tables
+
     first = Counter(map(two_sided_release, release.each_table()))
     slots = tuple(Slots(candidates=(kind,), count=count) for kind, count in first.items())
     if not release.repeats:
@@ -156,6 +164,8 @@ def release_card(release: ReleaseSpec) -> EpsilonCard:
     Of several, no more is stated against the desk and its analysts than what was asked for, if the tables keep it by
     their prices.
     """
+    from veiltab.common.privacy.cards.all_releases import bounds_together  # noqa: PLC0415 - several tables
+
     if release.only_table is not None or release.delta is None:
         return epsilon_card(release.table(0))
     bounds = bounds_together(

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,11 @@ from veiltab.common.storage.partitions import Batch, bits_for, leading_bits, sec
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import Readable, Stored
 from veiltab.common.tasks.engine import in_order
-from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.table.spread import SPREAD, Section, SpreadRows
 from veiltab.curator.table.workplace import Workplace
+
+if TYPE_CHECKING:
+    from veiltab.curator.alignment.intersection import AlignedTable
 
 _ROWS = "<u4"
 """Type of row numbers, of which a word has half."""
@@ -193,7 +195,7 @@ class DrawnSample:
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a draw consists of
         self,
-        table: AlignedTable,
+        table: "AlignedTable",
         sample: int,
         key: bytes,
         attributes: Sequence[str],
@@ -231,7 +233,7 @@ class DrawnSample:
         rows: Rows = self._field(0, _ROWS)[part].astype(np.int64, copy=False)
         return rows
 
-    def column(self, _table: AlignedTable, attribute: str) -> "DrawnColumn":
+    def column(self, _table: "AlignedTable", attribute: str) -> "DrawnColumn":
         """Return the symbols of the rows."""
         place = list(self._types).index(attribute) + 1
         return DrawnColumn(self, self._field(place, self._types[attribute]))

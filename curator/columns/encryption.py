@@ -26,8 +26,6 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import file_digest, sync_folder, written_whole
-from veiltab.curator.columns.draw_tasks import DrawnColumn
-from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks
 from veiltab.curator.columns.noise import Column, CuratorsNoise
 from veiltab.curator.records.store import CuratorStore
 
@@ -154,6 +152,9 @@ class ColumnEncryption:
         self, column: PlainColumn, pad: Pad, key: bytes, replacement_key: bytes, noise: CuratorsNoise
     ) -> Iterable[Symbols]:
         """Return the ciphertext of a column chunk by chunk."""
+        from veiltab.curator.columns.draw_tasks import DrawnColumn  # noqa: PLC0415 - large tables
+        from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks  # noqa: PLC0415 - large tables
+
         attribute, symbols, size = column.attribute, column.symbols, column.size
         source = CipherStream(key) if pad is Pad.CHACHA20 else None
         if source is not None and isinstance(symbols, DrawnColumn):

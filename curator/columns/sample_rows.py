@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from veiltab.common.core.sampling import Early, Gathering, Grouping, Rows, Words
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.partitions import PART, PARTITION_BITS, Partitions, bits_for, leading_bits
 from veiltab.common.storage.scratch import Scratch
-from veiltab.curator.alignment.intersection import AlignedTable
+
+if TYPE_CHECKING:
+    from veiltab.curator.alignment.intersection import AlignedTable
 
 _ROW_BYTES = 8
 
@@ -45,7 +48,7 @@ class SampleRows:
         start, stop, _ = part.indices(self._rows)
         return self._scratch.read(_ROW_BYTES * start, _ROW_BYTES * (stop - start)).view(np.int64)
 
-    def column(self, table: AlignedTable, attribute: str) -> "SampledColumn":
+    def column(self, table: "AlignedTable", attribute: str) -> "SampledColumn":
         """Return the symbols of the rows, each slice gathered when it is read."""
         return SampledColumn(table.column(attribute), self)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, assert_never
+from typing import TYPE_CHECKING, BinaryIO, assert_never
 
 import numpy as np
 
@@ -21,14 +21,16 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.columns.noise import CuratorsNoise, canary_key, coin_key, curators_noise
 from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.workplace import Workplace, is_small
+
+if TYPE_CHECKING:
+    from veiltab.curator.alignment.intersection import AlignedTable
+    from veiltab.curator.columns.draw_tasks import DrawnSample
 
 _INDEX_BYTES = 8
 
@@ -43,7 +45,7 @@ class SharedSample:
         check: keyed digest of all of that.
     """
 
-    rows: SampleRows | DrawnSample
+    rows: "SampleRows | DrawnSample"
     noise: CuratorsNoise
     check: bytes
 
@@ -85,7 +87,7 @@ class Sampler:
     async def draw(
         self,
         spec: TableSpec,
-        table: AlignedTable,
+        table: "AlignedTable",
         peers: Peers,
         stage: Stage | None = None,
         shown: Mapping[str, bytes] = NONE_SHOWN,
@@ -119,10 +121,14 @@ class Sampler:
                     assert_never(spec.sampling)
             return await asyncio.to_thread(self._drawn, spec, seed, draw, stage)
 
-    def _drawn_rows(self, spec: TableSpec, table: AlignedTable, key: bytes, stage: Stage) -> SampleRows | DrawnSample:
+    def _drawn_rows(
+        self, spec: TableSpec, table: "AlignedTable", key: bytes, stage: Stage
+    ) -> "SampleRows | DrawnSample":
         """Draw rows by a key: in tasks if many are ordered."""
         scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
         if not is_small(spec.population) and (everybody or isinstance(scheme, SimpleRandom)):
+            from veiltab.curator.columns.draw_tasks import DrawnSample  # noqa: PLC0415 - large tables
+
             own = [column.attribute for column in spec.columns_of(self._name)]
             sample = spec.population if everybody else scheme.sample
             return DrawnSample(table, sample, key, own, self._workplace, stage)
@@ -133,7 +139,7 @@ class Sampler:
         return SampleRows(pieces, self._folder)
 
     def _drawn(
-        self, spec: TableSpec, seed: bytes, draw: Callable[[], SampleRows | DrawnSample], stage: Stage
+        self, spec: TableSpec, seed: bytes, draw: "Callable[[], SampleRows | DrawnSample]", stage: Stage
     ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
         rows = draw()
@@ -162,7 +168,7 @@ class Sampler:
         file.writelines(rows.astype("<i8", copy=False).data for rows in drawn)
 
 
-def sample_check(key: bytes, rows: SampleRows | DrawnSample, noise: CuratorsNoise) -> bytes:
+def sample_check(key: bytes, rows: "SampleRows | DrawnSample", noise: CuratorsNoise) -> bytes:
     """Return the keyed digest of the rows, the coins and the canaries' places; the spec says how many of each."""
     check = hmac.new(key, digestmod="sha256")
     for part in row_slices(len(rows)):

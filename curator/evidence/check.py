@@ -15,7 +15,8 @@ from pathlib import Path
 
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, VeiltabError
-from veiltab.common.release.receipts.receipt import Receipt, is_right
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.certificate_check import Finding, check_statement, unknown_authority, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate

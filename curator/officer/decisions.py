@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
@@ -18,12 +19,14 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.officer.policy import Outlook, Policy
 from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.planner import Planner
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, denial_of
 from veiltab.curator.progress.release_record import CuratorRelease, Review
 from veiltab.curator.records.store import CuratorStore
+
+if TYPE_CHECKING:
+    from veiltab.curator.officer.policy import Outlook, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class Decisions:
         store: CuratorStore,
         ledger: Ledger,
         planner: Planner,
-        policy: Policy,
+        policy: "Policy",
         aligned: Callable[[], tuple[int, str]],
     ) -> None:
         self.own_attributes = frozenset(rule.name for rule in study.attributes_of(name))
@@ -183,7 +186,9 @@ class Decisions:
         self._verdicts.pop(release_id, None)
         self._refusals.pop(release_id, None)
 
-    async def _outlook(self, request: ReleaseRequest) -> Outlook:
+    async def _outlook(self, request: ReleaseRequest) -> "Outlook":
+        from veiltab.curator.officer.policy import Outlook  # noqa: PLC0415 - policies
+
         spec = await self._foreseen_spec(request)
         charge = await self._planner.charge(spec, self._ledger.allowance)
         return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))

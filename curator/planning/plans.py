@@ -10,12 +10,6 @@ from statistics import median
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError
 from veiltab.common.privacy.planning.noise_split import NoiseSharing
-from veiltab.common.privacy.planning.workload_plan import (
-    check_carries,
-    expected_distance,
-    workload_mechanisms,
-    workload_prices,
-)
 from veiltab.common.release.guarantees import (
     check_keeps_what_was_asked,
     guaranteed_epsilon,
@@ -53,6 +47,8 @@ def _one(question: PlanQuestion) -> ReleaseSpec:
 
 
 def _several(question: PlanQuestion) -> ReleaseSpec:
+    from veiltab.common.privacy.planning.workload_plan import check_carries, workload_mechanisms, workload_prices  # noqa: PLC0415 - several tables
+
     request, population = question.request, question.population
     if request.delta is None:
         raise AssertionError("a request for several tables has a delta")
@@ -131,6 +127,8 @@ def charge_of(release: ReleaseSpec, allowance: Allowance) -> Charge:
 
 def table_error(table: TableSpec) -> float:
     """Return the expected total variation distance of a table's unbiased estimate from the truth."""
+    from veiltab.common.privacy.planning.workload_plan import expected_distance  # noqa: PLC0415 - several tables
+
     gamma = float(table.mechanism.gamma)
     return expected_distance(population=table.population, sample=table.sample, cells=table.cells, gamma=gamma)
 

@@ -7,6 +7,7 @@ and the driver that chooses them (driver.py).
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from veiltab.common.observe.progress import Stages
 from veiltab.common.release.state import ReleaseState
@@ -14,13 +15,10 @@ from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study
-from veiltab.curator.alignment.alignment import Alignment
-from veiltab.curator.alignment.exchanges import exchange_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
 from veiltab.curator.officer.decisions import Decisions
-from veiltab.curator.officer.policy import Policy
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.peers.looks import Looks, Others
 from veiltab.curator.planning.planner import Planner
@@ -30,8 +28,10 @@ from veiltab.curator.progress.release_record import (
     PublicationDigests,
 )
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.release.server_check import ServerCheck
 from veiltab.curator.table.workplace import Workplace
+
+if TYPE_CHECKING:
+    from veiltab.curator.officer.policy import Policy
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,9 +81,13 @@ class Parts:
         folder: Path,
         store: CuratorStore,
         ledger: Ledger,
-        policy: Policy,
+        policy: "Policy",
         workplace: Workplace,
     ) -> None:
+        from veiltab.curator.alignment.alignment import Alignment  # noqa: PLC0415 - how respondents are aligned
+        from veiltab.curator.alignment.exchanges import exchange_of  # noqa: PLC0415 - how respondents are aligned
+        from veiltab.curator.release.server_check import ServerCheck  # noqa: PLC0415 - tests of the server's noise
+
         self.name = identity.party.name
         self.study = study
         self.store = store

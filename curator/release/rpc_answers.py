@@ -20,7 +20,6 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.storage.database import transaction
-from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.peers.calls import check_study_digest
 from veiltab.curator.planning.checks import (
     check_open_requests,
@@ -74,6 +73,8 @@ class Answers(Parts):
         Raises:
             DeniedError: the study aligns by tokens.
         """
+        from veiltab.curator.alignment.token_exchange import TokenExchange  # noqa: PLC0415 - how respondents are aligned
+
         if isinstance(self._exchange, TokenExchange):
             raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
         return self._exchange

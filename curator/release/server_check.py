@@ -29,7 +29,8 @@ from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import ChangesCollector, most_changes
 from veiltab.common.release.receipts.noise_tests import SAMPLED_LEVEL, CanaryOrders
-from veiltab.common.release.receipts.receipt import Receipt, amount_receipt, joint_receipt, own_receipt
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.table_spec import PLACE_BYTES, Column, TableSpec
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.mapped import mapped_array, mapped_rows

@@ -18,8 +18,6 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import ReleaseSpec, release_of
 from veiltab.common.release.table_spec import PLACE_BYTES, TableSpec
 from veiltab.common.storage.database import transaction
-from veiltab.curator.alignment.disk_needs import release_bytes
-from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.columns.encryption import PlainColumn
 from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.peers.calls import Peers
@@ -36,11 +34,10 @@ from veiltab.curator.progress.release_record import (
     Step,
 )
 from veiltab.curator.release.parts import Parts
-from veiltab.curator.release.server_check import canary_width
 from veiltab.curator.release.upload import ServerLink
 
 if TYPE_CHECKING:
-    pass
+    from veiltab.curator.alignment.intersection import AlignedTable
 
 _log = logging.getLogger(__name__)
 _HANGS_AFTER_SECONDS = 60.0
@@ -113,6 +110,8 @@ class Steps(Parts):
 
     def _keep_room(self, planned: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
+        from veiltab.curator.alignment.disk_needs import release_bytes  # noqa: PLC0415 - how respondents are aligned
+
         size = release_bytes(planned, self.name, copies=self._workplace.is_remote)
         self._room.keep(planned.release_id, size)
 
@@ -190,7 +189,7 @@ class Steps(Parts):
             self._run(spec.release_id).sample = None
         self._room.give_back(spec.release_id)
 
-    def _encrypt_columns(self, spec: TableSpec, table: AlignedTable, sample: SharedSample, stage: Stage) -> None:
+    def _encrypt_columns(self, spec: TableSpec, table: "AlignedTable", sample: SharedSample, stage: Stage) -> None:
         columns, encryption = spec.columns_of(self.name), self.encryption(spec.release_id)
         with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
             plain = [
@@ -229,6 +228,8 @@ class Steps(Parts):
         encryption.forget_ciphertext()
 
     async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
+        from veiltab.curator.release.server_check import canary_width  # noqa: PLC0415 - tests of the server's noise
+
         spec = stored.planned_spec
         if spec.columns_of(self.name):
             # For what the server sends, until it is compared, and for the places.

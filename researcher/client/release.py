@@ -16,10 +16,6 @@ from veiltab.common.extras import importing
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.client.connection import Connection
-from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
-from veiltab.researcher.estimates.pooling import pooled
-from veiltab.researcher.estimates.table import labelled, to_frame
-from veiltab.researcher.estimates.table_result import TableResult, fitted, table_result
 from veiltab.researcher.status.release_status import Status, TableStatus
 
 if TYPE_CHECKING:
@@ -27,6 +23,8 @@ if TYPE_CHECKING:
 
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.drawing.style import Picture
+    from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+    from veiltab.researcher.estimates.table_result import TableResult
     from veiltab.researcher.microdata.synthesis import Microdata
     from veiltab.researcher.model.fitting import Model
 
@@ -143,7 +141,7 @@ class Release:
             )
         return having
 
-    def measurements(self) -> tuple[TableResult, ...]:
+    def measurements(self) -> "tuple[TableResult, ...]":
         """Return every table as it was measured, by number; one that ran twice is there twice.
 
         Raises:
@@ -154,12 +152,12 @@ class Release:
         return self._results(status, status.ready_tables)
 
     @overload
-    def estimate(self, attributes: None = None, *, confidence: float = 0.95) -> Estimate: ...
+    def estimate(self, attributes: None = None, *, confidence: float = 0.95) -> "Estimate": ...
 
     @overload
-    def estimate(self, attributes: Sequence[str] | None, *, confidence: float = 0.95) -> TableEstimate: ...
+    def estimate(self, attributes: Sequence[str] | None, *, confidence: float = 0.95) -> "TableEstimate": ...
 
-    def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> TableEstimate:
+    def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "TableEstimate":
         """Return an estimated joint distribution.
 
         Args:
@@ -184,8 +182,10 @@ class Release:
             return self._estimate(status, result, confidence)
         return self._pooled(self._ready_status(), attributes, confidence)
 
-    def _pooled(self, status: Status, attributes: Sequence[str], confidence: float) -> TableEstimate:
+    def _pooled(self, status: Status, attributes: Sequence[str], confidence: float) -> "TableEstimate":
         """Return the table of some attributes, pooled of all tables that have them."""
+        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
+
         wanted = self._client.study.domain(attributes).names
         released = status.measured_attributes
         absent = [name for name in wanted if name not in released]
@@ -261,6 +261,8 @@ class Release:
 
     def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
+        from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - estimates
+
         return to_frame(self.estimate(attributes, confidence=confidence))
 
     def rows(self) -> "pd.DataFrame":
@@ -274,6 +276,8 @@ class Release:
         Raises:
             As `estimate` does.
         """
+        from veiltab.researcher.estimates.table import labelled  # noqa: PLC0415 - estimates
+
         with importing("researcher", "a data frame"):
             import pandas as pd  # noqa: PLC0415 - an optional package
 
@@ -353,7 +357,9 @@ class Release:
         self._client.check_study(status.study_digest, f"release {self.id}")
         return status
 
-    def _results(self, status: Status, tables: Sequence[TableStatus]) -> tuple[TableResult, ...]:
+    def _results(self, status: Status, tables: Sequence[TableStatus]) -> "tuple[TableResult, ...]":
+        from veiltab.researcher.estimates.table_result import table_result  # noqa: PLC0415 - estimates
+
         histograms = [status.counts or self._client.histogram(table.release_id) for table in tables]
         return tuple(
             table_result(table.number, table.attributes, status.spec_of(table), histogram)
@@ -362,13 +368,17 @@ class Release:
 
     def _model(self, status: Status) -> "Model":
         """Return the model of all tables of the release, which is fitted once."""
+        from veiltab.researcher.estimates.table_result import fitted  # noqa: PLC0415 - estimates
+
         if self._fitted is None:
             results = self._results(status, status.ready_tables)
             domain = self._client.study.domain({name for result in results for name in result.names})
             self._fitted = fitted(domain, results)
         return self._fitted
 
-    def _estimate(self, status: Status, result: TableResult, confidence: float) -> Estimate:
+    def _estimate(self, status: Status, result: "TableResult", confidence: float) -> "Estimate":
+        from veiltab.researcher.estimates.estimation import Estimate  # noqa: PLC0415 - estimates
+
         return Estimate(
             domain=self._client.study.domain(result.names),
             design=result.design,

@@ -29,7 +29,6 @@ from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.desk.certificates import Certificates
 from veiltab.researcher.desk.request_check import check_asked, check_asked_under
-from veiltab.researcher.desk.workload import Workloads
 from veiltab.researcher.parties.agreement import agreed_spec, agreed_table
 from veiltab.researcher.parties.parties import PartyLinks
 from veiltab.researcher.parties.polling import (
@@ -61,6 +60,8 @@ class ResearcherDriver:
     """
 
     def __init__(self, identity: Identity, study: Study, store: ResearcherStore) -> None:
+        from veiltab.researcher.desk.workload import Workloads  # noqa: PLC0415 - several tables
+
         self.name = identity.party.name
         self.study = study
         self.store = store

@@ -18,7 +18,8 @@ from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
-from veiltab.common.release.receipts.receipt import Receipt, joint_receipt, own_receipt, read_lists
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import joint_receipt, own_receipt, read_lists
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.researcher.parties.curators_test import CuratorsTest
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from veiltab.common.errors import (
     UnavailableError,
@@ -25,7 +25,6 @@ from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.study.file import Study
 from veiltab.server.records.session import Session, check_owner
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.canaries import Canaries, CanaryStream
 from veiltab.server.release.perturbation import perturb_release
 from veiltab.server.release.publications import Publications
 from veiltab.server.release.receiving import Announced, Chunks, Receiver
@@ -33,6 +32,9 @@ from veiltab.server.release.retention import end, sweep
 from veiltab.server.release.spec_check import check_spec
 from veiltab.server.sharing.leases import BusyError, Lease
 from veiltab.server.sharing.quota import Quota
+
+if TYPE_CHECKING:
+    from veiltab.server.release.canaries import CanaryStream
 
 Answer = TypeVar("Answer")
 
@@ -57,6 +59,8 @@ class Releases(Publications):
     def __init__(
         self, study: Study, store: ServerStore, *, retention_days: int = 30, quota: Quota | None = None
     ) -> None:
+        from veiltab.server.release.canaries import Canaries  # noqa: PLC0415 - tests of the server's noise
+
         self._study = study
         super().__init__(store)
         self._retention = retention_days * _SECONDS_A_DAY
@@ -184,6 +188,6 @@ class Releases(Publications):
                 lambda: self.changes.version(release_id) != version, [release_id], curator, seconds
             )
 
-    async def canaries_of(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
+    async def canaries_of(self, release_id: str, curator: str, key: bytes) -> "CanaryStream":
         """Return the published symbols of the canaries in a curator's columns; see Canaries.of."""
         return await self._canaries.of(release_id, curator, key)

@@ -23,8 +23,9 @@ from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import lists_digest
-from veiltab.common.release.receipts.noise_tests import Family
-from veiltab.common.release.receipts.receipt import Receipt, is_right
+from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.noise import canary_key, coin_key, curators_noise

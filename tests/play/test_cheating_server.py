@@ -17,8 +17,10 @@ from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.release.receipts.canary_changes import ChangesCollector
-from veiltab.common.release.receipts.noise_tests import CanaryOrders, Family
-from veiltab.common.release.receipts.receipt import Receipt, is_right, joint_receipt, own_receipt
+from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import is_right, joint_receipt, own_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.chunks import data_of
 from veiltab.play.demos.cheating_server import Cheat, perturb_dishonestly

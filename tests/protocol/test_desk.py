@@ -12,7 +12,7 @@ from tests.protocol.village import FREE
 from tests.protocol.world import BOB, CLOUD, ROSA, Who, World
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.receipts.receipt import is_right
+from veiltab.common.release.receipts.testing import is_right
 
 N, CANARIES = 1500, 600
 

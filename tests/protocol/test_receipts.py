@@ -17,7 +17,7 @@ from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.messages.release_messages import receipt_from_proto, request_to_proto
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.receipts.receipt import is_right
+from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role

@@ -20,7 +20,7 @@ from veiltab.common.errors import DeniedError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
 from veiltab.common.release.receipts.noise_tests import CanaryOrders
-from veiltab.common.release.receipts.receipt import joint_receipt, own_receipt
+from veiltab.common.release.receipts.testing import joint_receipt, own_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise import CuratorsNoise, curators_noise

@@ -26,6 +26,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, sqrt
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,12 +35,13 @@ from veiltab.common.core.numbers.elementary import Floats, exp, log
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.domination import Profile, Slack, dominates, least_mu
 from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile, delta_above, epsilon_above, mu_below
-from veiltab.common.privacy.order_profile import OrderProfile
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, check_delta
 from veiltab.common.schemes import Relation, Scheme
+
+if TYPE_CHECKING:
+    from veiltab.common.privacy.domination import Profile, Slack
 
 _UP = Context(prec=40, rounding=ROUND_CEILING)
 _DOWN = Context(prec=40, rounding=ROUND_FLOOR)
@@ -205,6 +207,8 @@ def is_price(of: Price, release: ReleaseDescription) -> bool:
 
     This checks another party's price, which another version may have found.
     """
+    from veiltab.common.privacy.domination import dominates  # noqa: PLC0415 - prices alone
+
     if of.mu >= price_of_pure_epsilon(release.pure_epsilon).mu:
         return True
     profile = _profile(release, float(of.slack) or 1e-15, points=4 * _POINTS)
@@ -293,7 +297,9 @@ def _rounded(log_a: float) -> Fraction:
     return Fraction(_GAMMA_DIGITS.create_decimal(Decimal(exp(log_a))))
 
 
-def _least_mu(release: ReleaseDescription, slack: Slack, *, negligible: float) -> Decimal:
+def _least_mu(release: ReleaseDescription, slack: "Slack", *, negligible: float) -> Decimal:
+    from veiltab.common.privacy.domination import least_mu  # noqa: PLC0415 - prices alone
+
     pure = price_of_pure_epsilon(release.pure_epsilon).mu
     profile = _profile(release, negligible, points=_POINTS)
     if profile is None:
@@ -302,8 +308,10 @@ def _least_mu(release: ReleaseDescription, slack: Slack, *, negligible: float) -
     return pure if found == inf else min(pure, _up(Decimal(found)))
 
 
-def _profile(release: ReleaseDescription, negligible: float, *, points: int) -> Profile | None:
+def _profile(release: ReleaseDescription, negligible: float, *, points: int) -> "Profile | None":
     """Return the certified profile of a release; None where only its pure epsilon is known."""
+    from veiltab.common.privacy.order_profile import OrderProfile  # noqa: PLC0415 - prices alone
+
     if release.gamma == 1 or release.scheme.sample > MAX_SAMPLE or release.cells > MAX_CELLS:
         return None
     if (certificate := release.order_certificate) is not None:

@@ -12,7 +12,8 @@ from math import prod
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.counts import Binomial, accepted, is_lower_tail_within, is_upper_tail_within
-from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, Family
+from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL
 from veiltab.common.release.table_spec import TableSpec
 
 POWER = Decimal("0.999")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from veiltab.common.core.numbers.counts import Binomial, accepted_sum
-from veiltab.common.release.receipts.noise_tests import FALSE_ALARM, Family
+from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_tests import FALSE_ALARM
 from veiltab.common.release.receipts.receipt import CountReceipt, Receipt
 
 _SHARES = {Family.AMOUNT: Decimal("0.50"), Family.COLUMN: Decimal("0.40"), Family.PAIR: Decimal("0.10")}

@@ -14,7 +14,8 @@ from veiltab.common.errors import IntegrityError, NotFoundError, VeiltabError
 from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.guarantees import keeps_what_was_asked, release_card
 from veiltab.common.release.receipts.pooled_receipts import pooled_counts
-from veiltab.common.release.receipts.receipt import Receipt, is_right
+from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.release_certificate import CardRow, ReleaseCertificate, card_rows, plain_pem

@@ -21,7 +21,7 @@ from tests.conftest import spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
-from veiltab.common.release.receipts.noise_tests import Family
+from veiltab.common.release.receipts.families import Family
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import TableSpec

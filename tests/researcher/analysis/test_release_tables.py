@@ -190,7 +190,7 @@ def test_without_attributes_shares_have_no_table(
 
 def test_the_model_is_fitted_once(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     first = linked.table(["age", "sex"])
-    monkeypatch.setattr("veiltab.researcher.client.release.fitted", None)
+    monkeypatch.setattr("veiltab.researcher.estimates.table_result.fitted", None)
     np.testing.assert_array_equal(linked.table(["sex", "age"]).marginal(["age", "sex"]).raw, first.raw)
 
 

@@ -1,0 +1,197 @@
+"""Makes the receipts of the tests of a server's noise, and checks those that other parties made."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+from math import prod
+
+from veiltab.common.core.numbers.counts import Binomial, CountLaw, Runs, accepted, is_accepted
+from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.release.receipts.canary_changes import CanaryChanges, joined, lists_digest
+from veiltab.common.release.receipts.families import Family
+from veiltab.common.release.receipts.noise_tests import (
+    ALL_COLUMNS,
+    JOINT_LEVEL,
+    OWN_LEVEL,
+    CanaryOrders,
+    NoiseTest,
+    levels,
+    members,
+    noise_tests,
+)
+from veiltab.common.release.receipts.receipt import CountReceipt, Receipt, share_text
+from veiltab.common.release.table_spec import Column, TableSpec
+
+_WHOLE = frozenset({Family.AMOUNT, Family.COLUMN, Family.PAIR})
+"""Families of which a receipt has every test."""
+
+_PRECISION = 30
+_THOUSANDTH = Decimal("0.001")
+
+
+def own_receipt(spec: TableSpec, tester: str, changes: CanaryChanges, orders: CanaryOrders) -> Receipt:
+    """Return the receipt of a curator's tests of its own columns.
+
+    Args:
+        spec: of the release.
+        tester: the curator.
+        changes: in its columns.
+        orders: of the canaries that were published.
+    """
+    digest = hashlib.sha256(changes.to_bytes()).hexdigest()
+    return _receipt(spec, tester, len(orders.places), noise_tests(changes, orders, _replacement(spec)), digest)
+
+
+def joint_receipt(spec: TableSpec, lists: Mapping[str, bytes], orders: CanaryOrders) -> Receipt:
+    """Return the receipt of the tests of all columns together: the same at every owner and at the desk.
+
+    Args:
+        spec: of the release.
+        lists: owner -> its list of changed canaries, of every owner.
+        orders: of the canaries that were published.
+
+    Raises:
+        FailedReleaseError: a list is none; it says whose.
+    """
+    changes = joined(read_lists(spec, lists, len(orders.places)), spec.columns)
+    return _receipt(spec, "", len(orders.places), noise_tests(changes, orders, _replacement(spec)), lists_digest(lists))
+
+
+def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> dict[str, CanaryChanges]:
+    """Return what the owners' lists say.
+
+    Args:
+        spec: of the release.
+        lists: owner -> its list, of every owner.
+        canaries: how many were published.
+
+    Raises:
+        FailedReleaseError: a list is none; it says whose.
+    """
+    changes = {}
+    for owner in sorted({column.owner for column in spec.columns}):
+        try:
+            changes[owner] = CanaryChanges.from_bytes(lists[owner], spec.columns_of(owner), canaries)
+        except (KeyError, InvalidInputError):
+            raise FailedReleaseError(
+                "its list of changed canaries is none of this release", where=f"curator {owner}"
+            ) from None
+    return changes
+
+
+def amount_receipt(spec: TableSpec, tester: str, *, canaries: int, changed: int) -> Receipt:
+    """Return the receipt of a curator's test of the number of changed canaries alone; no list of them is kept.
+
+    Args:
+        spec: of the release.
+        tester: the curator.
+        canaries: c that were published.
+        changed: k.
+    """
+    law = Binomial(canaries, change_probability(spec, tested_columns(spec, tester)))
+    amount = NoiseTest(family=Family.AMOUNT, of=ALL_COLUMNS, law=law, count=changed)
+    return _receipt(spec, tester, canaries, [amount], "")
+
+
+def tested_columns(spec: TableSpec, tester: str) -> tuple[Column, ...]:
+    """Return the columns that a curator tests by itself; all columns for ""."""
+    return spec.columns_of(tester) if tester else spec.columns
+
+
+def change_probability(spec: TableSpec, columns: Sequence[Column]) -> Fraction:
+    """Return p = r_s (1 - 1/K), exactly; K the cells of the columns."""
+    return _replacement(spec) * (1 - Fraction(1, prod(column.size for column in columns)))
+
+
+def level_of(spec: TableSpec, tester: str) -> Decimal:
+    """Return the false alarm of a curator's own tests, or of those of all columns for ""."""
+    return OWN_LEVEL / len({column.owner for column in spec.columns}) if tester else JOINT_LEVEL
+
+
+def is_right(receipt: Receipt, spec: TableSpec) -> bool:
+    """Return whether a receipt is one that tests of a release can have, with the bounds that follow from its laws."""
+    columns = tested_columns(spec, receipt.tester)
+    if not columns or not 0 <= receipt.changed <= receipt.canaries <= spec.canaries:
+        return False
+    if not _has_all(receipt, columns) or any(one.trials > receipt.canaries for one in receipt.counts):
+        # Bounds take as long to compute as the numbers are large.
+        return False
+    sizes, level = [column.size for column in columns], level_of(spec, receipt.tester)
+    try:
+        laws = [one.law for one in receipt.counts]
+        bounds = [accepted(law, *levels(one.test, sizes, level)) for law, one in zip(laws, receipt.counts, strict=True)]
+    except (ValueError, ArithmeticError):
+        return False
+    amount = Binomial(receipt.canaries, change_probability(spec, columns))
+    return (
+        bounds == [(one.low, one.high) for one in receipt.counts]
+        and laws[0] == amount
+        and receipt.counts[0].count == receipt.changed
+        and (receipt.expected, receipt.sd) == _expected(amount)
+    )
+
+
+def _has_all(receipt: Receipt, columns: Sequence[Column]) -> bool:
+    """Whether a receipt has the counts of a whole test, or of one that failed by its amount."""
+    names = [one.attribute for one in columns]
+    listed = [(one.test, one.of) for one in receipt.counts]
+    if listed == [(Family.AMOUNT, ALL_COLUMNS)]:
+        return not receipt.passed
+    expected = [(Family.AMOUNT, ALL_COLUMNS)]
+    if len(names) > 1:
+        expected += [(Family.COLUMN, name) for name in names]
+        expected += [(Family.PAIR, f"{one}, {other}") for one, other in combinations(names, 2)]
+    others = [family for family, number in members([one.size for one in columns]).items() if number]
+    others = [family for family in others if family not in _WHOLE]
+    return listed[: len(expected)] == expected and [test for test, _ in listed[len(expected) :]] == others
+
+
+def _receipt(spec: TableSpec, tester: str, canaries: int, tests: Iterable[NoiseTest], digest: str) -> Receipt:
+    sizes, level = [column.size for column in tested_columns(spec, tester)], level_of(spec, tester)
+    sides = {family: levels(family, sizes, level) for family, number in members(sizes).items() if number}
+    chosen: list[NoiseTest] = []
+    loudest: dict[Family, tuple[tuple[bool, float], NoiseTest]] = {}
+    for test in tests:
+        if test.family in _WHOLE:
+            chosen.append(test)
+            continue
+        rank = (not is_accepted(test.law, test.count, *sides[test.family]), test.surprise)
+        if test.family not in loudest or rank > loudest[test.family][0]:
+            loudest[test.family] = (rank, test)
+    chosen += [loudest[family][1] for family in Family if family in loudest]
+    expected, sd = _expected(chosen[0].law)
+    return Receipt(
+        tester=tester,
+        canaries=canaries,
+        changed=chosen[0].count,
+        changes=digest,
+        counts=tuple(_count_receipt(one, sides[one.family]) for one in chosen),
+        expected=expected,
+        sd=sd,
+    )
+
+
+def _count_receipt(test: NoiseTest, sides: tuple[Decimal, Decimal]) -> CountReceipt:
+    low, high = accepted(test.law, *sides)
+    known = partial(CountReceipt, test=test.family, of=test.of, count=test.count, low=low, high=high)
+    match test.law:
+        case Binomial(trials, p):
+            return known(trials=trials, share=share_text(p))
+        case Runs(places, marks):
+            return known(trials=places, marks=marks)
+        case law:
+            raise TypeError(f"no receipt shows a law of kind {type(law).__name__}")
+
+
+def _expected(law: CountLaw) -> tuple[Decimal, Decimal]:
+    """Return the mean of a law and its standard deviation, to three decimals."""
+    with localcontext(prec=_PRECISION):
+        mean, variance = (Decimal(one.numerator) / one.denominator for one in (law.mean, law.variance))
+        return mean.quantize(_THOUSANDTH), variance.sqrt().quantize(_THOUSANDTH)
+
+
+def _replacement(spec: TableSpec) -> Fraction:
+    return 1 - spec.server_mechanism.retention
