@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import pytest
 
-from tests.curator.test_progress import progress
+from tests.curator.curators_progress import progress
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.peers.looks import Looks, Others, Said

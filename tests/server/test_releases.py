@@ -1,90 +1,53 @@
+""""""
+
 import asyncio
-import hashlib
 import logging
 import re
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pytest
 
 from tests.power import FailingPower, PowerFailure
+from tests.server.sent_columns import (  # noqa: F401 - fixtures
+    DATA,
+    ID,
+    OWNERS,
+    Make,
+    announced,
+    pieces,
+    releases_fixture,
+    run,
+    send,
+    settled,
+    started,
+    store_fixture,
+    whole,
+)
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
     FailedReleaseError,
     IntegrityError,
     InvalidInputError,
-    NotFoundError,
-    NotReadyError,
     TransferError,
     VeiltabError,
 )
-from veiltab.common.observe.progress import Stage
 from veiltab.common.release.messages.release_messages import spec_to_proto
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.statuses import every
 from veiltab.common.storage.database import Database
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.server.party.service import IngestServicer
-from veiltab.server.records.session import Session
 from veiltab.server.records.store import ServerStore
-from veiltab.server.release.perturbation import perturb_release
-from veiltab.server.release.receiving import Announced
 from veiltab.server.release.releases import Releases
-from veiltab.server.sharing.leases import Lease
 from veiltab.v1 import ingest_pb2
-
-Make = Callable[..., Any]
-ID = "0" * 31 + "1"
-DATA = {"sex": bytes(400), "salary": bytes([1] * 400)}
-OWNERS = {"sex": "alice", "salary": "bob"}
-
-
-@pytest.fixture
-def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path, database)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def releases(study: Study, store: ServerStore) -> Releases:
-    return Releases(study, store, retention_days=1)
-
-
-async def pieces(data: bytes, offset: int = 0, length: int = 64) -> AsyncIterator[tuple[int, bytes]]:
-    for start in range(offset, len(data), length):
-        await asyncio.sleep(0)
-        yield start, data[start : start + length]
-
-
-async def send(
-    releases: Releases, spec: TableSpec, attribute: str, data: bytes | None = None, stop: int | None = None
-) -> tuple[int, bool]:
-    """Announce a release and send one column, or its beginning, as its owner does."""
-    whole = DATA[attribute] if data is None else data
-    session, received = releases.open_release(spec, OWNERS[attribute])
-    return await releases.upload(announced(session, attribute, whole), pieces(whole[:stop], received[attribute]))
-
-
-def announced(session: Session, attribute: str, data: bytes) -> Announced:
-    return Announced(
-        curator=OWNERS[attribute],
-        release_id=session.spec.release_id,
-        attribute=attribute,
-        spec_digest=session.spec.digest(),
-        column_digest=hashlib.sha256(data).digest(),
-        noise_digest=session.noise_digest,
-    )
 
 
 async def send_whole(
@@ -93,24 +56,6 @@ async def send_whole(
     """Announce a release and send whole columns together."""
     session, _ = releases.open_release(spec, curator)
     await releases.upload_whole(spec, curator, columns, session.noise_digest)
-
-
-async def settled(releases: Releases) -> None:
-    while releases._perturbing:
-        await asyncio.gather(*releases._perturbing.values(), return_exceptions=True)
-
-
-def run(work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - whatever it returns
-    return asyncio.run(work)
-
-
-async def whole_release(releases: Releases, spec: TableSpec) -> None:
-    for attribute in DATA:
-        await send(releases, spec, attribute)
-    await settled(releases)
-
-
-# What is announced
 
 
 def test_a_release_is_announced_and_found_again(releases: Releases, make_spec: Make) -> None:
@@ -146,15 +91,6 @@ def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, stud
         Releases(replace(study, maximum_cells=3), store).open_release(make_spec(), "alice")
     with pytest.raises(DeniedError, match="no column of this release is the caller's"):
         Releases(study, store).open_release(make_spec(), "carol")
-
-
-# What is uploaded
-
-
-def whole(attribute: str, data: bytes | None = None) -> dict[str, tuple[bytes, bytes]]:
-    """Return a column and its digest, by its name."""
-    column = DATA[attribute] if data is None else data
-    return {attribute: (column, hashlib.sha256(column).digest())}
 
 
 def test_whole_columns_are_taken_of_a_release_that_was_announced(releases: Releases, make_spec: Make) -> None:
@@ -378,232 +314,3 @@ def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
             run(send(releases, make_spec(), "sex"))
     assert store.session(ID).state is ReleaseState.UPLOADING
     assert run(send(releases, make_spec(), "sex")) == (400, True)
-
-
-# Once, ever
-
-
-@pytest.fixture
-def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    counted: Counter[str] = Counter()
-
-    def recorded(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) -> None:
-        counted[spec.release_id] += 1
-        time.sleep(0.05)
-        perturb_release(store, spec, lease, stage)
-
-    monkeypatch.setattr("veiltab.server.release.releases.perturb_release", recorded)
-    return counted
-
-
-def test_fifty_submissions_at_once_are_perturbed_once(
-    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
-) -> None:
-    async def work() -> list[tuple[int, bool] | BaseException]:
-        spec = make_spec()
-        uploads = [send(releases, spec, attribute) for attribute in DATA for _ in range(25)]
-        answers = await asyncio.gather(*uploads, return_exceptions=True)
-        await settled(releases)
-        return answers
-
-    assert run(work()) == [(400, True)] * 50
-    assert perturbations == {ID: 1}
-    assert store.session(ID).state is ReleaseState.READY
-    assert not store.ciphertext_folder(ID).exists()
-
-
-@pytest.mark.parametrize("database", [""], ids=["sqlite"])
-def test_fifty_releases_at_once_are_kept_apart(
-    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
-) -> None:
-    specs = [make_spec(release_id=f"{number:032x}", sample=400) for number in range(50)]
-
-    async def work() -> None:
-        await asyncio.gather(*(send(releases, spec, attribute) for attribute in DATA for spec in specs))
-        await settled(releases)
-
-    run(work())
-    assert perturbations == {spec.release_id: 1 for spec in specs}
-    assert {session.state for session in store.sessions()} == {ReleaseState.READY}
-
-
-def test_nothing_is_served_before_it_is_published_nor_to_another(
-    releases: Releases, make_spec: Make, store: ServerStore
-) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        releases.open_release(spec, "alice")
-        with pytest.raises(NotReadyError, match="not published yet"):
-            releases.published_column(ID, "sex", "rosa")
-        await whole_release(releases, spec)
-        path, length = releases.published_column(ID, "sex", "rosa")
-        assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(ID))
-        with pytest.raises(InvalidInputError, match="not in this release"):
-            releases.published_column(ID, "age", "rosa")
-        for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
-            with pytest.raises(DeniedError, match="for another researcher"):
-                ask(ID, "rita")
-        session, seconds = releases.release_of(ID, "rosa")
-        assert session.state is ReleaseState.READY
-        assert seconds > 0
-
-    run(work())
-
-
-def test_columns_that_fit_a_chunk_together_come_with_the_answer(
-    releases: Releases, make_spec: Make, store: ServerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        session, _ = releases.open_release(spec, "alice")
-        assert releases.short_columns_of(session) == {}
-        await whole_release(releases, spec)
-        session = store.session(ID)
-        folder = store.published_folder(ID)
-        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 800)
-        assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
-        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 799)
-        assert releases.short_columns_of(session) == {}
-        monkeypatch.undo()
-        (folder / "salary").unlink()
-        with pytest.raises(NotFoundError, match="not here"):
-            releases.short_columns_of(session)
-
-    run(work())
-
-
-@pytest.mark.parametrize("database", [""], ids=["sqlite"])
-def test_who_waits_for_a_publication_hears_of_it_when_it_is_there(
-    releases: Releases, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
-    alice, carol = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "carol"))
-
-    async def work() -> None:
-        spec = make_spec()
-        await send(releases, spec, "sex")
-        with pytest.raises(DeniedError):
-            await releases.wait_for_publication(ID, carol, 3600.0)
-        waiting = asyncio.create_task(releases.wait_for_publication(ID, alice, 3600.0))
-        # Whatever takes no time ends at once, and this does not.
-        await releases.wait_for_publication(ID, alice, 0.001)
-        assert not waiting.done()
-        await send(releases, spec, "salary")
-        await waiting
-        assert releases.publication_of(ID, "alice")[0].state is ReleaseState.READY
-        await releases.wait_for_publication(ID, alice, 3600.0)
-
-    run(asyncio.wait_for(work(), 20))
-
-
-# After a crash, and with time
-
-
-async def started(releases: Releases, seconds: float = 0.3) -> None:
-    """Let a server process run for a moment."""
-    running = asyncio.create_task(releases.run())
-    await asyncio.sleep(seconds)
-    await settled(releases)
-    running.cancel()
-
-
-def test_a_new_process_takes_up_a_perturbation(
-    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as stopped:
-        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
-        run(whole_release(releases, make_spec()))
-    assert store.session(ID).state is ReleaseState.PERTURBING
-    run(started(Releases(study, store)))
-    assert store.session(ID).state is ReleaseState.READY
-    assert not store.ciphertext_folder(ID).exists()
-
-
-def test_what_is_being_perturbed_is_not_begun_again(
-    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
-) -> None:
-    async def work() -> None:
-        for attribute in DATA:
-            await send(releases, make_spec(), attribute)
-        assert store.session(ID).state is ReleaseState.PERTURBING
-        await started(releases)
-
-    run(work())
-    assert perturbations == {ID: 1}
-    assert store.session(ID).state is ReleaseState.READY
-
-
-def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
-    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as crashed:
-        crashed.setattr(store, "delete_ciphertext", lambda _: None)
-        run(whole_release(releases, make_spec()))
-    assert store.session(ID).state is ReleaseState.READY
-    assert store.ciphertext_folder(ID).exists()
-    run(started(Releases(study, store)))
-    assert not store.ciphertext_folder(ID).exists()
-    assert (store.published_folder(ID) / "sex").stat().st_size == 400
-
-
-def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
-    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr("veiltab.server.release.perturbation.perturb_chunk", full)
-        broken.setattr(store.leases, "seconds", store.leases.seconds / 100)
-        run(whole_release(releases, make_spec()))
-    assert store.session(ID).state is ReleaseState.PERTURBING
-    assert store.ciphertext_folder(ID).exists()
-    run(started(Releases(study, store)))
-    assert store.session(ID).state is ReleaseState.READY
-
-
-def test_a_column_that_was_damaged_since_fails_the_release(
-    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as stopped:
-        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
-        run(whole_release(releases, make_spec()))
-    store.complete_files(ID)["sex"].write_bytes(b"\xff" * 400)
-    run(started(releases))
-    assert store.session(ID).state is ReleaseState.FAILED
-    assert "symbols lie outside" in store.session(ID).failure
-    assert not store.ciphertext_folder(ID).exists()
-    assert not store.published_folder(ID).exists()
-
-
-def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store: ServerStore, make_spec: Make) -> None:
-    spec = make_spec()
-    run(send(releases, spec, "sex"))
-    releases._sweep(spec.deadline)
-    assert store.session(ID).state is ReleaseState.UPLOADING
-    releases._sweep(spec.deadline + 1)
-    assert store.session(ID).state is ReleaseState.EXPIRED
-    assert not store.ciphertext_folder(ID).exists()
-    with pytest.raises(FailedReleaseError, match="not all columns came before the deadline"):
-        run(send(releases, spec, "salary"))
-
-
-def test_what_is_published_is_kept_for_its_time(releases: Releases, store: ServerStore, make_spec: Make) -> None:
-    spec = make_spec()
-    run(whole_release(releases, spec))
-    releases._sweep(spec.deadline + 86_400)
-    assert releases.published_column(ID, "sex", "rosa")[0].exists()
-    releases._sweep(spec.deadline + 86_401)
-    assert not store.published_folder(ID).exists()
-    with pytest.raises(FailedReleaseError, match="no longer kept"):
-        releases.published_column(ID, "sex", "rosa")
-
-
-def test_what_is_being_perturbed_does_not_expire(
-    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Releases, "_begin_perturbation", lambda *_: None)
-    run(whole_release(releases, make_spec()))
-    releases._sweep(2**40)
-    assert store.session(ID).state is ReleaseState.PERTURBING
-    assert np.fromfile(store.complete_files(ID)["salary"], np.uint8).sum() == 400

@@ -6,15 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.curator.audit.test_evidence import PEM, Office, failures, identity, in_index, office, replaced, rewritten
+from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
+    PEM,
+    Office,
+    failures,
+    identity,
+    in_index,
+    office_fixture,
+    replaced,
+    rewritten,
+)
 from veiltab.common.errors import IntegrityError
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.evidence import files as evidence_files
 from veiltab.curator.evidence.check import check_evidence
 from veiltab.curator.evidence.files import EvidenceIndex, read_lines, read_text
-
-__all__ = ["office"]  # a fixture
 
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")

@@ -1,0 +1,267 @@
+"""How many calls a party may make, how large, and what a refusal tells."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from tests.common.rpc.called_services import BOB, GET, PEERS, RITA, Identities, answering, ask, raw, registered, who
+from veiltab.common.errors import (
+    ConflictError,
+    DeniedError,
+    InvalidInputError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.server import Limits, build_server
+from veiltab.common.rpc.statuses import error_from_rpc
+from veiltab.v1 import curator_pb2, ingest_pb2
+
+
+@pytest.mark.parametrize("seconds", [None, 3700.0, 10.0**8])
+def test_a_call_needs_a_deadline_that_is_near(seconds: float | None, identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            with pytest.raises(InvalidInputError, match="deadline of at most 3600 s"):
+                await ask(channel, seconds=seconds)
+            assert await ask(channel, seconds=3500.0) == RITA.uri
+
+    asyncio.run(scenario())
+
+
+async def never(_request: object, _context: object) -> None:
+    await asyncio.Event().wait()
+
+
+def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
+    steve = Party(study="survey", role=Role.RESEARCHER, name="steve")
+
+    async def scenario() -> None:
+        services = [*answering(never), *answering(who, "/veiltab.v1.ReleaseService/GetRelease")]
+        limits = Limits(calls_each=3)
+        async with (
+            build_server(identity_of(BOB), [RITA, steve], services, "localhost:0", limits=limits) as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as greedy,
+            connect(identity_of(steve), BOB, f"localhost:{server.port}") as modest,
+        ):
+            waiting = [asyncio.ensure_future(ask(greedy)) for _ in range(3)]
+            await asyncio.sleep(0.3)
+            with pytest.raises(UnavailableError, match="3 calls under way"):
+                await ask(greedy)
+            assert await ask(modest, "/veiltab.v1.ReleaseService/GetRelease") == steve.uri
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.sleep(0.3)
+            assert await ask(greedy, "/veiltab.v1.ReleaseService/GetRelease") == RITA.uri
+
+    asyncio.run(scenario())
+
+
+REPORT, ROUND = "/veiltab.v1.CollectionService/Report", "/veiltab.v1.CollectionService/GetRound"
+
+
+FLEET = Party(study="survey", role=Role.NODE, name="fleet")
+
+
+@pytest.mark.parametrize("seconds", [None, 21.0, 60.0])
+def test_a_node_that_never_reads_its_answer_holds_a_place_for_seconds_only(
+    seconds: float | None, identity_of: Identities
+) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [FLEET], answering(who, REPORT), "localhost:0") as server,
+            connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
+        ):
+            with pytest.raises(InvalidInputError, match="deadline of at most 20 s"):
+                await ask(nodes, REPORT, seconds=seconds)
+            assert await ask(nodes, REPORT, seconds=10.0) == FLEET.uri  # as long as a node waits for an answer
+
+    asyncio.run(scenario())
+
+
+def test_the_nodes_have_a_limit_of_their_own(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        services = [*answering(never, REPORT), *answering(never), *answering(who, ROUND)]
+        limits = Limits(calls_each=1, calls_nodes=3)
+        async with (
+            build_server(identity_of(BOB), [RITA, FLEET], services, "localhost:0", limits=limits) as server,
+            connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as researcher,
+        ):
+            waiting = [asyncio.ensure_future(ask(nodes, REPORT)) for _ in range(3)]
+            await asyncio.sleep(0.3)
+            with pytest.raises(UnavailableError, match="3 calls under way here already"):
+                await ask(nodes, ROUND)
+            # However many nodes report, others are served; and these have the limit of one party.
+            assert await ask(researcher, ROUND) == RITA.uri
+            waiting.append(asyncio.ensure_future(ask(researcher)))
+            await asyncio.sleep(0.3)
+            with pytest.raises(UnavailableError, match="1 calls under way here already"):
+                await ask(researcher, ROUND)
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.sleep(0.3)
+            assert await ask(nodes, ROUND) == FLEET.uri
+
+    asyncio.run(scenario())
+
+
+def test_all_nodes_together_leave_room_for_the_others() -> None:
+    limits = Limits()
+    assert limits.calls_nodes + 4 * limits.calls_each <= limits.calls
+
+
+def test_a_caller_is_refused_before_its_request_is_read(identity_of: Identities) -> None:
+    async def silence() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
+            connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
+        ):
+            call = raw(channel).stream_unary(GET)(silence(), timeout=5.0)
+            assert await asyncio.wait_for(call.code(), 2.0) is grpc.StatusCode.PERMISSION_DENIED
+
+    asyncio.run(scenario())
+
+
+VALUE = "respondent 4711"
+
+
+async def crash(_request: object, _context: object) -> None:
+    raise ValueError(VALUE)
+
+
+async def wrong_type(_request: object, _context: object) -> str:
+    return VALUE
+
+
+async def conflict(_request: object, _context: object) -> None:
+    raise ConflictError("another spec is recorded", where="release r", remedy="Use another id.")
+
+
+async def garbled(channel: grpc.aio.Channel) -> None:
+    await raw(channel).unary_unary(GET)(b"\xff\xff\xff", timeout=5.0)
+
+
+async def requestless(channel: grpc.aio.Channel) -> None:
+    await raw(channel).stream_unary(GET)(iter([]), timeout=5.0)
+
+
+def failure_of(
+    identity_of: Identities,
+    behaviour: Callable[[Any, Any], Any],
+    attempt: Callable[[grpc.aio.Channel], Any] = ask,
+) -> VeiltabError:
+    async def scenario() -> VeiltabError:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(behaviour), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            try:
+                await attempt(channel)
+            except VeiltabError as error:
+                return error
+            except grpc.aio.AioRpcError as error:
+                return error_from_rpc(error, "curator bob")
+            raise AssertionError
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("behaviour", [crash, wrong_type])
+def test_an_unexpected_error_tells_and_logs_no_value(
+    behaviour: Callable[[Any, Any], Any], identity_of: Identities, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = failure_of(identity_of, behaviour)
+    assert type(error) is VeiltabError
+    assert VALUE not in str(error)
+    number = error.problem.rpartition(" ")[2]
+    assert f"incident {number}: " in caplog.text
+    assert ".py:" in caplog.text
+    assert VALUE not in caplog.text
+
+
+def test_a_handlers_refusal_arrives_as_it_was_raised(identity_of: Identities) -> None:
+    error = failure_of(identity_of, conflict)
+    assert isinstance(error, ConflictError)
+    assert str(error) == "curator bob, release r: another spec is recorded. Use another id."
+
+
+@pytest.mark.parametrize("attempt", [garbled, requestless])
+def test_a_request_that_is_none_is_refused(attempt: Callable[[grpc.aio.Channel], Any], identity_of: Identities) -> None:
+    assert isinstance(failure_of(identity_of, who, attempt), InvalidInputError)
+
+
+def test_a_refusal_is_logged_with_rpc_reason_and_caller(
+    identity_of: Identities, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
+            connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
+        ):
+            with pytest.raises(DeniedError):
+                await ask(channel)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("veiltab.common")] == [
+        f"{GET} refused to {PEERS[0].uri}: DENIED: a curator may not call this RPC"
+    ]
+
+
+async def two_then_conflict(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchPadResponse]:
+    yield curator_pb2.FetchPadResponse(total=1)
+    yield curator_pb2.FetchPadResponse(total=2)
+    raise ConflictError("no more")
+
+
+async def count(requests: AsyncIterator[object], _context: object) -> ingest_pb2.UploadColumnResponse:
+    return ingest_pb2.UploadColumnResponse(received=len([request async for request in requests]))
+
+
+def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities) -> None:
+    fetch, upload = "/veiltab.v1.CuratorService/FetchPad", "/veiltab.v1.IngestService/UploadColumn"
+    services = [
+        registered(
+            fetch,
+            grpc.unary_stream_rpc_method_handler(
+                two_then_conflict,
+                curator_pb2.FetchPadRequest.FromString,
+                curator_pb2.FetchPadResponse.SerializeToString,
+            ),
+        ),
+        registered(
+            upload,
+            grpc.stream_unary_rpc_method_handler(
+                count, ingest_pb2.UploadColumnRequest.FromString, ingest_pb2.UploadColumnResponse.SerializeToString
+            ),
+        ),
+    ]
+
+    async def scenario() -> None:
+        async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
+            async with connect(identity_of(PEERS[2]), BOB, f"localhost:{server.port}") as channel:
+                call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
+                assert [(await call.read()).total, (await call.read()).total] == [1, 2]
+                with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                    await call.read()
+                assert isinstance(error_from_rpc(refusal.value, "bob"), ConflictError)
+            async with connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel:
+                upload_call = raw(channel).stream_unary(upload, None, ingest_pb2.UploadColumnResponse.FromString)
+                assert (await upload_call(iter([b"", b"", b""]), timeout=5.0)).received == 3
+
+    asyncio.run(scenario())

@@ -1,0 +1,88 @@
+"""A curator's console in front of one person."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.common.web.browser import HOST, Guest, enter
+from veiltab.common.web.application import ConsoleApplication
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.curator_console import curator_console
+from veiltab.curator.console.journal import AuditJournal
+from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.progress.progress import HELD
+from veiltab.curator.progress.release_record import GrantDecision
+from veiltab.curator.records.store import CuratorStore
+
+Make = Callable[..., Any]
+
+
+ID = "0" * 31 + "1"
+
+
+ANA, BEN, EVA = "Ana Diaz", "Ben Ode", "Eva Roth"
+
+
+PURPOSE = "wage <script>alert(1)</script> gap"
+
+
+@dataclass
+class Office:
+    """A curator's state, and its console."""
+
+    folder: Path
+    standing: Standing
+    books: Books
+    application: ConsoleApplication
+
+    def enter(self, person: str) -> Guest:
+        return enter(self.application, person)
+
+    def verdicts(self) -> dict[str, tuple[str, str, str]]:
+        return {d.attribute: (d.verdict, d.person, d.reason) for d in self.standing.store.decisions.decisions(ID)}
+
+    def audit(self) -> list[tuple[str, str, dict[str, Any]]]:
+        return [(one.event, one.person, dict(one.facts)) for one in self.standing.store.audit.entries()]
+
+
+def hold(store: CuratorStore, request: Any) -> None:  # noqa: ANN401 - a request
+    store.releases.add(request, 1_700_000_000)
+    held = (
+        GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy", time=1_700_000_000)
+        for name in request.attributes
+        if name != "salary"
+    )
+    store.decisions.decide(request.release_id, tuple(held))
+
+
+@pytest.fixture(name="office")
+def office_fixture(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
+    with opened_office(tmp_path, study_bytes, make_request) as opened:
+        yield opened
+
+
+@contextmanager
+def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
+    """Open an office where a request waits for two persons at alice."""
+    path, table = tmp_path / "study.toml", tmp_path / "alice.csv"
+    path.write_bytes(study_bytes)
+    table.write_text("id,sex,age\n1,f,young\n2,m,old\n3,x,old\n")
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        store.served.set_served_policy(None, 0, None, persons=2)
+        store.alignments.set_alignment("a" * 32, 1000, "ab" * 16)
+        hold(store, make_request(attributes=("sex", "age", "salary"), purpose=PURPOSE))
+    with open_standing(path, "alice", tmp_path / "state", None) as standing:
+        books = Books(standing, path)
+        console = curator_console(
+            books,
+            AuditJournal(store=standing.store),
+            identity=None,
+            inspect=partial(inspect_table, table, standing.study, "alice"),
+        )
+        yield Office(tmp_path, standing, books, ConsoleApplication(console, HOST))

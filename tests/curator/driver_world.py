@@ -1,0 +1,256 @@
+"""A curator's driver among played curators and a played server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.curator.made_rows import aligned, workplace
+from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.errors import (
+    NotReadyError,
+    UnavailableError,
+)
+from veiltab.common.observe.progress import Stage
+from veiltab.common.release.receipts.canary_changes import CanaryChanges
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
+from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.study.file import Study
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.columns.shared_sample import check_indices, index_pieces_of
+from veiltab.curator.officer.policy import Policy, Rule
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.peers.looks import Others
+from veiltab.curator.planning.planner import ANSWERS
+from veiltab.curator.progress.progress import APPROVED
+from veiltab.curator.progress.release_record import Progress, PublicationDigests
+from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.upload import ServerLink
+from veiltab.v1 import ingest_pb2
+
+Make = Callable[..., Any]
+
+
+ID = "0" * 31 + "1"
+
+
+APPROVE = Policy(
+    rules=(Rule(researcher=None, attributes=None, maximum_epsilon=None, verdict=APPROVED, expires_days=None),)
+)
+
+
+@pytest.fixture(name="driver")
+def driver_fixture(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
+    ledger = Ledger(store.connection, Decimal(1))
+    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, APPROVE, workplace(tmp_path))
+    store.close()
+
+
+def as_bytes(rows: list[int]) -> bytes:
+    return np.array(rows, "<i8").tobytes()
+
+
+def checked_indices(folder: Path, data: bytes, spec: TableSpec) -> NDArray[np.int64]:
+    """Check the indices of a file, and return them."""
+    path = folder / "checked.bin"
+    path.write_bytes(data)
+    check_indices(path, spec)
+    return np.concatenate(list(index_pieces_of(path)))
+
+
+AWAY = UnavailableError("no connection", where="curator bob")
+
+
+class World:
+    """Bob as alice sees him, and the server."""
+
+    def __init__(self, driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.driver = driver
+        self.bob = Progress(
+            curator="bob",
+            state=ReleaseState.REQUESTED,
+            considered=True,
+            decided=True,
+            granted=frozenset({"salary"}),
+            denied=frozenset(),
+            spec_digest=b"",
+            reserved=False,
+            charged=False,
+            sample_check=b"",
+            tested=False,
+            failure="",
+        )
+        self.tosses: list[str] = []
+        self.shown: dict[str, bytes] = {}
+        self.questions: list[str] = []
+        self.looks = 0
+        self.is_bob_there = True
+        self.forgotten: list[str] = []
+        self.announced: list[bytes] = []
+        self.uploads: list[dict[str, tuple[Path, bytes]]] = []
+        self.has_columns = False
+        self.refusal: Exception | None = None
+        self.is_published = True
+        self.tells_at_once = False
+        self.publications = 0
+        self.keys: list[bytes] = []
+        self.noise = 1.0
+        self.bob_s_refusal: Exception | None = None
+        self.lists_asked = 0
+        self.drawn: bytes = b""
+        self.tokens = np.random.default_rng(1).integers(0, 256, (1000, 16), dtype=np.uint8)
+        tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
+        table = aligned(driver._folder / "aligned", tokens, {"sex": (np.arange(1000) % 2).astype(np.uint8)})
+        monkeypatch.setattr(driver.alignment, "result", lambda: (1000, "ab" * 16))
+        monkeypatch.setattr(driver.decisions, "_aligned", lambda: driver.alignment.result())  # noqa: PLW0108 - patched
+        monkeypatch.setattr(driver.alignment, "table", lambda _: table)
+        monkeypatch.setattr(driver.coins, "toss", self.toss)
+        monkeypatch.setattr(driver.planner, "_ask", self.ask_the_worker)
+        monkeypatch.setattr(driver, "looks", self)
+
+    wakes = 0
+
+    async def progress(self, release_id: str, awaited: Collection[str] | None = None) -> Others:
+        self.looks += 1
+        if self.is_bob_there:
+            digest = self.bob.request_digest or self.driver.store.releases.release(release_id).request_digest
+            return (replace(self.bob, request_digest=digest),)
+        return AWAY if awaited is None or "bob" in awaited else ()
+
+    async def close(self) -> None:
+        """A peer and a server that are played here need no end."""
+
+    async def news(self, *_: object, **__: object) -> None:
+        await asyncio.sleep(0.01)
+
+    def ended(self, release_ids: Iterable[str]) -> set[str]:
+        return set(release_ids) if self.bob.state.unsuccessful else set()
+
+    def forget(self, release_id: str) -> None:
+        self.forgotten.append(release_id)
+
+    async def ask_the_worker(self, kind: str, text: str, _tables: int) -> str:
+        self.questions.append(kind)
+        return ANSWERS[kind](text)
+
+    async def toss(self, coin: str, _: Peers, shown: Mapping[str, bytes]) -> bytes:
+        self.tosses.append(coin)
+        self.shown = dict(shown)
+        return bytes(range(32))
+
+    async def indices(self, *_: str) -> AsyncIterator[bytes]:
+        yield self.drawn
+
+    async def announce(self, spec: TableSpec) -> ingest_pb2.OpenReleaseResponse:
+        if self.refusal is not None:
+            raise self.refusal
+        self.announced.append(spec.digest())
+        return ingest_pb2.OpenReleaseResponse(noise_digest=b"n" * 32)
+
+    async def upload(
+        self, spec: TableSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage
+    ) -> PublicationDigests | None:
+        assert not str(stage)
+        if self.refusal is not None:
+            raise self.refusal
+        assert self.driver.store.tests.noise_digest(spec.release_id) == b"n" * 32
+        if self.has_columns:
+            return None
+        assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
+        self.uploads.append(columns)
+        self.sent = {attribute: path.read_bytes() for attribute, (path, _) in columns.items()}
+        return await self.publication(spec) if self.tells_at_once else None
+
+    name = "server cloud"
+
+    async def publication(self, spec: TableSpec) -> PublicationDigests:
+        if self.refusal is not None:
+            raise self.refusal
+        self.publications += 1
+        if not self.is_published:
+            raise NotReadyError("has not published the release yet", where=self.name)
+        return PublicationDigests(columns={column.attribute: bytes(32) for column in spec.columns})
+
+    async def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
+        """Return the canaries of alice's column, some of them replaced."""
+        assert set(self.driver.store.tests.published_digests(ID)) == {column.attribute for column in spec.columns}
+        self.keys.append(places_key)
+        places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
+        sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
+        replaced, rng = self.replaced(spec), np.random.default_rng(2)
+        yield bytes(np.where(replaced, rng.integers(0, 2, len(sent)), sent).astype(np.uint8))
+
+    def replaced(self, spec: TableSpec) -> NDArray[np.bool_]:
+        """Return which canaries the server replaces."""
+        return np.random.default_rng(1).random(spec.canaries) < self.noise * spec.server_replacement / 2**64
+
+    async def changes(self, curator: str, release_id: str) -> bytes:
+        """Return which canaries changed in bob's column."""
+        assert curator == "bob"
+        if self.bob_s_refusal is not None:
+            raise self.bob_s_refusal
+        self.lists_asked += 1
+        spec, rng = self.driver.store.releases.release(release_id).planned_spec, np.random.default_rng(3)
+        offsets, sent = rng.integers(0, 2, (2, spec.canaries))
+        numbers = np.flatnonzero(offsets * self.replaced(spec))
+        return CanaryChanges(
+            columns=spec.columns_of("bob"),
+            numbers=numbers,
+            offsets=(offsets[numbers],),
+            sent=(sent[numbers],),
+            is_listed=np.ones(len(numbers), np.bool_),
+        ).to_bytes()
+
+    def step(self) -> bool:
+        """Let alice take her steps; return whether the release has left its state, or is over."""
+        stored = self.driver.store.releases.release(ID)
+        after = asyncio.run(self.driver._take_steps(stored, 0.0, cast("Peers", self), cast("ServerLink", self)))
+        return after.state is not stored.state or after.state.finished
+
+    def state(self) -> ReleaseState:
+        return self.driver.store.releases.release(ID).state
+
+    def follow(self) -> None:
+        """Let bob do what alice has done."""
+        own = self.driver.progress(ID)
+        self.bob = replace(
+            self.bob,
+            spec_digest=own.spec_digest,
+            reserved=own.reserved,
+            charged=own.charged,
+            sample_check=own.sample_check,
+            tested=own.tested,
+            state=ReleaseState.PERTURBING if own.state is ReleaseState.PERTURBING else self.bob.state,
+        )
+
+
+@pytest.fixture(name="world")
+def world_fixture(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(driver, monkeypatch)
+
+
+def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401
+    world.driver.store.releases.add(request, 1)
+    for _ in range(20):
+        if world.state() is state and (state is not ReleaseState.PLANNED or world.driver.ledger.is_reserved(ID)):
+            return
+        world.follow()
+        world.step()
+    raise AssertionError(state)
+
+
+def drive(world: World, release_id: str = ID) -> None:
+    """Drive a release until it is over, or waits for a person."""
+    driving = world.driver._drive(release_id, cast("Peers", world), cast("ServerLink", world))
+    asyncio.run(asyncio.wait_for(driving, 20))

@@ -1,0 +1,112 @@
+"""Curators of the command line's tests."""
+
+import json
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import reserve
+from veiltab.common.command.cli import run
+from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.cli import curator
+from veiltab.curator.progress.progress import HELD
+from veiltab.curator.progress.release_record import GrantDecision
+from veiltab.curator.records.store import CuratorStore
+
+Make = Callable[..., Any]
+
+
+ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"
+
+
+WHY = ("--reason", "not agreed")
+
+
+OFFICER_COMMANDS = (
+    ("requests",),
+    ("approve", "--release", ID, "--person", "Ana Diaz"),
+    ("deny", "--release", ID, "--person", "Ana Diaz", "--reason", "too much"),
+    ("ledger",),
+    ("audit",),
+    ("clear-tosses", "--peer", "bob", "--person", "Ana Diaz"),
+    ("allow-alignment", "--peer", "bob", "--person", "Ana Diaz"),
+    ("witness",),
+    ("console", "--person", "Ana Diaz"),
+    ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
+)
+
+
+class Terminal:
+    """A curator's folder, and what its commands print."""
+
+    def __init__(
+        self, folder: Path, study: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.study = folder / "study.toml"
+        self.study.write_bytes(study)
+        self.folder = folder
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def store(self) -> CuratorStore:
+        return CuratorStore(self.folder / "state" / "curator.sqlite")
+
+    def run(self, command: str, *args: str, name: str = "alice") -> tuple[int, str, str]:
+        state = () if command == "check" else ("--state", str(self.folder / "state"))
+        self._monkeypatch.setattr(sys, "argv", ["veiltab", command, str(self.study), "--name", name, *state, *args])
+        code = run(curator)
+        captured = self._capsys.readouterr()
+        return code, captured.out, captured.err
+
+    def group(self, group: str, command: str, *args: str, code: int = 0) -> tuple[Any, str]:
+        """Run a command of a group twice: what it says as JSON, and to people."""
+        words = ["veiltab", group, command, str(self.study), "--name", "alice", "--state", str(self.folder / "state")]
+        self._monkeypatch.setattr(sys, "argv", [*words, *args, "--json"])
+        assert run(curator) == code
+        found = json.loads(self._capsys.readouterr().out)
+        self._monkeypatch.setattr(sys, "argv", [*words, *args])
+        assert run(curator) == code
+        captured = self._capsys.readouterr()
+        return found, captured.out + captured.err
+
+    def json(self, command: str, *args: str, code: int = 0) -> Any:  # noqa: ANN401 - as JSON has it
+        found, out, _ = self.run(command, *args, "--json")
+        assert found == code
+        assert out.count("\n") == 1
+        return json.loads(out)
+
+
+@pytest.fixture(name="terminal")
+def terminal_fixture(
+    tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    return Terminal(tmp_path, study_bytes, monkeypatch, capsys)
+
+
+def held(terminal: Terminal, request: Any, *attributes: str) -> None:  # noqa: ANN401 - a request
+    store = terminal.store()
+    store.releases.add(request, 1)
+    store.decisions.decide(
+        request.release_id,
+        tuple(GrantDecision(attribute=a, verdict=HELD, expires=None, decided_by="policy") for a in attributes),
+    )
+    store.close()
+
+
+def verdicts(terminal: Terminal, release_id: str = ID) -> dict[str, tuple[str, str]]:
+    store = terminal.store()
+    found = {d.attribute: (d.verdict, d.decided_by) for d in store.decisions.decisions(release_id)}
+    store.close()
+    return found
+
+
+def charge(terminal: Terminal, make_spec: Make, *ids: str) -> None:
+    store = terminal.store()
+    ledger = Ledger(store.connection, Decimal(1))
+    for release_id in ids:
+        reserve(ledger, make_spec(release_id=release_id))
+        ledger.charge(release_id)
+    store.close()

@@ -1,0 +1,192 @@
+"""Tosses that hang, and who is counted for them."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.curator.driver_world import APPROVE, ID, Make, World, carried_to, driver_fixture, world_fixture  # noqa: F401 - fixtures
+from tests.curator.made_rows import workplace
+from veiltab.common.core.coin import commitment, transcript
+from veiltab.common.errors import (
+    NotReadyError,
+    UnavailableError,
+)
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import requested_columns
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.planning.checks import plan_question
+from veiltab.curator.planning.plans import planned_release
+from veiltab.curator.progress.release_record import End
+from veiltab.curator.release.driver import CuratorDriver
+
+
+def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+    world.follow()
+    driver, coin = world.driver, f"release/{ID}"
+    with monkeypatch.context() as broken:
+
+        def crash(*_: object) -> NoReturn:
+            raise KeyboardInterrupt
+
+        broken.setattr(driver.store.coins, "commit", crash)
+        with pytest.raises(KeyboardInterrupt):
+            world.step()
+    assert not driver.ledger.is_charged(ID)
+    assert driver.store.coins.own_share(coin, b"") == b""  # none was kept
+    assert not driver.progress(ID).commitment
+    assert world.step()
+    share = driver.store.coins.own_share(coin, b"")
+    assert driver.progress(ID).commitment == commitment(coin, "alice", share)
+
+
+def test_what_another_curator_committed_to_with_its_charge_goes_into_the_toss(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.bob = replace(world.bob, charged=True, commitment=b"c" * 32)
+    world.step()
+    assert world.shown == {"bob": b"c" * 32}
+
+
+def withheld(world: World, monkeypatch: pytest.MonkeyPatch, *, asks: bool = True) -> None:
+    """Let bob commit, ask for alice's share if he asks for any, and never open his own."""
+
+    async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> bytes:
+        coins = world.driver.coins
+        coins.exchange_commitments(coin, "bob", bytes(32))
+        if asks:
+            coins.open_share(coin, "bob", transcript(world.driver.store.coins.commitments(coin)))
+        raise NotReadyError("does not hold every commitment yet", where="curator bob")
+
+    monkeypatch.setattr(world.driver.coins, "toss", toss)
+
+
+def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    withheld(world, monkeypatch)
+    assert not world.step()
+    assert not caplog.records
+    world.driver.store.connection.execute("UPDATE release SET since = since - 61")
+    for _ in range(3):
+        assert not world.step()
+    (hangs,) = caplog.records
+    assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
+    assert not world.driver.store.coins.aborted()
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
+    assert world.step()
+    assert world.state() is ReleaseState.EXPIRED
+    assert world.driver.store.coins.aborted() == {"bob": 1}
+    assert world.driver.ledger.spent == Decimal("0.1")
+
+
+def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one_that_hangs(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+
+    async def no_worker(*_: object) -> NoReturn:
+        raise UnavailableError("the Dask scheduler has no worker", where="tls://scheduler:8786")
+
+    world.driver.store.coins.set_opening_received(f"release/{ID}", "bob")
+    monkeypatch.setattr(world.driver.coins, "awaited", lambda _coin: frozenset[str]())
+    monkeypatch.setattr(world.driver.sampler, "draw", no_worker)
+    world.driver.store.connection.execute("UPDATE release SET since = since - 61")
+    assert not world.step()
+    assert "has no worker" in world.driver.store.releases.release(ID).waiting_for
+    assert not caplog.records
+
+
+def test_a_toss_that_comes_to_its_end_is_not_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    with monkeypatch.context() as patch:
+        withheld(world, patch)
+        assert not world.step()
+    world.driver.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
+    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+    assert not world.driver.coins.withheld(f"release/{ID}")
+
+
+def test_a_curator_that_is_away_until_the_deadline_aborted_nothing(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    withheld(world, monkeypatch, asks=False)
+    assert not world.step()
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
+    assert world.step()
+    assert world.state() is ReleaseState.EXPIRED
+    assert not world.driver.store.coins.aborted()
+
+
+def test_another_process_counts_the_toss_that_a_curator_aborted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    withheld(world, monkeypatch)
+    assert not world.step()
+    driver = world.driver
+    folder = driver._folder.parent
+    place = workplace(folder)
+    again = CuratorDriver(driver._identity, driver.study, folder, driver.store, driver.ledger, APPROVE, place)
+    again._end(driver.store.releases.release(ID), End(ReleaseState.EXPIRED, "the deadline passed"), 0.0)
+    assert driver.store.coins.aborted() == {"bob": 1}
+
+
+@pytest.mark.parametrize("ended", [{"sample_check": b"another"}, {"state": ReleaseState.FAILED, "failure": "why"}])
+def test_a_curator_by_which_a_charged_release_ends_is_counted(
+    world: World, make_request: Make, ended: dict[str, Any]
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    assert not world.step()
+    world.bob = replace(world.bob, **ended)
+    assert world.step()
+    assert world.state() is ReleaseState.FAILED
+    assert world.driver.store.coins.aborted() == {"bob": 1}
+
+
+def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(
+    world: World, make_request: Make
+) -> None:
+    for number in range(2, 5):
+        release_id = f"{number:032x}"
+        world.driver.store.releases.add(make_request(release_id=release_id), 1)
+        world.driver.store.coins.add_aborted(release_id, "bob")
+    world.driver.store.releases.add(make_request(sample=400), 1)
+    for _ in range(3):
+        world.step()
+    stored = world.driver.store.releases.release(ID)
+    assert stored.state is ReleaseState.DENIED
+    assert stored.failure.startswith(
+        "curator bob: 3 releases that were charged ended without a result, as it withheld its part of the coin"
+    )
+    assert "`veiltab curator clear-tosses --peer bob`" in stored.failure
+    assert world.driver.ledger.remaining == 1
+    assert world.driver.store.coins.clear_aborted("bob", person="Ana Diaz") == 3
+    another = make_request(release_id="f" * 32, sample=400)
+    world.driver.store.releases.add(another, 1)
+    spec = planned_release(
+        plan_question(
+            another,
+            requested_columns(another, world.driver.study),
+            world.driver.study,
+            population=1000,
+            alignment="ab" * 16,
+        )
+    )
+    asyncio.run(world.driver._reserve(spec))
+    assert world.driver.ledger.is_reserved("f" * 32)

@@ -1,0 +1,81 @@
+"""A desk that receives from played parties."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.release.table_spec import Column, TableSpec
+from veiltab.common.study.file import Study
+from veiltab.researcher.parties.parties import PartyLinks
+from veiltab.researcher.receiving.receiving import Receiver
+from veiltab.researcher.records.store import ResearcherStore
+
+Make = Callable[..., Any]
+
+
+ID = "0" * 31 + "1"
+
+
+COLUMNS = (
+    Column(attribute="sex", owner="alice", size=2),
+    Column(attribute="age", owner="alice", size=3),
+    Column(attribute="salary", owner="bob", size=300),
+)
+
+
+HALF = 2**63
+
+
+@pytest.fixture(name="store")
+def store_fixture(tmp_path: Path, study: Study, make_request: Make) -> Iterator[ResearcherStore]:
+    store = ResearcherStore(tmp_path, study)
+    store.start(make_request(), "", 100)
+    yield store
+    store.close()
+
+
+@pytest.fixture(name="made")
+def made_fixture(make_spec: Make) -> Callable[..., MadeRelease]:
+    def make(perturb_rows: Perturb = honest, **changes: object) -> MadeRelease:
+        fields: dict[str, Any] = {
+            "columns": COLUMNS,
+            "population": 4000,
+            "sample": 4000,
+            "server_replacement": HALF // 2,
+            "curator_replacement": HALF // 4,
+            "canaries": 2000,
+        }
+        spec: TableSpec = make_spec(**(fields | changes))
+        return MadeRelease(spec, table_of(spec), perturb_rows)
+
+    return make
+
+
+def table_of(spec: TableSpec) -> dict[str, Symbols]:
+    """Return skewed rows: every symbol is 0 or 1."""
+    source, table = np.random.default_rng(5), {}
+    for column in spec.columns:
+        symbols: Symbols = np.zeros(spec.data_rows, symbol_dtype(column.size))
+        symbols[:] = source.random(spec.data_rows) < 0.2
+        table[column.attribute] = symbols
+    return table
+
+
+def receive(store: ResearcherStore, release: MadeRelease) -> None:
+    asyncio.run(Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release)))
+
+
+def receive_sent(store: ResearcherStore, release: MadeRelease, columns: dict[str, bytes]) -> None:
+    """Receive a release whose columns came with the server's answer."""
+    receiver = Receiver("rosa", "cloud", store)
+    asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), columns=columns))
+
+
+def counts(store: ResearcherStore) -> Any:  # noqa: ANN401 - an array
+    return np.frombuffer(store.histogram(ID).read_bytes(), "<i8")

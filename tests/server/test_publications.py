@@ -1,0 +1,247 @@
+"""What the server publishes, once, and until when."""
+
+import asyncio
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.server.sent_columns import DATA, ID, Make, releases_fixture, run, send, settled, started, store_fixture  # noqa: F401 - fixtures
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+)
+from veiltab.common.observe.progress import Stage
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.study.file import Study
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import perturb_release
+from veiltab.server.release.releases import Releases
+from veiltab.server.sharing.leases import Lease
+
+
+async def whole_release(releases: Releases, spec: TableSpec) -> None:
+    for attribute in DATA:
+        await send(releases, spec, attribute)
+    await settled(releases)
+
+
+@pytest.fixture
+def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    counted: Counter[str] = Counter()
+
+    def recorded(store: ServerStore, spec: TableSpec, lease: Lease, stage: Stage) -> None:
+        counted[spec.release_id] += 1
+        time.sleep(0.05)
+        perturb_release(store, spec, lease, stage)
+
+    monkeypatch.setattr("veiltab.server.release.releases.perturb_release", recorded)
+    return counted
+
+
+def test_fifty_submissions_at_once_are_perturbed_once(
+    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+) -> None:
+    async def work() -> list[tuple[int, bool] | BaseException]:
+        spec = make_spec()
+        uploads = [send(releases, spec, attribute) for attribute in DATA for _ in range(25)]
+        answers = await asyncio.gather(*uploads, return_exceptions=True)
+        await settled(releases)
+        return answers
+
+    assert run(work()) == [(400, True)] * 50
+    assert perturbations == {ID: 1}
+    assert store.session(ID).state is ReleaseState.READY
+    assert not store.ciphertext_folder(ID).exists()
+
+
+@pytest.mark.parametrize("database", [""], ids=["sqlite"])
+def test_fifty_releases_at_once_are_kept_apart(
+    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+) -> None:
+    specs = [make_spec(release_id=f"{number:032x}", sample=400) for number in range(50)]
+
+    async def work() -> None:
+        await asyncio.gather(*(send(releases, spec, attribute) for attribute in DATA for spec in specs))
+        await settled(releases)
+
+    run(work())
+    assert perturbations == {spec.release_id: 1 for spec in specs}
+    assert {session.state for session in store.sessions()} == {ReleaseState.READY}
+
+
+def test_nothing_is_served_before_it_is_published_nor_to_another(
+    releases: Releases, make_spec: Make, store: ServerStore
+) -> None:
+    async def work() -> None:
+        spec = make_spec()
+        releases.open_release(spec, "alice")
+        with pytest.raises(NotReadyError, match="not published yet"):
+            releases.published_column(ID, "sex", "rosa")
+        await whole_release(releases, spec)
+        path, length = releases.published_column(ID, "sex", "rosa")
+        assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(ID))
+        with pytest.raises(InvalidInputError, match="not in this release"):
+            releases.published_column(ID, "age", "rosa")
+        for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
+            with pytest.raises(DeniedError, match="for another researcher"):
+                ask(ID, "rita")
+        session, seconds = releases.release_of(ID, "rosa")
+        assert session.state is ReleaseState.READY
+        assert seconds > 0
+
+    run(work())
+
+
+def test_columns_that_fit_a_chunk_together_come_with_the_answer(
+    releases: Releases, make_spec: Make, store: ServerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        spec = make_spec()
+        session, _ = releases.open_release(spec, "alice")
+        assert releases.short_columns_of(session) == {}
+        await whole_release(releases, spec)
+        session = store.session(ID)
+        folder = store.published_folder(ID)
+        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 800)
+        assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
+        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 799)
+        assert releases.short_columns_of(session) == {}
+        monkeypatch.undo()
+        (folder / "salary").unlink()
+        with pytest.raises(NotFoundError, match="not here"):
+            releases.short_columns_of(session)
+
+    run(work())
+
+
+@pytest.mark.parametrize("database", [""], ids=["sqlite"])
+def test_who_waits_for_a_publication_hears_of_it_when_it_is_there(
+    releases: Releases, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
+    alice, carol = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "carol"))
+
+    async def work() -> None:
+        spec = make_spec()
+        await send(releases, spec, "sex")
+        with pytest.raises(DeniedError):
+            await releases.wait_for_publication(ID, carol, 3600.0)
+        waiting = asyncio.create_task(releases.wait_for_publication(ID, alice, 3600.0))
+        # Whatever takes no time ends at once, and this does not.
+        await releases.wait_for_publication(ID, alice, 0.001)
+        assert not waiting.done()
+        await send(releases, spec, "salary")
+        await waiting
+        assert releases.publication_of(ID, "alice")[0].state is ReleaseState.READY
+        await releases.wait_for_publication(ID, alice, 3600.0)
+
+    run(asyncio.wait_for(work(), 20))
+
+
+def test_a_new_process_takes_up_a_perturbation(
+    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
+        run(whole_release(releases, make_spec()))
+    assert store.session(ID).state is ReleaseState.PERTURBING
+    run(started(Releases(study, store)))
+    assert store.session(ID).state is ReleaseState.READY
+    assert not store.ciphertext_folder(ID).exists()
+
+
+def test_what_is_being_perturbed_is_not_begun_again(
+    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+) -> None:
+    async def work() -> None:
+        for attribute in DATA:
+            await send(releases, make_spec(), attribute)
+        assert store.session(ID).state is ReleaseState.PERTURBING
+        await started(releases)
+
+    run(work())
+    assert perturbations == {ID: 1}
+    assert store.session(ID).state is ReleaseState.READY
+
+
+def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
+    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as crashed:
+        crashed.setattr(store, "delete_ciphertext", lambda _: None)
+        run(whole_release(releases, make_spec()))
+    assert store.session(ID).state is ReleaseState.READY
+    assert store.ciphertext_folder(ID).exists()
+    run(started(Releases(study, store)))
+    assert not store.ciphertext_folder(ID).exists()
+    assert (store.published_folder(ID) / "sex").stat().st_size == 400
+
+
+def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
+    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("veiltab.server.release.perturbation.perturb_chunk", full)
+        broken.setattr(store.leases, "seconds", store.leases.seconds / 100)
+        run(whole_release(releases, make_spec()))
+    assert store.session(ID).state is ReleaseState.PERTURBING
+    assert store.ciphertext_folder(ID).exists()
+    run(started(Releases(study, store)))
+    assert store.session(ID).state is ReleaseState.READY
+
+
+def test_a_column_that_was_damaged_since_fails_the_release(
+    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
+        run(whole_release(releases, make_spec()))
+    store.complete_files(ID)["sex"].write_bytes(b"\xff" * 400)
+    run(started(releases))
+    assert store.session(ID).state is ReleaseState.FAILED
+    assert "symbols lie outside" in store.session(ID).failure
+    assert not store.ciphertext_folder(ID).exists()
+    assert not store.published_folder(ID).exists()
+
+
+def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store: ServerStore, make_spec: Make) -> None:
+    spec = make_spec()
+    run(send(releases, spec, "sex"))
+    releases._sweep(spec.deadline)
+    assert store.session(ID).state is ReleaseState.UPLOADING
+    releases._sweep(spec.deadline + 1)
+    assert store.session(ID).state is ReleaseState.EXPIRED
+    assert not store.ciphertext_folder(ID).exists()
+    with pytest.raises(FailedReleaseError, match="not all columns came before the deadline"):
+        run(send(releases, spec, "salary"))
+
+
+def test_what_is_published_is_kept_for_its_time(releases: Releases, store: ServerStore, make_spec: Make) -> None:
+    spec = make_spec()
+    run(whole_release(releases, spec))
+    releases._sweep(spec.deadline + 86_400)
+    assert releases.published_column(ID, "sex", "rosa")[0].exists()
+    releases._sweep(spec.deadline + 86_401)
+    assert not store.published_folder(ID).exists()
+    with pytest.raises(FailedReleaseError, match="no longer kept"):
+        releases.published_column(ID, "sex", "rosa")
+
+
+def test_what_is_being_perturbed_does_not_expire(
+    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Releases, "_begin_perturbation", lambda *_: None)
+    run(whole_release(releases, make_spec()))
+    releases._sweep(2**40)
+    assert store.session(ID).state is ReleaseState.PERTURBING
+    assert np.fromfile(store.complete_files(ID)["salary"], np.uint8).sum() == 400

@@ -1,0 +1,373 @@
+"""What one server process leaves, another takes up."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.cluster import Cluster
+from tests.server.held_leases import DATA, ID, Make, Two, complete, run_out, taken_over, two_fixture, url_fixture  # noqa: F401 - fixtures
+from veiltab.common.errors import UnavailableError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.table_spec import TableSpec
+from veiltab.common.study.file import Study
+from veiltab.server.records.session import Session
+from veiltab.server.records.store import ServerStore
+from veiltab.server.release.perturbation import perturb_release
+from veiltab.server.release.receiving import Announced, Receiver
+from veiltab.server.release.releases import Releases
+from veiltab.server.release.retention import sweep
+from veiltab.server.sharing import leases as leasing
+from veiltab.server.sharing.folders import ReleaseFolder
+from veiltab.server.sharing.leases import BusyError, Lease, LostLeaseError
+
+OWNERS = {"sex": "alice", "salary": "bob"}
+
+
+def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in store.published_folder(release_id).iterdir()}
+
+
+def on_disk(store: ServerStore, release_id: str = ID) -> set[str]:
+    return {path.name for path in store.folder(release_id).published(0).parent.iterdir()}
+
+
+def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
+    """Tell of every step of a perturbation before it is made."""
+    import os  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+
+    from veiltab.server.release import perturbation  # noqa: PLC0415
+
+    for holder, name in (
+        (shutil, "rmtree"),
+        (os, "fsync"),
+        (Path, "mkdir"),
+        (Path, "rename"),
+        (perturbation, "perturb_chunk"),
+        (ServerStore, "session"),
+        (ServerStore, "complete_files"),
+        (ServerStore, "publish"),
+        (ServerStore, "delete_ciphertext"),
+    ):
+        original = getattr(holder, name)
+
+        def told(
+            *args: Any,  # noqa: ANN401 - any step
+            _original: Callable[..., Any] = original,
+            **options: Any,  # noqa: ANN401
+        ) -> Any:  # noqa: ANN401
+            event()
+            return _original(*args, **options)
+
+        monkeypatch.setattr(holder, name, told)
+
+
+@pytest.fixture
+def soon_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.server.records.postgres.PAUSE_SECONDS", 1)
+
+
+def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_took_over(
+    soon_cut_off: None, two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del soon_cut_off
+    paused, other = two
+    outcomes: list[str] = []
+    for pause_at in range(1, 100):
+        release_id = f"{pause_at:032x}"
+        spec = make_spec(release_id=release_id)
+        complete(paused, spec)
+        outcome, served = taken_over_at(pause_at, paused, other, spec, monkeypatch)
+        assert other.session(release_id).state is ReleaseState.READY
+        assert published(other, release_id) == published(paused, release_id)
+        assert served in ({}, published(other, release_id))
+        if outcome == "refused":
+            assert on_disk(other, release_id) == {other.published_folder(release_id).name}, "deleted at once"
+        sweep(other, 0, 0)
+        assert on_disk(other, release_id) == {other.published_folder(release_id).name}
+        if outcome == "was not paused":
+            break
+        outcomes.append(outcome)
+    assert outcomes[-2:] == ["had published"] * 2, "paused between its publication and the deletion"
+    assert outcomes.count("refused") > 5
+    assert outcomes.count("was cut off in its transaction") == 1
+    assert set(outcomes[:-2]) == {"found nothing to do", "refused", "was cut off in its transaction"}
+
+
+def taken_over_at(
+    pause_at: int, paused: ServerStore, other: ServerStore, spec: TableSpec, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, dict[str, bytes]]:
+    """Perturb a release in one process; before a step of it, the other takes over and does all of it."""
+    served: dict[str, bytes] = {}
+    calls = 0
+
+    def event() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == pause_at:
+            lease = taken_over(other, spec.release_id)
+            if other.session(spec.release_id).state is ReleaseState.PERTURBING:
+                perturb_release(other, spec, lease)
+            served.update(published(other, spec.release_id))
+
+    from veiltab.common.errors import IntegrityError  # noqa: PLC0415
+
+    lease = paused.leases.take(spec.release_id)
+    with monkeypatch.context() as watched:
+        steps(watched, event)
+        try:
+            perturb_release(paused, spec, lease)
+        except LostLeaseError:
+            return "refused", served
+        except IntegrityError:
+            return "found nothing to do", served
+        except UnavailableError:
+            return "was cut off in its transaction", served
+    return ("was not paused" if calls < pause_at else "had published"), served
+
+
+async def pieces(
+    data: bytes, offset: int = 0, event: Callable[[], Any] | None = None
+) -> AsyncIterator[tuple[int, bytes]]:
+    for start in range(offset, len(data), 100):
+        if event is not None and start == 200:
+            await event()
+        yield start, data[start : start + 100]
+
+
+def announced(session: Session, attribute: str, data: bytes | None = None) -> Announced:
+    return Announced(
+        curator=OWNERS[attribute],
+        release_id=ID,
+        attribute=attribute,
+        spec_digest=session.spec.digest(),
+        column_digest=hashlib.sha256(DATA[attribute] if data is None else data).digest(),
+        noise_digest=session.noise_digest,
+    )
+
+
+def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two, make_spec: Make) -> None:
+    first, second = two
+    session, column = first.open_session(make_spec()), DATA["sex"]
+    one, other = (Receiver(store, lambda _: None) for store in two)
+    bad = column[:200] + bytes(200)
+
+    async def work() -> None:
+        async def overtake() -> None:
+            with pytest.raises(BusyError):
+                await other.take(announced(session, "sex"), pieces(column))
+            run_out(second, f"{ID}/sex")
+            held = second.folder(ID).received("sex")
+            assert held == 200
+            assert await other.take(announced(session, "sex"), pieces(column, held)) == (400, True)
+
+        # The paused process goes on, with other bytes: a whole column in its eyes.
+        with pytest.raises(LostLeaseError):
+            await one.take(announced(session, "sex", bad), pieces(bad, event=overtake))
+
+    asyncio.run(work())
+    (path,) = first.complete_files(ID).values()
+    assert path.read_bytes() == column
+    assert list(path.parent.iterdir()) == [path], "nothing is left of what was refused"
+
+
+@pytest.mark.parametrize("paused_at", ["before it has the lease", "before it has a file"])
+def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
+    two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch, paused_at: str
+) -> None:
+    first, second = two
+    session, column = first.open_session(make_spec()), DATA["sex"]
+    one, other = (Receiver(store, lambda _: None) for store in two)
+
+    def overtaken() -> None:
+        run_out(second, f"{ID}/sex")
+        assert asyncio.run(other.take(announced(session, "sex"), pieces(column))) == (400, True)
+
+    take, begin_column = first.leases.take, ReleaseFolder.begin_column
+
+    def late_take(resource: str) -> Lease:
+        overtaken()
+        return take(resource)
+
+    def late_begin(folder: ReleaseFolder, attribute: str, fence: int) -> Path:
+        monkeypatch.setattr(ReleaseFolder, "begin_column", begin_column)
+        overtaken()
+        return begin_column(folder, attribute, fence)
+
+    if paused_at == "before it has the lease":
+        monkeypatch.setattr(first.leases, "take", late_take)
+        assert asyncio.run(one.take(announced(session, "sex"), pieces(column))) == (400, True)
+    else:
+        monkeypatch.setattr(ReleaseFolder, "begin_column", late_begin)
+        with pytest.raises(LostLeaseError):
+            asyncio.run(one.take(announced(session, "sex"), pieces(column)))
+    (path,) = first.complete_files(ID).values()
+    assert (path.read_bytes(), list(path.parent.iterdir())) == (column, [path])
+
+
+def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
+    session, column = two[0].open_session(make_spec()), DATA["sex"]
+    receivers = [Receiver(store, lambda _: None) for store in two]
+
+    async def work() -> None:
+        for number in range(4):
+            store, receiver = two[number % 2], receivers[number % 2]
+            held = store.folder(ID).received("sex")
+            assert held == 100 * number
+            part = column[: held + 100]
+            answer = await receiver.take(announced(session, "sex"), pieces(part, held))
+            assert answer == (held + 100, number == 3)
+            assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
+        assert await receivers[0].take(announced(session, "sex"), pieces(column)) == (400, True)
+        # What one said is held may be more than another holds: begin again.
+        with pytest.raises(UnavailableError, match="the server holds less of the column than it said before"):
+            await receivers[1].take(announced(session, "salary"), pieces(DATA["salary"], 100, None))
+
+    asyncio.run(work())
+
+
+async def uploaded(processes: tuple[Releases, Releases], spec: TableSpec) -> None:
+    """Send each column to another process."""
+    for releases, attribute in zip(processes, DATA, strict=True):
+        session, _ = releases.open_release(spec, OWNERS[attribute])
+        await releases.upload(announced(session, attribute), pieces(DATA[attribute]))
+
+
+async def settled(store: ServerStore, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while store.session(ID).state is not ReleaseState.READY:
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
+
+
+async def stop(*running: "asyncio.Task[None]") -> None:
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
+
+async def finished(*processes: Releases) -> None:
+    """Wait for what processes do beside their loops."""
+    for releases in processes:
+        await asyncio.gather(*releases._perturbing.values())
+
+
+def test_what_one_process_does_not_finish_another_takes_up(
+    two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.server.release.releases._LOOK_SECONDS", 0.05)
+    processes = Releases(study, two[0]), Releases(study, two[1])
+    begun: list[int] = []
+
+    async def work() -> None:
+        reached, stuck = asyncio.Event(), asyncio.Event()
+
+        async def hang(lease: Lease, _release_id: str) -> None:
+            begun.append(lease.fence)
+            reached.set()
+            await stuck.wait()
+
+        # The second completes the release and begins, and gets no further.
+        monkeypatch.setattr(processes[1], "_perturb_under", hang)
+        await uploaded(processes, make_spec())
+        await reached.wait()
+        running = asyncio.create_task(processes[0].run())
+        await asyncio.sleep(0.2)
+        assert (two[0].session(ID).state, begun) == (ReleaseState.PERTURBING, [1])
+        run_out(two[0])
+        await settled(two[0])
+        stuck.set()
+        await stop(running)
+        # Whoever comes later finds nothing to do.
+        processes[0]._begin_perturbation(make_spec())
+        await finished(*processes)
+
+    asyncio.run(work())
+    assert two[0].session(ID).publication == 2
+    assert on_disk(two[0]) == {"published.2"}
+
+
+def test_a_publication_that_the_database_did_not_answer_is_tried_again(
+    two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was committed nobody knows; here it was not, and then it was."""
+    monkeypatch.setattr("veiltab.server.release.releases._LOOK_SECONDS", 0.05)
+    releases, publish = Releases(study, two[0]), two[0].publish
+    tries: list[int] = []
+
+    def unanswered(release_id: str, digests: Mapping[str, bytes], seconds: float, lease: Lease) -> None:
+        tries.append(lease.fence)
+        if len(tries) > 1:
+            publish(release_id, digests, seconds, lease)
+        raise UnavailableError("the server's database does not answer")
+
+    monkeypatch.setattr(two[0], "publish", unanswered)
+
+    async def work() -> None:
+        await uploaded((releases, releases), make_spec())
+        running = asyncio.create_task(releases.run())
+        await settled(two[0])
+        await stop(running)
+        await finished(releases)
+
+    asyncio.run(work())
+    assert tries == [1, 2]
+    assert two[0].session(ID).publication == 2
+    sweep(two[0], 0, 0)
+    assert on_disk(two[0]) == {"published.2"}
+    assert len(published(two[0])["sex"]) == 400
+
+
+def test_nodes_wait_for_a_database_that_is_away(
+    two: Two, study: Study, make_spec: Make, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_LOOK_SECONDS", "_SWEEP_SECONDS"):
+        monkeypatch.setattr(f"veiltab.server.release.releases.{name}", 0.05)
+    monkeypatch.setattr(leasing, "SECONDS", 1.0)
+    processes = Releases(study, two[0]), Releases(study, two[1])
+
+    def away(*_: object) -> None:
+        cluster.stop()
+        raise UnavailableError("the server's database does not answer")
+
+    async def work() -> None:
+        running = [asyncio.create_task(releases.run()) for releases in processes]
+        with monkeypatch.context() as broken:
+            broken.setattr(two[1], "publish", away)
+            broken.setattr(two[0], "publish", away)
+            await uploaded(processes, make_spec())
+            await asyncio.sleep(0.5)
+            with pytest.raises(UnavailableError):
+                processes[0].open_release(make_spec(), "alice")
+        assert not any(task.done() for task in running)
+        cluster.start()
+        for store in two:
+            with suppress(UnavailableError):
+                run_out(store)
+        await settled(two[0])
+        await stop(*running)
+        await finished(*processes)
+
+    asyncio.run(work())
+    sweep(two[0], 0, 0)
+    assert not two[0].ciphertext_folder(ID).exists()
+    assert two[0].session(ID).failure == ""
+
+
+def test_both_sweep_and_only_one_ends_a_release(two: Two, make_spec: Make) -> None:
+    first, second = two
+    spec = make_spec()
+    first.open_session(spec)
+    held = second.leases.take(ID)
+    sweep(first, spec.deadline + 1, 0)
+    assert first.session(ID).state is ReleaseState.UPLOADING, "another process is at work on it"
+    second.leases.give_back(held)
+    for store in two:
+        sweep(store, spec.deadline + 1, 0)
+    assert second.session(ID).state is ReleaseState.EXPIRED
