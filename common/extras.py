@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import MappingProxyType
 
 from veiltab.common.errors import InvalidInputError
@@ -9,7 +10,7 @@ from veiltab.common.errors import InvalidInputError
 EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "adapt": frozenset({"scipy"}),
-        "composition": frozenset({"dp_accounting"}),
+        "composition": frozenset({"dp_accounting", "scipy"}),
         "console": frozenset({"jinja2", "starlette", "uvicorn"}),
         "dask": frozenset({"distributed"}),
         "http": frozenset({"httptools", "uvicorn"}),
@@ -22,6 +23,11 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Extra -> the top-level modules that it brings and veiltab imports."""
+
+
+def is_installed(extra: str) -> bool:
+    """Return whether all packages of an extra are installed."""
+    return all(find_spec(package) is not None for package in EXTRAS[extra])
 
 
 @contextmanager

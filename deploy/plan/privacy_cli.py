@@ -8,7 +8,8 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes import SCHEMES, scheme_of
+from veiltab.common.extras import is_installed
+from veiltab.common.schemes import SCHEMES, Relation, scheme_of
 
 if TYPE_CHECKING:
     from veiltab.common.privacy.shuffle import OrderCertificate
@@ -69,12 +70,13 @@ def amplify(
     inverse: bool,
     as_json: bool,
 ) -> None:
-    """Say what a base mechanism guarantees on a sample.
+    """Say what a base mechanism guarantees on a sample, and what a pair of tables attains.
 
     For poisson, --sample is the expected size: n times the probability with which each respondent is drawn.
     """
     from veiltab.common.privacy.amplification import amplify as amplified
     from veiltab.common.privacy.amplification import base_epsilon
+    from veiltab.common.privacy.pricing.attained import attained_by_sample
     from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Laplace, Pure
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
@@ -93,11 +95,13 @@ def amplify(
         case _:
             raise InvalidInputError(f"mechanism {mechanism!r} is not known", where="--mechanism")
     result = amplified(drawn, profile, epsilon)
+    attained = attained_by_sample(drawn, profile, epsilon, result.delta) if is_installed("composition") else None
     data = {
         "eta": result.eta,
         "epsilon": result.epsilon,
         "delta": result.delta,
         "base": {"epsilon": result.base_epsilon, "delta": result.base_delta},
+        "attained": attained,
         "class": result.effect.value,
         "relation": result.relation.value,
     }
@@ -106,7 +110,7 @@ def amplify(
         data,
         f"({result.base_epsilon:g}, {result.base_delta:.6g}) becomes ({result.epsilon:.6g}, {result.delta:.6g}):"
         f" {result.effect.value} amplification; a respondent is drawn with probability {result.eta:.6g}"
-        f" ({result.relation.value}).",
+        f" ({result.relation.value}).{_pair_attains(attained, result.delta)}",
     )
 
 
@@ -198,13 +202,16 @@ def compose(
     epsilon: float | None,
     as_json: bool,
 ) -> None:
-    """Say what releases guarantee together by their prices, or many noisy steps on subsamples.
+    """Say what releases guarantee together, or many noisy steps on subsamples; and what a pair of tables attains.
+
+    The guarantee is an upper bound; below what a pair attains, nothing can be guaranteed.
 
     A file lists release descriptions (population, sample, cells, gamma or replacement, scheme, stage), each with a
     count; every release is on a fresh sample (a repeated "sample_id" is refused). The sample of a Poisson
     release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
     clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
+    from veiltab.common.privacy.pricing.attained import attained_by_releases, attained_by_steps
     from veiltab.common.privacy.pricing.composition import compose as composed
     from veiltab.common.privacy.pricing.composition import subsampled_delta
 
@@ -215,21 +222,49 @@ def compose(
             sample=int(required(sample, "--sample")),
             stage=stage,
         )
+        multiplier, count = required(noise_multiplier, "--noise-multiplier"), int(required(steps, "--steps"))
         upper = subsampled_delta(
             drawn,
             mechanism=mechanism,
-            noise_multiplier=required(noise_multiplier, "--noise-multiplier"),
-            steps=int(required(steps, "--steps")),
+            noise_multiplier=multiplier,
+            steps=count,
             epsilon=required(epsilon, "--epsilon"),
         )
-        steps_data = {"delta_upper": upper, "epsilon": epsilon, "relation": drawn.relation.value}
-        emit(as_json, steps_data, f"({epsilon:g}, {upper:.6g}) after {steps} steps ({drawn.relation.value}).")
+        moves = {Relation.SUBSTITUTION: 2, Relation.ADD_REMOVE: 1}[drawn.relation]
+        attained = attained_by_steps(drawn, mechanism=mechanism, ratio=moves / multiplier, steps=count, delta=upper)
+        steps_data = {
+            "delta_upper": upper,
+            "epsilon": epsilon,
+            "attained": attained,
+            "relation": drawn.relation.value,
+        }
+        said = f"({epsilon:g}, {upper:.6g}) after {count} steps ({drawn.relation.value})."
+        emit(as_json, steps_data, said + _pair_attains(attained, upper))
         return
     if path is None:
         raise InvalidInputError("name a file of releases, or --mechanism", where="compose")
-    total = composed(read_releases(path), required(delta, "--delta"))
-    data = {"epsilon": total.epsilon, "delta": total.delta, "pure_epsilon": total.pure_epsilon}
-    emit(as_json, data, f"({total.epsilon:.6g}, {total.delta:g}) together; pure epsilon {total.pure_epsilon:.6f}.")
+    releases = read_releases(path)
+    total = composed(releases, required(delta, "--delta"))
+    together = attained_by_releases(releases, total.delta) if is_installed("composition") else None
+    data = {
+        "epsilon": total.epsilon,
+        "delta": total.delta,
+        "attained": together,
+        "pure_epsilon": total.pure_epsilon,
+    }
+    said = f"({total.epsilon:.6g}, {total.delta:g}) together; pure epsilon {total.pure_epsilon:.6f}."
+    emit(as_json, data, said + _pair_attains(together, total.delta))
+
+
+def _pair_attains(epsilon: float | None, delta: float) -> str:
+    """Say what a pair attains; how to learn it, or that it is not worked out here."""
+    if epsilon is not None:
+        return (
+            f"\nA pair of tables attains epsilon {epsilon:.6g} at delta {delta:.6g}: a guarantee is no smaller."
+        )
+    if not is_installed("composition"):
+        return "\nWhat a pair of tables attains needs `pip install 'veiltab[composition]'`."
+    return "\nWhat a pair of tables attains is not worked out for this."
 
 
 @privacy.command(

@@ -11,6 +11,7 @@ import numpy as np
 
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.pricing.composition import subsampled_delta
+from veiltab.common.privacy.pricing.pairs import composed_delta, eye_to_eye, one_sided
 from veiltab.common.schemes import Poisson, Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import classification, regression
@@ -23,7 +24,6 @@ from veiltab.papers.must.designs import (
     Design,
     Tabulated,
 )
-from veiltab.papers.must.pairs import composed_delta, eye_to_eye, one_sided
 
 SIGMA = 4.0
 """Noise multiplier of supplement S7."""

@@ -39,7 +39,8 @@ ADULT = ("--population", "45222", "--sample", "45222", "--cells", "24")
 def test_amplify() -> None:
     found = run("privacy", "amplify", "--scheme", "must.ow", *SIZES, "--stage", "500", "--mechanism", "laplace",
                 "--epsilon", "0.5", "--ratio", "0.25")  # fmt: skip
-    assert set(found) == {"eta", "epsilon", "delta", "base", "class", "relation"}
+    assert set(found) == {"eta", "epsilon", "delta", "attained", "base", "class", "relation"}
+    assert 0 < found["attained"] <= found["epsilon"]
     assert (round(found["epsilon"], 3), round(found["delta"], 3)) == (0.164, 0.003)
     assert found["class"] == "type-I weak"
     assert run("privacy", "amplify", *SIZES, "--epsilon", "1")["class"] == "strong"
@@ -122,10 +123,13 @@ def test_compose(tmp_path: Path) -> None:
     file = tmp_path / "releases.json"
     file.write_text(json.dumps([{"population": 400, "sample": 300, "cells": 6, "gamma": 9, "count": 2}]))
     found = run("privacy", "compose", str(file), "--delta", "1e-5")
-    assert 0 < found["epsilon"] <= found["pure_epsilon"]
+    assert 0 < found["attained"] <= found["epsilon"] <= found["pure_epsilon"]
+    assert found["epsilon"] < 1.01 * found["attained"]
+    assert "a guarantee is no smaller" in text("privacy", "compose", str(file), "--delta", "1e-5")
     steps = ("--mechanism", "gaussian", "--scheme", "wr", "--population", "1000", "--sample", "50")
     upper = run("privacy", "compose", *steps, "--noise-multiplier", "4", "--steps", "100", "--epsilon", "1")
     assert 0 < upper["delta_upper"] < 1
+    assert 0 < upper["attained"] <= 1
 
 
 def test_gain(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.core.pads import decrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.chunks import CHUNK
 from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.columns.noise import curators_noise
 from veiltab.curator.peers.coins import alignment_coin, release_coin
@@ -373,7 +374,13 @@ def killed(rows: int, kills: int, seed: str) -> Outcome:
 
 
 @click.command(help=__doc__)
-@click.option("--rows", default=10**7, show_default=True, help="Common respondents.")
+@click.option(
+    "--rows",
+    default=10**7,
+    show_default=True,
+    type=click.IntRange(min=CHUNK + 1),
+    help="Common respondents: more than fit one message, as the server is killed while it takes a column.",
+)
 @click.option("--kills", default=20, show_default=True)
 @click.option("--seed", default="", help="Of the moments; a new one if not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything.")

@@ -127,7 +127,7 @@ def test_differences_and_traces_break_a_promise() -> None:
 def test_a_curator_of_a_large_table_that_is_killed_at_random_moments(
     record_property: Callable[[str, object], None],
 ) -> None:
-    outcome = large_kills.killed(300_000, 8, secrets.token_hex(4))
+    outcome = large_kills.killed(1_200_000, 8, secrets.token_hex(4))
     record_property("figure", outcome.figure)
     assert outcome.holds, outcome
     assert sum(outcome.kills.values()) == 8

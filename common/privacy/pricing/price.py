@@ -211,7 +211,7 @@ def is_price(of: Price, release: ReleaseDescription) -> bool:
 
     if of.mu >= price_of_pure_epsilon(release.pure_epsilon).mu:
         return True
-    profile = _profile(release, float(of.slack) or 1e-15, points=4 * _POINTS)
+    profile = certified_profile(release, float(of.slack) or 1e-15, points=4 * _POINTS)
     if profile is None or of.mu == 0:
         return False
     return dominates(float(of.mu), float(of.slack), profile, pure_epsilon=_beyond(release.pure_epsilon))
@@ -301,15 +301,21 @@ def _least_mu(release: ReleaseDescription, slack: "Slack", *, negligible: float)
     from veiltab.common.privacy.domination import least_mu  # noqa: PLC0415 - prices alone
 
     pure = price_of_pure_epsilon(release.pure_epsilon).mu
-    profile = _profile(release, negligible, points=_POINTS)
+    profile = certified_profile(release, negligible, points=_POINTS)
     if profile is None:
         return pure
     found = least_mu(profile, slack=slack, pure_epsilon=_beyond(release.pure_epsilon))
     return pure if found == inf else min(pure, _up(Decimal(found)))
 
 
-def _profile(release: ReleaseDescription, negligible: float, *, points: int) -> "Profile | None":
-    """Return the certified profile of a release; None where only its pure epsilon is known."""
+def certified_profile(release: ReleaseDescription, negligible: float, *, points: int) -> "Profile | None":
+    """Return the certified profile of a release; None where only its pure epsilon is known.
+
+    Args:
+        release: what runs.
+        negligible: a probability; the omitted mass is far below it, and is added.
+        points: of the lattice of the profile, about.
+    """
     from veiltab.common.privacy.order_profile import OrderProfile  # noqa: PLC0415 - prices alone
 
     if release.gamma == 1 or release.scheme.sample > MAX_SAMPLE or release.cells > MAX_CELLS:

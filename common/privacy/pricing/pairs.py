@@ -1,18 +1,20 @@
-"""The privacy loss of one pair of neighbouring data sets over many subsampled Gaussian steps.
+"""The privacy loss of one pair of neighbouring data sets over many noisy steps on subsamples.
 
 One row differs. Drawn j times, it moves the noisy sum by j `up` in one data set and by j `down` in the other, so the
-two outputs are mixtures of normals over the law of j. Such a pair bounds delta from below; only a worst case is delta.
+two outputs are mixtures, over the law of j, of normal or Laplace densities. Such a pair bounds delta from below; only a
+worst case is delta.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
 
 if TYPE_CHECKING:
@@ -29,23 +31,27 @@ _KNOTS = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two mixtures: sum_j P(j) N(j up, sigma^2) and sum_j P(j) N(j down, sigma^2), up > down.
+    """Two mixtures: sum_j P(j) N(j up, sigma^2) and sum_j P(j) N(j down, sigma^2), up > down; or of Laplace densities.
 
     Args:
         scheme: whose multiplicities weigh the components.
         up: what a copy adds in the first data set, in units of the clipping norm.
         down: what it adds in the second.
-        noise_multiplier: sigma, in the same units.
+        noise_multiplier: sigma, or the scale of the Laplace noise, in the same units.
+        mechanism: "gaussian" or "laplace".
     """
 
     scheme: MultiplicityLaw
     up: float
     down: float
     noise_multiplier: float
+    mechanism: str = "gaussian"
 
     def __post_init__(self) -> None:
         if not (self.up > self.down and self.noise_multiplier > 0):
             raise InvalidInputError("a pair needs up above down, and noise", where="pair")
+        if self.mechanism not in {"gaussian", "laplace"}:
+            raise InvalidInputError(f"noise {self.mechanism!r} is not known", where="mechanism")
 
     def delta(self, epsilons: Floats) -> Floats:
         """Return sup_S P(S) - e^epsilon Q(S), of either sign of epsilon; the loss rises along the line.
@@ -55,19 +61,42 @@ class Pair:
         """
         law = self._law()
         at = self._where_loss_is(epsilons, law)
-        first = np.exp(_tail(at, law, self.up, self.noise_multiplier))
-        second = np.exp(epsilons + _tail(at, law, self.down, self.noise_multiplier))
+        first = np.exp(self._tail(at, law, self.up))
+        second = np.exp(epsilons + self._tail(at, law, self.down))
         difference: Floats = np.clip(first - second, np.maximum(0.0, -np.expm1(epsilons)), 1.0)
         return difference
+
+    def beyond(self, losses: Floats) -> Floats:
+        """Return the probabilities, in the first data set, of a loss of at least some losses (nats), shape (k,)."""
+        law = self._law()
+        tail: Floats = np.exp(self._tail(self._where_loss_is(losses, law), law, self.up))
+        return tail
+
+    def largest_loss(self) -> float:
+        """Return a loss (nats) beyond which lies at most a negligible probability, in the first data set."""
+        return _top(self)
 
     def _law(self) -> Floats:
         law = self.scheme.multiplicities()
         return law[: int(np.flatnonzero(law > 1e-18)[-1]) + 1]
 
     def _loss(self, x: Floats, law: Floats) -> Floats:
-        return _log_density(x, law, self.up, self.noise_multiplier) - _log_density(
-            x, law, self.down, self.noise_multiplier
-        )
+        return self._log_density(x, law, self.up) - self._log_density(x, law, self.down)
+
+    def _log_density(self, x: Floats, law: Floats, shift: float) -> Floats:
+        """Return the logarithm of a mixture's density, up to the noise's constant."""
+        at = (x[:, None] - shift * np.arange(len(law))) / self.noise_multiplier
+        return _log_mean(-np.abs(at) if self.mechanism == "laplace" else -at * at / 2, law)
+
+    def _tail(self, x: Floats, law: Floats, shift: float) -> Floats:
+        """Return the logarithm of a mixture's probability beyond x."""
+        with importing("composition", "the loss of a pair"):
+            from scipy.special import log_ndtr  # noqa: PLC0415 - an optional package
+
+        at = (x[:, None] - shift * np.arange(len(law))) / self.noise_multiplier
+        if self.mechanism == "laplace":
+            return _log_mean(np.where(at > 0, -at - log(2), np.log1p(-np.exp(np.minimum(at, 0.0)) / 2)), law)
+        return _log_mean(log_ndtr(-at), law)
 
     def _where_loss_is(self, epsilons: Floats, law: Floats) -> Floats:
         """Return x with loss(x) = epsilon by bisection between knots; an end of the line where there is none."""
@@ -127,7 +156,8 @@ def composed_delta(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Sequen
 
 
 def _distribution(pair: Pair) -> "PLDPmf":
-    from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - slow to load
+    with importing("composition", "composing subsampled steps"):
+        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - an optional package
 
     interval = _top(pair) / _POINTS
     support = np.arange(-_POINTS, _POINTS + 1, dtype=np.int64)
@@ -145,18 +175,6 @@ def _top(pair: Pair) -> float:
         small = at[0] <= _NEGLIGIBLE and at[1] - -np.expm1(-middle) <= _NEGLIGIBLE
         low, high = (low, middle) if small else (middle, high)
     return high
-
-
-def _log_density(x: Floats, law: Floats, shift: float, sigma: float) -> Floats:
-    """Return the logarithm of a mixture's density, up to the normal's constant."""
-    at = (x[:, None] - shift * np.arange(len(law))) / sigma
-    return _log_mean(-at * at / 2, law)
-
-
-def _tail(x: Floats, law: Floats, shift: float, sigma: float) -> Floats:
-    """Return the logarithm of a mixture's probability beyond x."""
-    at = (x[:, None] - shift * np.arange(len(law))) / sigma
-    return _log_mean(log_ndtr(-at), law)
 
 
 def _log_mean(logs: Floats, law: Floats) -> Floats:
