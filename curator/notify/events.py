@@ -9,7 +9,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from typing import assert_never
 
 from cryptography import x509
 
@@ -64,13 +63,7 @@ class EventSource:
 
     def is_news(self, notice: Notice, now: int) -> bool:
         """Whether people still need a notice: what no longer waits for a person is not sent as if it did."""
-        match notice.kind:
-            case Kind.HELD:
-                return notice.subject in self.store.decisions.waiting_for_a_person(now)
-            case Kind.REFUSED | Kind.BUDGET | Kind.CERTIFICATE | Kind.TEST:
-                return True
-            case _:
-                assert_never(notice.kind)
+        return notice.kind is not Kind.HELD or notice.subject in self.store.decisions.waiting_for_a_person(now)
 
     def _about(self, kind: Kind, release_id: str, text: str) -> Notice:
         researcher = self.store.releases.release(release_id).request.researcher
