@@ -121,7 +121,7 @@ console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 
 	$(BIN)/python -m pytest -v -m browser tests/browser
 
 # All extras but demo, whose package is the folder play.
-lock: EXTRAS := papers console dask http metrics otel postgres tables
+lock: EXTRAS := papers console dask http metrics notify otel postgres tables
 lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) $(EXTRAS:%=--extra %) --group dev --group docs pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --constraint requirements-dev.lock --extra console --extra http --extra researcher --extra tables pyproject.toml \
@@ -129,7 +129,7 @@ lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
 	$(COMPILE) --constraint requirements-dev.lock --group release pyproject.toml -o requirements-release.lock
 	$(COMPILE) --constraint requirements-dev.lock --group linked pyproject.toml -o benchmarks/linked-requirements.txt
-	for extra in dask metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
+	for extra in dask metrics notify otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
 	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
 	  pyproject.toml -o deploy/compose/locks/$$extra.lock; done
 

@@ -15,6 +15,7 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
         "dask": frozenset({"distributed"}),
         "http": frozenset({"httptools", "uvicorn"}),
         "metrics": frozenset({"prometheus_client"}),
+        "notify": frozenset({"apprise"}),
         "otel": frozenset({"opentelemetry"}),
         "papers": frozenset({"dp_accounting", "matplotlib", "pandas", "scipy"}),
         "postgres": frozenset({"psycopg", "psycopg_pool"}),

@@ -1,13 +1,12 @@
 """`veiltab curator notify`: try whether notices arrive, and list those that were made."""
 
-import time
-from functools import partial
+import asyncio
 
 import click
 
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.errors import InvalidInputError, UnavailableError
-from veiltab.curator.notify.channels import channels_of
+from veiltab.curator.notify.channels import channels_of, send
 from veiltab.curator.notify.events import notice_facts
 from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
 from veiltab.curator.officer.notify_settings import Kind, NotifySettings
@@ -37,10 +36,8 @@ def test(context: click.Context, standing: Standing, as_json: bool) -> None:
     """Send a notice that says it is a test by every channel now; the exit code is 4 if one does not take it."""
     look = f"veiltab curator notify list study.toml --name {standing.name} --state STATE"
     facts = notice_facts(Kind.TEST, standing.study.id, standing.name, "this is a test of the notices", look)
-    notice = Notice(number=0, kind=Kind.TEST, created=int(time.time()), facts=facts)
-    problems: dict[str, str] = {}
-    for channel, send in channels_of(_settings(standing)).items():
-        problems[channel] = _problem(partial(send, notice))
+    notice = Notice(kind=Kind.TEST, subject="", facts=facts)
+    problems = asyncio.run(_problems(_settings(standing), notice))
     lines = [f"{channel}: {problem or 'sent'}" for channel, problem in problems.items()]
     emit(as_json, {"channels": {name: {"problem": problem} for name, problem in problems.items()}}, "\n".join(lines))
     if any(problems.values()):
@@ -69,19 +66,24 @@ def _settings(standing: Standing) -> NotifySettings:
     return policy.notify
 
 
-def _problem(send: "partial[None]") -> str:
-    try:
-        send()
-    except UnavailableError as error:
-        return error.problem
-    return ""
+async def _problems(settings: NotifySettings, notice: Notice) -> dict[str, str]:
+    """Send a notice by every channel; return why one does not take it, or an empty text, by its name."""
+    problems: dict[str, str] = {}
+    for channel, url in channels_of(settings).items():
+        try:
+            await send(channel, url, settings.authority, notice.title, notice.body(0))
+        except UnavailableError as error:
+            problems[channel] = error.problem
+        else:
+            problems[channel] = ""
+    return problems
 
 
 def _plain(one: Delivery) -> dict[str, object]:
     return {
-        "number": one.notice.number,
+        "number": one.number,
         "event": one.notice.kind.value,
-        "created": moment(one.notice.created),
+        "created": moment(one.created),
         "facts": one.notice.facts,
         "channel": one.channel,
         "sent": moment(one.sent),
@@ -102,4 +104,4 @@ def _line(one: Delivery) -> str:
         state = f"given up after {one.attempts} attempts"
     problem = f": {one.problem}" if one.problem else ""
     release = one.notice.facts.get("release", "")
-    return f"{one.notice.number:5}  {one.notice.facts['text']}  {release}  {one.channel} {state}{problem}"
+    return f"{one.number:5}  {one.notice.facts['text']}  {release}  {one.channel} {state}{problem}"

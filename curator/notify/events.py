@@ -9,7 +9,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from typing import assert_never
 
 from cryptography import x509
 
@@ -23,28 +22,12 @@ from veiltab.curator.records.store import CuratorStore
 _SECONDS_A_DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that people are told about.
-
-    Args:
-        kind: its kind.
-        subject: which one of its kind.
-        facts: what is sent.
-    """
-
-    kind: Kind
-    subject: str
-    facts: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EventSource:
     """What may happen at one curator.
 
     Args:
         study: id of the study.
-        name: the curator.
         identity: its own.
         store: its database.
         ledger: what was spent.
@@ -53,14 +36,13 @@ class EventSource:
     """
 
     study: str
-    name: str
     identity: Identity
     store: CuratorStore
     ledger: Ledger
     settings: NotifySettings
     held: Callable[[], AbstractSet[str]]
 
-    def events(self, now: int, since: int) -> Iterator[Event]:
+    def events(self, now: int, since: int) -> Iterator[Notice]:
         """Return what people are to be told now, some of it perhaps told before.
 
         Args:
@@ -81,31 +63,25 @@ class EventSource:
 
     def is_news(self, notice: Notice, now: int) -> bool:
         """Whether people still need a notice: what no longer waits for a person is not sent as if it did."""
-        match notice.kind:
-            case Kind.HELD:
-                return notice.facts["release"] in self.store.decisions.waiting_for_a_person(now)
-            case Kind.REFUSED | Kind.BUDGET | Kind.CERTIFICATE | Kind.TEST:
-                return True
-            case _:
-                assert_never(notice.kind)
+        return notice.kind is not Kind.HELD or notice.subject in self.store.decisions.waiting_for_a_person(now)
 
-    def _about(self, kind: Kind, release_id: str, text: str) -> Event:
+    def _about(self, kind: Kind, release_id: str, text: str) -> Notice:
         researcher = self.store.releases.release(release_id).request.researcher
-        look = f"veiltab curator requests study.toml --name {self.name} --state STATE"
+        look = f"veiltab curator requests study.toml --name {self.identity.party.name} --state STATE"
         facts = self._facts(kind, text, look, release=release_id, researcher=researcher)
-        return Event(kind=kind, subject=release_id, facts=facts)
+        return Notice(kind=kind, subject=release_id, facts=facts)
 
-    def _spent(self) -> Event:
+    def _spent(self) -> Notice:
         part = (100 * self.settings.budget).normalize()
-        look = f"veiltab curator ledger study.toml --name {self.name} --state STATE"
+        look = f"veiltab curator ledger study.toml --name {self.identity.party.name} --state STATE"
         facts = self._facts(Kind.BUDGET, f"{part:f}% of the budget is spent", look)
         # Another budget, or another part of it, is another event.
         subject = f"{self.settings.budget.normalize()} of {Decimal(self.ledger.budget).normalize()}"
-        return Event(kind=Kind.BUDGET, subject=subject, facts=facts)
+        return Notice(kind=Kind.BUDGET, subject=subject, facts=facts)
 
-    def _certificates(self, now: int) -> Iterator[Event]:
+    def _certificates(self, now: int) -> Iterator[Notice]:
         certificates = {
-            f"the certificate of curator {self.name}": self.identity.certificate,
+            f"the certificate of curator {self.identity.party.name}": self.identity.certificate,
             "the certificate of the study's authority": self.identity.authority,
         }
         for what, pem in certificates.items():
@@ -114,10 +90,10 @@ class EventSource:
                 if ends.timestamp() - now < self.settings.certificate_days * _SECONDS_A_DAY:
                     text = f"{what} ends on {ends.astimezone(UTC):%Y-%m-%d}"
                     facts = self._facts(Kind.CERTIFICATE, text, "docs/operations/upgrade.md, renewal of certificates")
-                    yield Event(kind=Kind.CERTIFICATE, subject=f"{one.serial_number:x}", facts=facts)
+                    yield Notice(kind=Kind.CERTIFICATE, subject=f"{one.serial_number:x}", facts=facts)
 
     def _facts(self, kind: Kind, text: str, look: str, **more: str) -> dict[str, str]:
-        return notice_facts(kind, self.study, self.name, text, look, **more)
+        return notice_facts(kind, self.study, self.identity.party.name, text, look, **more)
 
 
 def notice_facts(kind: Kind, study: str, curator: str, text: str, look: str, **more: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ not take is tried again after growing waits.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.officer.notify_settings import Kind
@@ -25,16 +26,24 @@ class Notice:
     """What people are told.
 
     Args:
-        number: its place in the outbox; 0 for one that only tries a channel.
         kind: what it is about.
-        created: Unix seconds.
+        subject: which event of this kind.
         facts: as they are sent.
     """
 
-    number: int
     kind: Kind
-    created: int
+    subject: str
     facts: dict[str, str]
+
+    @property
+    def title(self) -> str:
+        """What a notice says in one line."""
+        return "veiltab: curator {curator}, study {study}: {text}".format_map(self.facts)
+
+    def body(self, number: int) -> str:
+        """Return the lines of a notice; anyone who gets one twice sees by its number that it is the same."""
+        lines = {**self.facts, "number": number}
+        return "\n".join(f"{name}: {value}" for name, value in lines.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +51,20 @@ class Delivery:
     """A notice on its way by one channel.
 
     Args:
+        number: of the delivery.
         notice: what is sent.
         channel: name of the channel.
+        created: Unix second at which it was put into the outbox.
         attempts: how many failed.
         due: Unix second of the next attempt; None if there is none.
         sent: Unix second at which the channel took it; None if it did not.
         problem: why the latest attempt failed, or `NOT_NEEDED`; else empty.
     """
 
+    number: int
     notice: Notice
     channel: str
+    created: int
     attempts: int
     due: int | None
     sent: int | None
@@ -74,86 +87,51 @@ class Outbox:
         (since,) = self._connection.execute("SELECT since FROM notices_wanted").fetchone()
         return int(since)
 
-    def knows(self, kind: Kind, subject: str) -> bool:
-        """Whether there is a notice about an event."""
-        query = "SELECT 1 FROM notice WHERE kind = ? AND subject = ?"
-        return self._connection.execute(query, [kind.value, subject]).fetchone() is not None
-
-    def add(self, kind: Kind, subject: str, facts: dict[str, str], channels: Iterable[str], now: int) -> None:
-        """Put a notice about an event into the outbox, for each channel; a second one about the same changes nothing.
-
-        Args:
-            kind: what it is about.
-            subject: which event of this kind.
-            facts: what is sent.
-            channels: names.
-            now: Unix seconds.
-        """
+    def add(self, notice: Notice, channels: Iterable[str], now: int) -> None:
+        """Put a notice into the outbox, for each channel; a second one about the same event changes nothing."""
+        event = [notice.kind.value, notice.subject]
+        if self._connection.execute("SELECT 1 FROM delivery WHERE kind = ? AND subject = ?", event).fetchone():
+            return
         with transaction(self._connection) as db:
-            if self.knows(kind, subject):
-                return
-            db.execute(
-                "INSERT INTO notice (kind, subject, facts, created) VALUES (?, ?, ?, ?)",
-                [kind.value, subject, json.dumps(facts), now],
-            )
-            (number,) = db.execute("SELECT MAX(number) FROM notice").fetchone()
             db.executemany(
-                "INSERT INTO delivery (notice, channel, due) VALUES (?, ?, ?)",
-                [[number, channel, now] for channel in channels],
+                "INSERT INTO delivery (kind, subject, facts, channel, created, due) VALUES (?, ?, ?, ?, ?, ?)",
+                [[*event, json.dumps(notice.facts), channel, now, now] for channel in channels],
             )
 
     def due(self, channel: str, now: int) -> tuple[Delivery, ...]:
         """Return what is to be sent by a channel now, oldest first."""
-        return self._deliveries("WHERE channel = ? AND sent IS NULL AND due <= ?", channel, now)
+        return self._deliveries("WHERE channel = ? AND sent IS NULL AND due <= ? ORDER BY number", channel, now)
 
     def latest(self, count: int) -> tuple[Delivery, ...]:
-        """Return the deliveries of the newest notices, oldest first."""
-        return self._deliveries("WHERE notice > (SELECT MAX(number) FROM notice) - ?", count)
+        """Return the newest deliveries, oldest first."""
+        return self._deliveries("ORDER BY number DESC LIMIT ?", count)[::-1]
 
     def set_sent(self, delivery: Delivery, now: int) -> None:
         """Record that a channel took a notice."""
-        self._connection.execute(
-            "UPDATE delivery SET sent = ?, due = NULL, problem = '' WHERE notice = ? AND channel = ?",
-            [now, delivery.notice.number, delivery.channel],
-        )
+        self._end(delivery, now, "")
 
     def set_dropped(self, delivery: Delivery) -> None:
         """Record that a notice is not sent by a channel, as it is no news any more."""
-        self._connection.execute(
-            "UPDATE delivery SET due = NULL, problem = ? WHERE notice = ? AND channel = ?",
-            [NOT_NEEDED, delivery.notice.number, delivery.channel],
-        )
+        self._end(delivery, None, NOT_NEEDED)
+
+    def _end(self, delivery: Delivery, sent: int | None, problem: str) -> None:
+        query = "UPDATE delivery SET sent = ?, due = NULL, problem = ? WHERE number = ?"
+        self._connection.execute(query, [sent, problem, delivery.number])
 
     def set_failed(self, delivery: Delivery, problem: str, now: int) -> None:
         """Record that a channel did not take a notice, and when it is tried again; never once it is too old."""
-        due = next_attempt(delivery.attempts, delivery.notice.created, now)
-        self._connection.execute(
-            "UPDATE delivery SET attempts = attempts + 1, due = ?, problem = ? WHERE notice = ? AND channel = ?",
-            [due, problem, delivery.notice.number, delivery.channel],
-        )
+        due = next_attempt(delivery.attempts, delivery.created, now)
+        query = "UPDATE delivery SET attempts = attempts + 1, due = ?, problem = ? WHERE number = ?"
+        self._connection.execute(query, [due, problem, delivery.number])
 
-    def _deliveries(self, condition: str, *values: object) -> tuple[Delivery, ...]:
-        rows = self._connection.execute(
-            f"SELECT * FROM delivery JOIN notice ON notice.number = delivery.notice {condition}"  # noqa: S608 - own words
-            " ORDER BY number, channel",
-            values,
-        )
-        return tuple(
-            Delivery(
-                notice=Notice(
-                    number=row["number"],
-                    kind=Kind(row["kind"]),
-                    created=row["created"],
-                    facts=json.loads(row["facts"]),
-                ),
-                channel=row["channel"],
-                attempts=row["attempts"],
-                due=row["due"],
-                sent=row["sent"],
-                problem=row["problem"],
-            )
-            for row in rows
-        )
+    def _deliveries(self, which: str, *values: object) -> tuple[Delivery, ...]:
+        rows = self._connection.execute(f"SELECT * FROM delivery {which}", values)  # noqa: S608 - own words
+        return tuple(_delivery(dict(row)) for row in rows)
+
+
+def _delivery(row: dict[str, Any]) -> Delivery:
+    notice = Notice(kind=Kind(row.pop("kind")), subject=row.pop("subject"), facts=json.loads(row.pop("facts")))
+    return Delivery(notice=notice, **row)
 
 
 def next_attempt(attempts: int, created: int, now: int) -> int | None:

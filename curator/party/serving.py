@@ -17,7 +17,7 @@ from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import load_study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.notify.notifier import Notifier, notifier_of
+from veiltab.curator.notify.notifier import Notifier, check_notices, notifier_of
 from veiltab.curator.officer.policy import policy_of, policy_source
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.served_table import load_served
@@ -39,7 +39,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
     policy = policy_of(study, options.name, policy_path)
 
     def check_files() -> None:
-        policy_of(load_study(options.study_path), options.name, policy_path)
+        check_notices(policy_of(load_study(options.study_path), options.name, policy_path).notify)
 
     callers = [party for party in parties_in(study, Role.CURATOR, Role.RESEARCHER) if party != identity.party]
     with (

@@ -91,11 +91,9 @@ CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 
 CREATE TABLE notices_wanted (one INTEGER PRIMARY KEY CHECK (one = 1), since INTEGER NOT NULL);
-CREATE TABLE notice (
-    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, facts TEXT NOT NULL,
-    created INTEGER NOT NULL, UNIQUE (kind, subject));
 CREATE TABLE delivery (
-    notice INTEGER NOT NULL REFERENCES notice(number), channel TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
-    due INTEGER, sent INTEGER, problem TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice, channel));
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, facts TEXT NOT NULL, channel TEXT NOT NULL,
+    created INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, due INTEGER, sent INTEGER,
+    problem TEXT NOT NULL DEFAULT '', UNIQUE (kind, subject, channel));
 CREATE INDEX delivery_due ON delivery (channel, due) WHERE sent IS NULL;
 """

@@ -78,6 +78,7 @@ class _MailHandler(socketserver.StreamRequestHandler):
     def _take(self, text: str) -> None:
         if not self.server.refuses:
             self.server.mails.append((self.recipients, text, self.is_tls))
+        self.recipients = []
         self._say(self.server.refuses or "250 taken")
 
     def _say(self, answer: str) -> None:

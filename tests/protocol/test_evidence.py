@@ -15,17 +15,21 @@ ATTRIBUTES = ("region", "health")
 @pytest.mark.long
 def test_people_are_told_decide_together_and_export_what_they_did(tmp_path: Path) -> None:
     web, mail = WebServer(), MailServer()
-    notify = (
-        f'\n[notify]\nwebhook = "http://127.0.0.1:{web.port}"\nemail = ["officer@example.org"]\n'
-        f'smtp = "127.0.0.1:{mail.port}"\nsmtp_from = "veiltab@example.org"\nsmtp_security = "none"\n'
+    channels = tmp_path / "channels.toml"
+    channels.touch(0o600)
+    channels.write_text(
+        f'web = "json://127.0.0.1:{web.port}"\n'
+        f'mail = "mailto://127.0.0.1:{mail.port}/officer@example.org?from=veiltab@example.org"\n'
     )
+    notify = f'\n[notify]\nchannels = "{channels}"\n'
     world = made_world(tmp_path / "study", policies={**POLICIES, "bob": f"persons = 2\n{POLICIES['bob']}{notify}"})
     with serving(web), serving(mail), world.local:
         world.local.start_all()
         asked = world.ask(ATTRIBUTES, "--label", "two persons", "--purpose", "who is well")
         release_id = asked.data["release"]["id"]
         world.wait_until(lambda: bool(web.posts and mail.mails))
-        notice = json.loads(web.posts[0][1])
+        lines = json.loads(web.posts[0][1])["message"].splitlines()
+        notice = dict(line.split(": ", 1) for line in lines)
         assert (notice["event"], notice["release"], notice["researcher"]) == ("held", release_id, "rosa")
         assert "who is well" not in f"{web.posts}{mail.mails}"
         first = world.curator_command("approve", "bob", "--release", release_id[:6], "--person", "Ana Diaz")

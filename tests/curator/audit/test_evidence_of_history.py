@@ -104,7 +104,7 @@ def test_requests_from_before_the_log_are_counted(tmp_path: Path, study_bytes: b
 def test_nobody_sees_where_notices_go(tmp_path: Path, study_bytes: bytes) -> None:
     office = open_office(tmp_path, study_bytes)
     rule = '[[rule]]\nresearcher = "rosa"\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "hold"\n'
-    whole = f'persons = 2 # password\nbudget = 0.5\n{rule}[notify]\nwebhook = "https://x.org/secret"\n'
+    whole = f'persons = 2 # password\nbudget = 0.5\n{rule}[notify]\nchannels = "/etc/secret"\n'
     (tmp_path / "policy.toml").write_text(whole)
     with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
         digest = hashlib.sha256(whole.encode()).hexdigest()
@@ -113,7 +113,7 @@ def test_nobody_sees_where_notices_go(tmp_path: Path, study_bytes: bytes) -> Non
     assert (evidence.holds, evidence.index.policy) == (True, digest)
     shown = contents(office.file)["policy.toml"].decode()
     assert tomllib.loads(shown) == {key: value for key, value in tomllib.loads(whole).items() if key != "notify"}
-    assert not re.search("secret|password|webhook", "".join(map(str, contents(office.file).values())))
+    assert not re.search("secret|password|channels =", "".join(map(str, contents(office.file).values())))
 
 
 def test_a_policy_that_was_never_served_does_not_hold(office: Office) -> None:
