@@ -149,20 +149,32 @@ def choose(
     Source: Wang, Blocki, Li, Jha 2017 (krr below 3 e^epsilon + 2 values, else OUE or OLH, for a rare value); subset
     selection (Ye, Barg 2018) is at least as accurate as all of them.
     """
-    if not among or len(set(among)) != len(among):
+    return ranked(
+        [oracle_for(name, size, epsilon) for name in among], epsilon=epsilon, population=population, rate=rate
+    )
+
+
+def ranked(oracles: Sequence[Oracle], *, epsilon: Decimal, population: int, rate: float) -> Choice:
+    """Rank oracles of one number of values by their variance, as `choose` does.
+
+    Args:
+        oracles: of different kinds.
+        epsilon: that no report exceeds, nats.
+        population: nodes n.
+        rate: see `choose`.
+    """
+    names = [oracle.name for oracle in oracles]
+    if not names or len(set(names)) != len(names):
         raise InvalidInputError("name at least one oracle, and each once", where="oracles")
-    candidates = [
-        _candidate(oracle_for(name, size, epsilon), population, rate)
-        for name in sorted(among, key=lambda name: (*ORACLE_NAMES, name).index(name))
-    ]
-    ranked = _ranked(candidates)
+    ordered = sorted(oracles, key=lambda oracle: ORACLE_NAMES.index(oracle.name))
+    best_first = _ranked([_candidate(oracle, population, rate) for oracle in ordered])
     return Choice(
-        size=size,
+        size=oracles[0].size,
         epsilon=epsilon,
         population=population,
         rate=rate,
-        candidates=tuple(ranked),
-        reason=_reason(ranked),
+        candidates=tuple(best_first),
+        reason=_reason(best_first),
     )
 
 

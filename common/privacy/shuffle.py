@@ -15,10 +15,17 @@ the adversary sees and that do not depend on the table, the same holds with (h0,
 t (K-2)/q, rest): given the coins, the m0 rows that take part are a release of their own, and the m0 cancels in the mean
 t E delta_m0(epsilon), m0 ~ 1 + Bin(m-1, t). docs/coalitions.md has the proof.
 
-How it is computed. With t = 1 but in that case, given s = h0 + h1, h1 is Bin(s, 1/2) and hr is independently
-Bin(m-s, t (K-2)/(q-2t)), so
+Reports with two levels of likelihood (see Blanket) have, by the same proof,
 
-    delta = (A/n) sum_s P(s) sum_h P(h1 = h | s) E (s - (1+e) h - c (s + hr + n - m))_+,    c = (e - 1)/A
+    delta(epsilon) <= (1/m) E[ ( w A (N0 - e N1) - (e - 1)(w M + (1-w) m) )_+ ]
+
+with N0, N1 the blanket reports that support either value, h0, h1 those that support it alone, and M all. A report of
+both counts as gamma of hr; each of hr is replaced by gamma with the same mean, or 0, which is larger in convex order.
+
+How it is computed. With t = 1 but in that case, given s = h0 + h1, h1 is Bin(s, 1/2) and hr is independently
+Bin(m-s, t (K-2)/(q-2t)), so, W being 1, or gamma where reports support both,
+
+    delta = (A/n) sum_s P(s) sum_h P(h1 = h | s) E (s - (1+e) h - c (s + W hr + n - m))_+,    c = (e - 1)/A
 
 Nothing cancels in the bracket but at the pure end itself, where it vanishes; e and c are rounded down, so it is never
 too small there either. The expectation is c Psi(x), Psi(x) = E (x - hr)_+, for the few h that hr decides; below them it
@@ -37,10 +44,12 @@ from math import fsum, inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.binomial import PIECE, binomial_pmf, window
+from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.core.numbers.elementary import Floats, exp, log
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.blanket import Blanket
+from veiltab.common.privacy.order_laws import OMITTED, Memory, Rest, tails
 from veiltab.common.privacy.root import largest_allowed
 
 MAX_SAMPLE = 10**9
@@ -54,10 +63,7 @@ _ROUNDING = 1e-9
 _DOWN = 1 - 1e-15
 """Lowers what is subtracted by more than the few roundings up to the subtraction can raise it."""
 
-_OMITTED = 75.0
-"""-ln of the probability that a window leaves out on each side."""
-
-_OUTSIDE = exp(-_OMITTED)
+_OUTSIDE = exp(-OMITTED)
 
 _NEGLIGIBLE = 115.0
 """-ln of a probability that is less than a rounding beside what windows leave out."""
@@ -74,12 +80,6 @@ _ROWS_OF_SAMPLE = 10**8
 _WORK = 400_000
 """How many probabilities of hr are worked on at once, about."""
 
-_ONE_SUM = 128
-"""Most numbers that NumPy sums at once; of more it adds the sums of two halves, the first a multiple of 8 long."""
-
-_MOST_KEPT = 4_000_000
-"""How many numbers of laws are kept for the next epsilon: 32 MB."""
-
 _LITTLE_WORK = 3_000
 """How many probabilities of hr allow a law of its own for every s."""
 
@@ -95,6 +95,7 @@ class OrderCertificate:
         gamma: worst-case ratio of the mechanism that runs, above 1, exact.
         presence: t, the probability that a row takes part, by coins that the adversary sees, in (0, 1]; below 1 for
             m = n alone.
+        reports: the blanket of the reports of another oracle over K values; None for k-ary randomised response.
     """
 
     population: int
@@ -102,6 +103,7 @@ class OrderCertificate:
     cells: int
     gamma: Fraction
     presence: Fraction = Fraction(1)
+    reports: Blanket | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.sample <= self.population:
@@ -118,6 +120,11 @@ class OrderCertificate:
             raise InvalidInputError("rows take part with a probability above 0, below 1 where m = n", where="presence")
 
     @property
+    def blanket(self) -> Blanket:
+        """The part of a row's law that does not depend on its value."""
+        return self.reports or Blanket.of_cells(self.cells, self.gamma)
+
+    @property
     def pure_ratio(self) -> Fraction:
         """e^epsilon of the pure guarantee: 1 + w A, exactly."""
         return 1 + Fraction(self.sample, self.population) * (self.gamma - 1)
@@ -129,9 +136,9 @@ class OrderCertificate:
         """
         if not epsilon >= 0:
             raise InvalidInputError("epsilon must be a number from 0", where="epsilon")
-        return self._delta(epsilon, _Memory())
+        return self._delta(epsilon, Memory())
 
-    def _delta(self, epsilon: float, memory: "_Memory") -> float:
+    def _delta(self, epsilon: float, memory: Memory) -> float:
         if epsilon > log(float(self.pure_ratio)) + 1:
             return 0.0
         e = max(Fraction(1), exp_below(Decimal(epsilon)))
@@ -141,8 +148,8 @@ class OrderCertificate:
         """Return the least epsilon (nats) that the certificate grants at a delta in (0, 1), rounded up."""
         check_delta(delta)
         top = log(float(self.pure_ratio)) * (1 + 1e-15) + 1e-15
-        q = float(self.gamma) + self.cells - 1
-        memory = _Memory()
+        q = float(1 / self.blanket.apart)
+        memory = Memory()
 
         def excess(x: float) -> float:
             found = self._delta(-x, memory)
@@ -161,20 +168,22 @@ def check_delta(delta: float) -> None:
 class _Sum:
     """The sum above for one e, exact and below the pure ratio."""
 
-    def __init__(self, certificate: OrderCertificate, e: Fraction, memory: "_Memory") -> None:
+    def __init__(self, certificate: OrderCertificate, e: Fraction, memory: Memory) -> None:
         self.memory = memory
         self.n, self.m = certificate.population, certificate.sample
         self.a = float(certificate.gamma - 1)
-        present, absent = float(certificate.presence), float(1 - certificate.presence)
-        self.p = 2 * present / (self.a + certificate.cells)
+        present, blanket = certificate.presence, certificate.blanket
+        self.p = float(2 * present * blanket.apart)
+        self.weight = float(certificate.gamma) if blanket.both else 1.0
         # The bracket falls with hr, so fewer of them are safe.
-        others = self.a + certificate.cells - 2 + 2 * absent
-        self.rest_probability = present * (certificate.cells - 2) / others * _DOWN
+        rest = blanket.neither + (certificate.gamma * blanket.both if blanket.both else 0)
+        rest /= certificate.gamma if blanket.both else 1
+        self.rest_probability = float(present * rest / (1 - 2 * present * blanket.apart)) * _DOWN
         self.step = float(1 + e) * _DOWN
         # A c so small changes nothing, but what is divided by it stays finite.
         self.c = max(float((e - 1) / (certificate.gamma - 1)) * _DOWN, 1e-13 / self.n)
-        self.low, self.high = window(self.m, self.p, log_mass=_OMITTED)
-        first, last = window(self.m - self.low, self.rest_probability, log_mass=_OMITTED)
+        self.low, self.high = window(self.m, self.p, log_mass=OMITTED)
+        first, last = window(self.m - self.low, self.rest_probability, log_mass=OMITTED)
         self.rests = last - first + 1
         self.shared = self._rows_of_one_rest(log(float(e)))
 
@@ -190,9 +199,9 @@ class _Sum:
         The bracket is at most s, and positive for h1 below s/2 - x alone, x = k s + d; P(h1 is there) <= exp(-2 x^2/s),
         which is largest at s = d/k.
         """
-        least = window(self.m - self.high, self.rest_probability, log_mass=_OMITTED)[0]
+        least = window(self.m - self.high, self.rest_probability, log_mass=OMITTED)[0]
         k = 0.5 - (1 - self.c) / self.step
-        d = self.c * (self.n - self.m + least) / self.step
+        d = self.c * (self.n - self.m + self.weight * least) / self.step
         s = min(max(d / k if k > 0 else inf, self.low, 1), self.high)
         return 2 * (k * s + d) * (k * s + d) >= _NEGLIGIBLE * s
 
@@ -212,7 +221,7 @@ class _Sum:
 
         low P(s < low), E[s; s > high] = m p P(Bin(m-1, p) >= high), and m p P(hr is outside), P(h1 is below)
         """
-        if self.m <= min(self.high, self.rests - 1, 2 * _OMITTED):
+        if self.m <= min(self.high, self.rests - 1, 2 * OMITTED):
             return 0.0
         return 6 * self.m * self.p * _OUTSIDE
 
@@ -220,37 +229,37 @@ class _Sum:
         """Return how many s one law of hr may serve: each loses half (epsilon c/(1+e))^2 Var/m of delta, relatively."""
         if self.rests * (self.high - self.low + 1) <= _LITTLE_WORK:
             return 1
-        variance = self.rest_probability * (1 - self.rest_probability)
+        variance = self.weight**2 * self.rest_probability * (1 - self.rest_probability)
         change = epsilon * self.c / self.step
         loss = change * change * variance / 2
         return max(1, int(min(_REST_LOSS / loss, 1e9))) if loss > 0 else 10**9
 
-    def _block(self, s: NDArray[np.int64], start: int, rest: "_Rest") -> float:
+    def _block(self, s: NDArray[np.int64], start: int, rest: Rest) -> float:
         """Return the sum over some s; the first law of hr is that of `start`."""
         group = (s - start) // self.shared
         # Bin(m-s) plus a centred Bin(s-reference) is Bin(m-reference) recentred, and larger in convex order.
         centre = self.rest_probability * ((s - start) % self.shared)
         others = np.asarray(s + (self.n - self.m), np.float64)
-        most = self._turn(s, others + (rest.low - float(centre.max())))
-        decided = np.where(most < 1, -1, self._turn(s, others + float(rest.high)))
+        most = self._turn(s, others + self.weight * (rest.low - float(centre.max())))
+        decided = np.where(most < 1, -1, self._turn(s, others + self.weight * float(rest.high)))
         # One number of h1 for all rows: one too many is still exact, as Psi covers both sides (and exact at the pure
         # end, where h1 = 0 alone counts); but below where h1 is too unlikely to matter, hr may be taken at its least.
-        likely = np.ceil(s / 2 - np.sqrt(s * _OMITTED / 2)).astype(np.int64)
+        likely = np.ceil(s / 2 - np.sqrt(s * OMITTED / 2)).astype(np.int64)
         width = max(0, int((most - np.maximum(np.maximum(decided, -1), likely - 1)).max()))
         h = most[:, None] - np.arange(width)
-        x = (s[:, None] - self.step * h) / self.c - others[:, None] + centre[:, None]
+        x = ((s[:, None] - self.step * h) / self.c - others[:, None]) / self.weight + centre[:, None]
         one_by_one = (binomial_pmf(h, s[:, None], 0.5) * rest.shortfall(x, group)).sum(axis=1)
         below = most - width
-        least = np.where(below <= decided, rest.means[group] - centre, rest.low - centre)
+        least = self.weight * np.where(below <= decided, rest.means[group] - centre, rest.low - centre)
         linear = _shortfall(s, below, s - self.c * (others + least) - self.step * below, self.step, self.memory)
-        return float((self.memory.law(s, self.m, self.p) * (self.c * one_by_one + linear)).sum())
+        return float((self.memory.law(s, self.m, self.p) * (self.c * self.weight * one_by_one + linear)).sum())
 
     def _turn(self, s: NDArray[np.int64], others: Floats) -> NDArray[np.int64]:
         """Return the largest h1 for which the bracket is not negative."""
         return np.floor((s - self.c * others) / self.step).astype(np.int64)
 
 
-def _shortfall(s: NDArray[np.int64], b: NDArray[np.int64], margin: Floats, step: float, memory: "_Memory") -> Floats:
+def _shortfall(s: NDArray[np.int64], b: NDArray[np.int64], margin: Floats, step: float, memory: Memory) -> Floats:
     """Return the sum over h <= b of P(Bin(s, 1/2) = h) (margin + step (b - h)), for s and b that `tails` takes."""
     if b.max() < 0:
         return np.zeros(len(s))
@@ -259,142 +268,3 @@ def _shortfall(s: NDArray[np.int64], b: NDArray[np.int64], margin: Floats, step:
     integral = np.where(b > 0, (b - s / 2) * within + (s - b) / 2 * binomial_pmf(b, s, 0.5), 0.0)
     total: Floats = np.maximum(margin, 0.0) * within + step * np.maximum(integral, 0.0)
     return total
-
-
-class _Rest:
-    """The laws of hr ~ Bin(trials, p) for some numbers of trials, and Psi(x) = E (x - hr)_+ of each."""
-
-    def __init__(self, trials: NDArray[np.int64], p: float) -> None:
-        self.low = window(int(trials.min()), p, log_mass=_OMITTED)[0]
-        self.high = window(int(trials.max()), p, log_mass=_OMITTED)[1]
-        self.means = np.asarray(trials * p, np.float64)
-        points = np.arange(self.low, self.high + 1, dtype=np.int64)
-        psi = binomial_pmf(points, trials[:, None], p)
-        np.cumsum(psi, axis=1, out=psi)
-        self._psi = np.cumsum(psi, axis=1, out=psi)
-
-    @property
-    def size(self) -> int:
-        """How many numbers it keeps."""
-        return self._psi.size
-
-    def shortfall(self, x: Floats, which: NDArray[np.int64]) -> Floats:
-        """Return Psi(x) of law which[i] for row i of x; it is linear between integers."""
-        place = np.clip(np.floor(x), self.low, self.high)
-        index = (place - self.low).astype(np.int64)
-        law = which[:, None]
-        # Psi(low) is 0, and Psi(low + i) the i-th sum of the distribution function.
-        before = np.where(index > 0, self._psi[law, np.maximum(index - 1, 0)], 0.0)
-        inside = before + (x - place) * (self._psi[law, index] - before)
-        beyond = x - self.means[which][:, None]
-        return np.where(x >= self.high, beyond, np.where(x <= self.low, 0.0, inside))
-
-
-class _Memory:
-    """What the sums for one certificate at several epsilons have in common: a search for its epsilon needs it again."""
-
-    def __init__(self) -> None:
-        self._laws: dict[tuple[int, int], Floats] = {}
-        self._rests: dict[tuple[int, ...], _Rest] = {}
-        self._room = _MOST_KEPT
-        self._ratios: dict[tuple[int, int], tuple[int, NDArray[np.int64], Floats]] = {}
-        self._tails: dict[tuple[int, int], float] = {}
-
-    def law(self, s: NDArray[np.int64], m: int, p: float) -> Floats:
-        """Return P(Bin(m, p) = s) for consecutive s; m and p are always the same."""
-        key = (int(s[0]), len(s))
-        if (law := self._laws.get(key)) is None:
-            law = binomial_pmf(s, m, p)
-            if law.size <= self._room:
-                self._laws[key] = law
-                self._room -= law.size
-        return law
-
-    def rest(self, trials: NDArray[np.int64], p: float) -> _Rest:
-        """Return the laws of hr for some numbers of trials, evenly spaced; p is always the same."""
-        key = (int(trials[0]), int(trials[-1]), len(trials))
-        if (rest := self._rests.get(key)) is None:
-            rest = _Rest(trials, p)
-            if rest.size <= self._room:
-                self._rests[key] = rest
-                self._room -= rest.size
-        return rest
-
-    def tail_ratios(self, s: NDArray[np.int64], a: NDArray[np.int64], terms: int) -> Floats:
-        """Return `_tail_ratios` for consecutive s; it is computed for each a that is not as it was the last time."""
-        key = (int(s[0]), len(s))
-        last_terms, last, ratios = self._ratios.get(key, (-1, a, np.empty(len(s))))
-        others = np.flatnonzero(a != last) if terms == last_terms else np.arange(len(s))
-        size = max(1, PIECE // max(1, terms))
-        for some in (others[at : at + size] for at in range(0, len(others), size)):
-            ratios[some] = _tail_ratios(s[some], a[some], terms)
-        self._ratios[key] = terms, a, ratios
-        return ratios
-
-    def tails(self, s: NDArray[np.int64], a: NDArray[np.int64]) -> list[float]:
-        """Return `_summed` for some s and a; it is computed once for each pair of them."""
-        pairs = list(zip(s.tolist(), a.tolist(), strict=True))
-        others = [i for i, pair in enumerate(pairs) if pair not in self._tails]
-        if others:
-            self._tails.update(zip((pairs[i] for i in others), _summed(s[others], a[others]), strict=True))
-        return [self._tails[pair] for pair in pairs]
-
-
-def tails(s: NDArray[np.int64], a: NDArray[np.int64], memory: _Memory) -> Floats:
-    """Return P(Bin(s, 1/2) >= a) for consecutive ascending s and a that rises by 0 or 1 from one to the next.
-
-    Few terms are summed directly, each the one before times (s-h)/(h+1). Where they would be many, the sum is carried
-    from one s to the next over a stretch so short that no precision is lost.
-    """
-    steepest = float(np.max((s - a) / (a + 1.0)))
-    decay = -log(steepest) if 0 < steepest < 1 else (1e9 if steepest <= 0 else 0.0)
-    terms = int(min(42 / decay if decay > 0 else 1e9, 14 * sqrt(s[-1]) + 40, max(int(np.max(s - a)), 0) + 1))
-    if terms * len(s) <= 1_600_000:
-        return binomial_pmf(a, s, 0.5) * memory.tail_ratios(s, a, terms)
-    return _carried(s, a, memory, stretch=int(max(4, min(sqrt(s[-1]) / 3, 4 / max(decay, 1e-9)))))
-
-
-def _tail_ratios(s: NDArray[np.int64], a: NDArray[np.int64], terms: int) -> Floats:
-    """Return P(Bin(s, 1/2) >= a) / P(Bin(s, 1/2) = a), by so many terms."""
-    h = a[:, None] + np.arange(terms - 1, dtype=float)
-    ratios = np.maximum(s[:, None] - h, 0)
-    ratios /= h + 1
-    total: Floats = 1 + np.cumprod(ratios, axis=1, out=ratios).sum(axis=1)
-    return total
-
-
-def _carried(s: NDArray[np.int64], a: NDArray[np.int64], memory: _Memory, *, stretch: int) -> Floats:
-    """Sum the tail of the last s of each stretch, and carry it down to the others.
-
-    P(Bin(s) >= a) = P(Bin(s+1) >= a+1) + P(Bin(s) = a)/2 = P(Bin(s+1) >= a) - P(Bin(s) = a-1)/2
-    """
-    rises = np.diff(a) == 1
-    here = np.where(rises, a[:-1], a[:-1] - 1)
-    steps = binomial_pmf(here, s[:-1], 0.5) * np.where(rises, 0.5, -0.5)
-    starts = range(0, len(s), stretch)
-    lasts = np.minimum(np.array(starts) + stretch, len(s)) - 1
-    carried = np.empty(len(s))
-    for start, last, tail in zip(starts, lasts.tolist(), memory.tails(s[lasts], a[lasts]), strict=True):
-        carried[start:last] = np.cumsum(steps[start:last][::-1])[::-1] + tail
-        carried[last] = tail
-    return np.maximum(carried, 0.0)
-
-
-def _summed(s: NDArray[np.int64], a: NDArray[np.int64]) -> list[float]:
-    """Return P(Bin(s, 1/2) >= a), summed to where nothing is left.
-
-    Many terms are summed in two halves. The second one is not computed where even a geometric series above it is less
-    than half a unit in the last place of the first: adding it would change nothing.
-    """
-    first = np.maximum(a, 0)
-    ends = np.array([window(n, 0.5, log_mass=2 * _OMITTED)[1] for n in s.tolist()])
-    counts = np.maximum(ends - first, 0) + 1
-    halves = np.where(counts > _ONE_SUM, counts // 2 // 8 * 8, counts)
-    pmf = binomial_pmf(first[:, None] + np.arange(halves.max() + 1), s[:, None], 0.5)
-    sums = []
-    for row, n, low, middle, stop in zip(pmf, s.tolist(), first, first + halves, first + counts, strict=True):
-        total = float(row[: middle - low].sum())
-        if middle < stop and row[middle - low] * (middle + 1) > 2.0**-55 * total * (2 * middle + 1 - n):
-            total += float(binomial_pmf(np.arange(middle, stop), n, 0.5).sum())
-        sums.append(total)
-    return sums

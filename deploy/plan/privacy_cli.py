@@ -259,9 +259,7 @@ def compose(
 def _pair_attains(epsilon: float | None, delta: float) -> str:
     """Say what a pair attains; how to learn it, or that it is not worked out here."""
     if epsilon is not None:
-        return (
-            f"\nA pair of tables attains epsilon {epsilon:.6g} at delta {delta:.6g}: a guarantee is no smaller."
-        )
+        return f"\nA pair of tables attains epsilon {epsilon:.6g} at delta {delta:.6g}: a guarantee is no smaller."
     if not is_installed("composition"):
         return "\nWhat a pair of tables attains needs `pip install 'veiltab[composition]'`."
     return "\nWhat a pair of tables attains is not worked out for this."

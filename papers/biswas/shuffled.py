@@ -65,8 +65,7 @@ def guarantee(arguments: Plain, _generator: np.random.Generator) -> Plain:
     central = central_guarantee(
         [NODES],
         [int(NODES * Fraction(rate))],
-        gamma=randomiser(epsilon).gamma,
-        values=VALUES,
+        oracle=randomiser(epsilon),
         delta=Decimal(DELTA),
     )
     errors = np.sqrt(moments(Estimator.C_HAT, truth("one"), design(epsilon, rate)).variance)

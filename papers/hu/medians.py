@@ -72,7 +72,7 @@ def smooth_sensitivities(ordered: Floats, *, low: float, high: float, decays: Se
         decays: each beta, above 0.
 
     Returns:
-        One distance a decay; exact, as `veiltab.common.privacy.sensitivity.median_smooth_sensitivity` has it for one.
+        One distance a decay; exact, as `median_smooth_sensitivity` has it for one.
 
     Source: Nissim, Raskhodnikova, Smith 2007, Section 3.1; Hu, Drechsler, Kim, equation 4.
     """

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.privacy.pricing.gain import sample_epsilon
-from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.hu.medians import sampling_error, smooth_sensitivities
 from veiltab.papers.hu.populations import (

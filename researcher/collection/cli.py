@@ -11,6 +11,7 @@ import click
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
+from veiltab.researcher.collection.guarantee import DELTA_OF_COINS
 from veiltab.researcher.collection.plan_cli import plan
 from veiltab.researcher.collection.results.results_cli import adapt, estimate, report
 from veiltab.researcher.collection.round_options import CONNECTION, optional_round_option, round_option, with_rounds
@@ -49,6 +50,11 @@ def collect() -> None:
     help="The local randomiser; auto chooses the one with the least expected variance.",
 )
 @click.option(
+    "--central-epsilon",
+    help="Choose at this epsilon against an adversary who sees only counts: a report has the largest epsilon up to"
+    " --epsilon that keeps it, if as many nodes report as expected.",
+)
+@click.option(
     "--lifetime-hours",
     default=24.0,
     show_default=True,
@@ -64,6 +70,7 @@ def open_round(
     rate: str,
     population: str,
     oracle: str,
+    central_epsilon: str | None,
     lifetime_hours: float,
     as_json: bool,
 ) -> None:
@@ -74,10 +81,10 @@ def open_round(
     asked = question or rounds.only_question
     rates = by_stratum(rate, strata, rate_of, "--rate")
     populations = by_stratum(population, strata, int, "--population")
-    chosen, why = _oracle(rounds, asked, epsilon, rates, populations, oracle)
+    chosen, kept, why = _oracle(rounds, asked, epsilon, rates, populations, oracle, central_epsilon)
     spec = rounds.open(
         asked,
-        epsilon=epsilon,
+        epsilon=kept,
         rates={stratum: str(value) for stratum, value in rates.items()},
         populations=populations,
         oracle=chosen,
@@ -88,21 +95,43 @@ def open_round(
 
 
 def _oracle(
-    rounds: "Rounds", question: str, epsilon: str, rates: dict[str, Decimal], populations: dict[str, int], oracle: str
-) -> tuple[str, str]:
-    """Return an oracle's name, and the reason for the choice."""
+    rounds: "Rounds",
+    question: str,
+    epsilon: str,
+    rates: dict[str, Decimal],
+    populations: dict[str, int],
+    oracle: str,
+    central: str | None,
+) -> tuple[str, str, str]:
+    """Return an oracle's name, the epsilon of a report, and the reason for the choice."""
     from veiltab.common.collection.choosing import choose
     from veiltab.common.core.numbers.rounding import parse_epsilon
+    from veiltab.common.privacy.cards.card import advised_delta
+    from veiltab.researcher.collection.central_choice import choose_centrally
 
-    if oracle != "auto":
-        return oracle, f"{oracle}, as you asked."
+    if oracle != "auto" and central is None:
+        return oracle, epsilon, f"{oracle}, as you asked."
     total = sum(populations.values())
     if any(population < 1 for population in populations.values()):
         raise InvalidInputError("a population is at least 1", where="--population")
     harmonic = total / sum(populations[name] / float(rate) for name, rate in rates.items())
     size = rounds.study.question(question).attribute.size
-    choice = choose(size, parse_epsilon(epsilon), population=total, rate=min(1.0, harmonic))
-    return choice.best.oracle.name, choice.reason
+    cap, rate = parse_epsilon(epsilon), min(1.0, harmonic)
+    if central is None:
+        choice = choose(size, cap, population=total, rate=rate)
+        return choice.best.oracle.name, epsilon, choice.reason
+    choice = choose_centrally(
+        size,
+        cap,
+        central=parse_epsilon(central),
+        delta=advised_delta(max(total, 2)) * (1 - DELTA_OF_COINS),
+        crowds=[(populations[name], int(populations[name] * rate)) for name, rate in rates.items()],
+        population=total,
+        rate=rate,
+        among=ORACLE_NAMES if oracle == "auto" else (oracle,),
+    )
+    best = choice.best.oracle
+    return best.name, str(best.epsilon), f"{choice.reason} A report has epsilon {best.epsilon}."
 
 
 @collect.command(epilog=f"Example: veiltab collect enrol {CONNECTION} --round ID --nodes 10000 --out tokens.csv")

@@ -5,7 +5,6 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from veiltab.common.collection.oracles import KaryRandomisedResponse
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.core.binomial import binomial_tail
 from veiltab.common.core.numbers.rounding import upward
@@ -44,8 +43,7 @@ def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuara
     return central_guarantee(
         active,
         status.reports,
-        gamma=oracle.gamma,
-        values=oracle.size if isinstance(oracle, KaryRandomisedResponse) else None,
+        oracle=oracle,
         delta=whole - coins,
     )
 

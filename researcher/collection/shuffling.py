@@ -1,14 +1,13 @@
 """What anonymity gains in a round: the guarantee against an adversary who sees only the counts of reports.
 
 Given that S of a stratum's n nodes reported, who they were is a uniform set of S nodes, and the counts say no more than
-the reports in random order. So a round of k-ary randomised response is, stratum by stratum, a release of S of n rows in
-secret order: its order certificate holds, and so does the pure guarantee of the secret coins, ln(1 + (S/n)(gamma - 1)).
-The number of reports says nothing about values. Against an adversary who knows which nodes reported, the certificate of
-S of S holds.
+the reports in random order. So a round is, stratum by stratum, a release of S of n rows in secret order: the order
+certificate of its oracle holds (every oracle's reports have a blanket), and so does the pure guarantee of the secret
+coins, ln(1 + (S/n)(gamma - 1)). The number of reports says nothing about values. Against an adversary who knows which
+nodes reported, the certificate of S of S holds.
 
 Neighbours: substitution of one node's value; its stratum is public. A node is in one stratum, so the worst stratum
-counts. A certificate needs reports that are the true value or a uniform one; other oracles have only the guarantee of
-the coins and their local epsilon.
+counts.
 """
 
 from collections.abc import Sequence
@@ -20,12 +19,13 @@ from math import exp, inf, log, nextafter, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.collection.oracles import Oracle
 from veiltab.common.core.numbers.rounding import ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.words import epsilon_text, guarantee_text, odds_text
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
-from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
+from veiltab.common.privacy.shuffle import MAX_SAMPLE, OrderCertificate
 
 _SMALLEST_LOG_RATIO = -60.0
 """ln(sensitivity/sigma) at which Gaussian noise hides everything."""
@@ -87,39 +87,38 @@ class CentralComparison:
 
 
 def central_guarantee(
-    populations: Sequence[int], reports: Sequence[int], *, gamma: Fraction, values: int | None, delta: Decimal
+    populations: Sequence[int], reports: Sequence[int], *, oracle: Oracle, delta: Decimal
 ) -> CentralGuarantee:
     """Return the guarantees of a round.
 
     Args:
         populations: nodes n_s of each stratum; a lower bound is safe.
         reports: S_s, reports counted in each stratum.
-        gamma: largest likelihood ratio of a report, exact, above 1.
-        values: d, if the oracle is k-ary randomised response of d values; None for any other.
+        oracle: the randomiser of the nodes.
         delta: probability.
 
     Returns:
-        Upper bounds; those with delta are tight for large d only.
+        Upper bounds; those with delta are nearly attained where there are three values or more.
 
     Raises:
         InvalidInputError: more reports than nodes, or a number out of range.
 
-    Source: Biswas, Cormode, Maple, Section 6 (ii), which asks for it; the order certificate; Lin, Wang, Rane, Theorem
-    3.2 (secret sample; for any pure mechanism Balle, Barthe, Gaboardi 2018, Theorem 9).
+    Source: Biswas, Cormode, Maple, Section 6 (ii), which asks for it; the order certificate; Balle, Bell, Gascon,
+    Nissim 2019 (the blanket of any oracle); Lin, Wang, Rane, Theorem 3.2 (secret sample; for any pure mechanism Balle,
+    Barthe, Gaboardi 2018, Theorem 9).
     """
     parse_delta(delta)
     if len(populations) != len(reports) or not all(0 <= s <= n for n, s in zip(populations, reports, strict=False)):
         raise InvalidInputError("every stratum has from 0 reports to as many as it has nodes", where="reports")
-    if gamma <= 1:
-        raise InvalidInputError("gamma must be above 1", where="gamma")
+    gamma = oracle.gamma
     heard = sorted({(n, s) for n, s in zip(populations, reports, strict=True) if s})
     pure = max((ln_above(1 + Fraction(s, n) * (gamma - 1)) for n, s in heard), default=Decimal(0))
-    why = _why_not(heard, values)
+    why = _why_not(heard)
 
     def certified(pairs: list[tuple[int, int]]) -> Decimal | None:
-        if values is None or why:
+        if why:
             return None
-        worst = [OrderCertificate(population=n, sample=s, cells=values, gamma=gamma) for n, s in undominated(pairs)]
+        worst = [certificate_of(oracle, n, s) for n, s in undominated(pairs)]
         share = nextafter(float(delta), 0.0)
         return Decimal(max((certificate.epsilon(share) for certificate in worst), default=0.0))
 
@@ -191,9 +190,14 @@ def compare_with_gaussian(
     )
 
 
-def _why_not(heard: Sequence[tuple[int, int]], values: int | None) -> str:
-    if values is None:
-        return "the certificate is for k-ary randomised response"
-    if not 2 <= values <= MAX_CELLS or any(s > MAX_SAMPLE for _, s in heard):
-        return f"the certificate is computed for 2 to {MAX_CELLS:,} values and to {MAX_SAMPLE:,} reports"
+def certificate_of(oracle: Oracle, population: int, reports: int) -> OrderCertificate:
+    """Return the order certificate of so many reports of a stratum's nodes."""
+    return OrderCertificate(
+        population=population, sample=reports, cells=oracle.size, gamma=oracle.gamma, reports=oracle.blanket
+    )
+
+
+def _why_not(heard: Sequence[tuple[int, int]]) -> str:
+    if any(s > MAX_SAMPLE for _, s in heard):
+        return f"the certificate is computed for at most {MAX_SAMPLE:,} reports"
     return ""

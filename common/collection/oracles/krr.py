@@ -76,6 +76,11 @@ class KaryRandomisedResponse(Oracle):
         return (1 - self.mechanism.retention) / self.size
 
     @property
+    def both(self) -> Fraction:
+        """Probability that a blanket report supports two given values: it supports one."""
+        return Fraction(0)
+
+    @property
     def report_bytes(self) -> int:
         """Payload of one report, in bytes: one symbol."""
         return symbol_dtype(self.size).itemsize

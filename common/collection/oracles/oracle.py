@@ -25,6 +25,7 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, parse_epsilon
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.blanket import Blanket
 
 Counts = NDArray[np.int64]
 """Supports that hold each value, shape (d,)."""
@@ -99,6 +100,16 @@ class Oracle(ABC):
     @abstractmethod
     def q(self) -> Fraction:
         """Probability that the support holds any one other value; exact."""
+
+    @property
+    @abstractmethod
+    def both(self) -> Fraction:
+        """Probability that a report of the blanket, which no value makes likelier, supports two given values; exact."""
+
+    @property
+    def blanket(self) -> Blanket:
+        """The part of a report's law that does not depend on the value: a report supports its own value or does not."""
+        return Blanket.of_supports(gamma=self.gamma, own=self.p, both_given=self.both)
 
     @property
     @abstractmethod

@@ -73,6 +73,11 @@ class OptimisedUnaryEncoding(Oracle):
         return Fraction(self.q64, UNIT)
 
     @property
+    def both(self) -> Fraction:
+        """Probability that a blanket report supports two given values: all bits are set alike."""
+        return self.q**2
+
+    @property
     def report_bytes(self) -> int:
         """Payload of one report, in bytes: one bit a value."""
         return (self.size + 7) // 8

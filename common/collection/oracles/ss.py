@@ -82,6 +82,11 @@ class SubsetSelection(Oracle):
         return (self.w - self.p) / (self.size - 1)
 
     @property
+    def both(self) -> Fraction:
+        """Probability that a blanket report supports two given values: any subset of w values is as likely."""
+        return Fraction(self.w * (self.w - 1), self.size * (self.size - 1))
+
+    @property
     def report_bytes(self) -> int:
         """Payload of one report, in bytes: w symbols."""
         return self.w * symbol_dtype(self.size).itemsize

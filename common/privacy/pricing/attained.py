@@ -64,12 +64,31 @@ def attained_by_releases(releases: Sequence[tuple[ReleaseDescription, int]], del
     best = 0.0
     for third in (True, False):
         for mirrored in (False, True):
-            pairs = [list(_losses(release, third=third, mirrored=mirrored)) for release, _ in releases]
-            top = max(float(np.abs(loss).max()) for pair in pairs for loss, _ in pair)
-            if top > 0:
-                laws = [_law(pair, top / _POINTS) for pair in pairs]
-                best = max(best, _epsilon(laws, [count for _, count in releases], delta))
+            pairs = [
+                list(_losses(release.scheme.population, release.scheme.sample, *_messages(release, third), mirrored))
+                for release, _ in releases
+            ]
+            best = max(best, _attained(pairs, [count for _, count in releases], delta))
     return best
+
+
+def attained_by_reports(
+    population: int, reports: int, *, own: tuple[float, float], other: float, delta: float
+) -> float:
+    """Return the epsilon that a pair of tables attains in a round of an oracle, nats, a lower bound.
+
+    Args:
+        population: nodes n.
+        reports: S of them, a uniform set.
+        own: the probabilities that the report of one node supports its value and not the other one, or the reverse.
+        other: the probability that the report of a node with a third value supports one of the two and not the other.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidInputError: the extra "composition" is not installed.
+    """
+    laws = np.array([*own, 1 - sum(own)]), np.array([other, other, 1 - 2 * other])
+    return _attained([list(_losses(population, reports, *laws, mirrored=False))], [1], delta)
 
 
 def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, steps: int, delta: float) -> float:
@@ -125,21 +144,36 @@ def attained_by_sample(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: 
             return None
 
 
-def _losses(release: ReleaseDescription, *, third: bool, mirrored: bool) -> Iterator[tuple[Floats, Floats]]:
+def _messages(release: ReleaseDescription, third: bool) -> tuple[Floats, Floats]:  # noqa: FBT001 - which others
+    """Return the laws of a message, of first, second and other values: of the row, and of all others.
+
+    Args:
+        release: through the mechanism.
+        third: all other rows have a third value, if there is one, instead of the second.
+    """
+    k, gamma = release.cells, float(release.gamma)
+    q = gamma + k - 1
+    message = np.array([1.0, 1.0, k - 2]) / q
+    message[2 if third and k > 2 else 1] += (gamma - 1) / q
+    return np.array([gamma, 1.0, k - 2]) / q, message
+
+
+def _attained(pairs: "Sequence[list[tuple[Floats, Floats]]]", counts: Sequence[int], delta: float) -> float:
+    top = max(float(np.abs(loss).max()) for pair in pairs for loss, _ in pair)
+    return 0.0 if top == 0 else _epsilon([_law(pair, top / _POINTS) for pair in pairs], counts, delta)
+
+
+def _losses(n: int, m: int, own: Floats, message: Floats, mirrored: bool) -> Iterator[tuple[Floats, Floats]]:  # noqa: FBT001 - the direction
     """Yield losses (nats) with their probabilities in the first table, for each value of the first count.
 
     Args:
-        release: a simple random sample through the mechanism.
-        third: all other rows have a third value, if there is one, instead of the second.
-        mirrored: the table in which the row has the second value is the first.
+        n: rows.
+        m: sampled rows.
+        own: law of the row's message in the first table; in the second, the first two values change places.
+        message: law of another row's.
+        mirrored: the two tables change places.
     """
-    n, m, k = release.scheme.population, release.scheme.sample, release.cells
-    gamma = float(release.gamma)
-    q, w = gamma + k - 1, m / n
-    own = np.array([gamma, 1.0, k - 2]) / q
-    other = own[[1, 0, 2]]
-    message = np.array([1.0, 1.0, k - 2]) / q
-    message[2 if third and k > 2 else 1] += (gamma - 1) / q
+    w, other = m / n, own[[1, 0, 2]]
     for first, chance in _counts(m, message[0]):
         rest = m - first
         share = message[1] / (message[1] + message[2])

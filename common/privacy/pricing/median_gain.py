@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.pricing.gain import Gain, Variance, sample_epsilon
-from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 
 
 def median_gain(  # noqa: PLR0913 - one argument a quantity

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.pricing.gain import mean_gain, mean_noise_ratio, sample_epsilon
-from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 
 
 def test_the_papers_numbers() -> None:

@@ -16,7 +16,7 @@ from tests.common.privacy.enumeration import bracketed
 from tests.common.privacy.precise import Half, with_few_counts, with_many_counts
 from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy import shuffle
+from veiltab.common.privacy import order_laws, shuffle
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.coalitions import PAIRS, pair_epsilons
@@ -106,7 +106,7 @@ def test_the_linear_part_keeps_ten_digits_in_the_tails(deviations: float) -> Non
     start, rows = BILLION - 11_000, 11_000
     s = np.arange(start, start + rows, dtype=np.int64)
     b = np.floor((0.5 - deviations / 2 / start**0.5) * s).astype(np.int64)
-    found = shuffle._shortfall(s, b, np.zeros(rows), 1.0, shuffle._Memory())
+    found = shuffle._shortfall(s, b, np.zeros(rows), 1.0, order_laws.Memory())
     for index in (0, rows - 1):
         exact = Half(int(s[index]), int(b[index]))
         assert found[index] == pytest.approx(exact.shortfall / Half.ONE, rel=3e-11)
@@ -202,16 +202,16 @@ def test_one_law_of_the_rest_serves_more_of_a_large_sample(monkeypatch: pytest.M
     monkeypatch.setattr(shuffle, "_ROWS", 16)
     monkeypatch.setattr(shuffle, "_ROWS_OF_SAMPLE", 10**5)
     laws: list[int] = []
-    made = shuffle._Rest.__init__
+    made = order_laws.Rest.__init__
 
-    def init(self: shuffle._Rest, trials: NDArray[np.int64], p: float) -> None:
+    def init(self: order_laws.Rest, trials: NDArray[np.int64], p: float) -> None:
         laws.append(len(trials))
         made(self, trials, p)
 
-    monkeypatch.setattr(shuffle._Rest, "__init__", init)
+    monkeypatch.setattr(order_laws.Rest, "__init__", init)
     together = bound.delta(0.2)
     assert set(laws) == {1}
-    whole = shuffle._Sum(bound, Fraction(6, 5), shuffle._Memory())
+    whole = shuffle._Sum(bound, Fraction(6, 5), order_laws.Memory())
     assert len(laws) == -(-(whole.high - whole.low + 1) // 160)
     assert with_many_counts(bound, 0.2) <= Fraction(together)
     assert together == pytest.approx(apart, rel=1e-8)
@@ -221,16 +221,16 @@ def test_laws_that_are_kept_change_no_digit(monkeypatch: pytest.MonkeyPatch) -> 
     bound = certificate(30_000, 30_000, 24, "10")
     monkeypatch.setattr(shuffle, "_ROWS", 512)
     made: list[int] = []
-    init = shuffle._Rest.__init__
+    init = order_laws.Rest.__init__
 
-    def counted(self: shuffle._Rest, trials: NDArray[np.int64], p: float) -> None:
+    def counted(self: order_laws.Rest, trials: NDArray[np.int64], p: float) -> None:
         made.append(len(trials))
         init(self, trials, p)
 
-    monkeypatch.setattr(shuffle._Rest, "__init__", counted)
+    monkeypatch.setattr(order_laws.Rest, "__init__", counted)
     epsilons, numbers = [], []
     for room in (3_000, 10**6):
-        monkeypatch.setattr(shuffle, "_MOST_KEPT", room)
+        monkeypatch.setattr(order_laws, "_MOST_KEPT", room)
         made.clear()
         epsilons.append(bound.epsilon(1e-7))
         numbers.append(len(made))
@@ -244,7 +244,7 @@ def test_what_a_search_keeps_changes_no_digit(
 ) -> None:
     monkeypatch.setattr(shuffle, "_ROWS", rows)
     bound = certificate(n, n, 24, gamma)
-    memory = shuffle._Memory()
+    memory = order_laws.Memory()
     for at in (epsilon, epsilon * 1.01, epsilon * (1 + 1e-5), epsilon * 0.8, epsilon):
         assert bound._delta(at, memory) == bound.delta(at) > 0
 
@@ -255,7 +255,7 @@ def test_terms_are_left_out_of_a_tail_where_they_change_no_digit(n: int) -> None
     s = np.full(len(a), n)
     last = window(n, 0.5, log_mass=150)[1]
     whole = [float(binomial_pmf(np.arange(max(one, 0), max(one, last) + 1), n, 0.5).sum()) for one in a.tolist()]
-    assert shuffle._summed(s, a) == whole
+    assert order_laws._summed(s, a) == whole
 
 
 def test_what_is_hardly_too_unlikely_is_summed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +275,7 @@ def test_a_law_of_the_rest_serves_no_more_than_it_may(monkeypatch: pytest.Monkey
     for m in (30, 60, 200):
         for epsilon in (0.05, 0.2, 0.5):
             bound = certificate(m, m, 5, "9")
-            served.add(shuffle._Sum(bound, Fraction(np.exp(epsilon)), shuffle._Memory()).shared)
+            served.add(shuffle._Sum(bound, Fraction(np.exp(epsilon)), order_laws.Memory()).shared)
             exact = with_many_counts(bound, epsilon)
             assert exact <= Fraction(bound.delta(epsilon)) <= exact * Fraction(11, 10)
     assert min(served) < 4 * 3

@@ -18,7 +18,8 @@ from veiltab.common.core.binomial import binomial_pmf
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.shuffle import LEAST_DELTA, OrderCertificate, _Memory, _Sum, tails
+from veiltab.common.privacy.order_laws import Memory, tails
+from veiltab.common.privacy.shuffle import LEAST_DELTA, OrderCertificate, _Sum
 
 VECTORS = [
     (0.5, 45222, 24, "356.78", 45222, 9.98105e-7),
@@ -69,7 +70,7 @@ def test_what_decides_the_bracket_is_rounded_so_that_it_grows(
 ) -> None:
     one = certificate(n, min(n, 1000), cells, gamma)
     e = 1 + (one.pure_ratio - 1) * part
-    found = _Sum(one, e, _Memory())
+    found = _Sum(one, e, Memory())
     assert Fraction(found.step) <= 1 + e
     assert Fraction(found.rest_probability) <= Fraction(cells - 2) / (gamma + cells - 3)
     assert Fraction(found.c) <= max((e - 1) / (gamma - 1), Fraction(1e-13 / n))
@@ -380,7 +381,7 @@ def test_binomial_probabilities_at_the_edges() -> None:
 def test_tails_are_those_of_the_binomial(start: int, rows: int, slope: float) -> None:
     s = np.arange(start, start + rows, dtype=np.int64)
     a = np.floor(slope * s).astype(np.int64) + 1
-    found = tails(s, a, _Memory())
+    found = tails(s, a, Memory())
     for index in (0, rows // 2, rows - 1):
         n, k = int(s[index]), int(a[index])
         # The tail in units of its first term, in 128 binary places.

@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.pricing.gain import sample_epsilon
 from veiltab.common.privacy.pricing.median_gain import median_gain
-from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.hu.medians import median_law, sampling_error, smooth_sensitivities
 from veiltab.papers.hu.populations import DELTA, SIZE, Population, population
 from veiltab.papers.hu.simulation import draw_sensitivities, noise_variance
