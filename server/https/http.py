@@ -1,7 +1,8 @@
 """Reports of nodes over HTTPS, for clients that cannot do mutual TLS: the port, TLS, and what a connection may do.
 
 The server shows a certificate, the client none, so anyone who reaches the port can connect. uvicorn serves the
-application of `http_application`, which says what is answered.
+application of application.py, which says what is answered. A port that strangers reach stands behind a proxy, which
+limits the connections of each address: here they have a limit together alone (docs/http-reports.md).
 """
 
 import asyncio
@@ -21,24 +22,20 @@ from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.rpc.connections import connection_opened
 from veiltab.server.https.application import SECONDS, application
 from veiltab.server.https.http_options import MOST_CONNECTIONS
-from veiltab.server.https.places import Places, client_of
-from veiltab.server.https.tls_connection import TlsConnection
 from veiltab.server.rounds.rounds import RoundKeeper
 
 MOST_BESIDE_BODY = 8192
 """Bytes of a request beside its body: request line, headers, sizes of chunks, trailers."""
 
 _HANDSHAKE_SECONDS = 5.0
-_IDLE_SECONDS = 5.0
+_END_SECONDS = 3.0
+"""How long a client may take to close, once it was told that this was all."""
+
+_IDLE_SECONDS = 5
 """How long a connection may wait for the next request after an answer."""
 
 _BODY_SECONDS = 2 * SECONDS
 """The application ends a request before that, with an answer."""
-
-_SWEEP_SECONDS = 1.0
-_FULL_SECONDS = 0.01
-_AT_ONCE = 16
-"""Connections that are accepted before those that are here have their turn."""
 
 
 @asynccontextmanager
@@ -61,6 +58,9 @@ async def serving_reports(rounds: RoundKeeper, listener: socket.socket, tls: ssl
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            backlog=MOST_CONNECTIONS,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=5,
         ),
         tls,
@@ -129,11 +129,11 @@ def bound(address: str, *, shared: bool = False) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals of the process to the party that it is a part of, and accepts connections itself."""
+    """Leaves the signals of the process to the party that it is a part of, and gives a handshake little time."""
 
     def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext) -> None:
         super().__init__(config)
-        self._tls, self._places = tls, Places(MOST_CONNECTIONS)
+        self._tls = tls
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -142,82 +142,42 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve on bound sockets."""
-        self.servers = []
-        for listener in sockets or ():
-            listener.settimeout(0)
-            listener.listen(self.config.backlog)
-            self._listen(listener)
-        self._sweeping = asyncio.create_task(self._sweep())
+        self.servers = [
+            await asyncio.get_running_loop().create_server(
+                self._connected,
+                sock=listener,
+                ssl=self._tls,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=_END_SECONDS,
+                backlog=self.config.backlog,
+            )
+            for listener in sockets or ()
+        ]
         self.started = True
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more, and end what is under way."""
-        for listener in sockets or ():
-            asyncio.get_running_loop().remove_reader(listener)
-        established = {protocol.transport for protocol in self.server_state.connections}
-        for connection in self._places:
-            if connection not in established:
-                connection.abort()
-        await super().shutdown(sockets)
-        self._sweeping.cancel()
-        for connection in self._places:
-            connection.abort()
-
-    async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
-            self._places.sweep()
-
-    def _listen(self, listener: socket.socket) -> None:
-        if listener.fileno() != -1:  # it may have been closed meanwhile
-            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
-
-    def _pause(self, listener: socket.socket) -> None:
-        """Leave further connections in the system's queue for a moment."""
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(listener)
-        loop.call_later(_FULL_SECONDS, self._listen, listener)
-
-    def _accept(self, listener: socket.socket) -> None:
-        """Accept some connections; then those that are here have their turn, too."""
-        for _ in range(_AT_ONCE):
-            if not self._places.has_room():
-                self._pause(listener)
-                return
-            try:
-                accepted, (host, *_) = listener.accept()
-            except BlockingIOError:
-                return
-            except OSError:  # this process has too many files open
-                self._places.give_way()
-                self._pause(listener)
-                return
-            accepted.settimeout(0)
-            connection = TlsConnection(accepted, self._tls, self._connected, self._places)
-            self._places.take(connection, client_of(host), _HANDSHAKE_SECONDS)
-
     def _connected(self) -> "_Patient":
-        return _Patient(self._places, config=self.config, server_state=self.server_state, app_state={})
+        return _Patient(config=self.config, server_state=self.server_state, app_state={})
 
 
 class _Patient(HttpToolsProtocol):
-    """Says how long each step of its client may take, and ends connections that send what no client of ours does.
+    """Says how long a client may take to send a request, and ends connections that send what no client of ours does.
 
     Headers, trailers and further requests that nobody has answered yet would be kept in memory, however many come.
     """
 
-    transport: TlsConnection
-
-    def __init__(self, places: Places, **parts: Any) -> None:  # noqa: ANN401 - those of its base
-        super().__init__(**parts)
-        self._places = places
-        self._beside_body = 0
+    _beside_body = 0
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as its base has it
         """Wait for a request."""
         super().connection_made(transport)
         connection_opened("https")
-        self._places.wait(self.transport, SECONDS)
+        self._expect(SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing more."""
+        self._expect(None)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless the request has too much beside its body."""
@@ -228,16 +188,16 @@ class _Patient(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin with a request, once the one before it is answered."""
-        if self._is_under_way:
+        if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
             raise ConnectionAbortedError
         super().on_message_begin()
-        self._places.wait(self.transport, SECONDS)
+        self._expect(SECONDS)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer, while the body may still come."""
+        """Begin to answer, while the body may still come: the application ends a request that is late."""
         super().on_headers_complete()
-        self._places.wait(self.transport, _BODY_SECONDS)
+        self._expect(_BODY_SECONDS)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
@@ -247,23 +207,11 @@ class _Patient(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """End a request: it is the server's turn."""
         self._beside_body = 0
+        self._expect(None)
         super().on_message_complete()
-        if self._is_under_way:
-            self._places.work(self.transport)
 
-    def on_response_complete(self) -> None:
-        """Wait for the next request, without a timer for each connection as its base has it.
-
-        It waits once the answer is sent, which it is a moment later: what waits may be closed for another connection.
-        """
-        if not self.transport.is_closing():
-            self.flow.resume_reading()
-            self.loop.call_soon(self._wait_for_next)
-
-    def _wait_for_next(self) -> None:
-        if not self._is_under_way:
-            self._places.wait(self.transport, _IDLE_SECONDS)
-
-    @property
-    def _is_under_way(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+    def _expect(self, seconds: float | None) -> None:
+        """Close the connection unless its client does its next part in time."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)

@@ -6,7 +6,7 @@ from pathlib import Path
 from veiltab.common.errors import InvalidInputError
 
 MOST_CONNECTIONS = 2048
-"""Connections at a time; for a further one, one that waits for its client gives way."""
+"""Connections at a time; a request on a further one is answered with 503."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,25 +109,6 @@ def test_honest_nodes_report_during_a_flood_from_their_own_address(poll: tuple[P
     check(study, port, silent_from(port, "127.0.0.1"))
 
 
-def test_honest_nodes_report_during_a_flood_of_handshakes_without_a_request(poll: tuple[Poll, int]) -> None:
-    study, port = poll
-    tls = trusting(study)
-    check(study, port, lambda _: tls.wrap_socket(connected(port, "127.0.0.2"), server_hostname="localhost"))
-
-
-def test_honest_nodes_report_during_a_flood_of_requests_without_a_body(poll: tuple[Poll, int]) -> None:
-    study, port = poll
-    tls, asked = trusting(study), study.opened(1)
-    head = f"POST /v1/rounds/{asked.spec.round_id}/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
-
-    def half(_: int) -> socket.socket:
-        connection = tls.wrap_socket(connected(port, "127.0.0.2"), server_hostname="localhost")
-        connection.sendall(head.encode())
-        return connection
-
-    check(study, port, half)
-
-
 def check(study: Poll, port: int, connect: Callable[[int], socket.socket]) -> None:
     """Let honest nodes report during a flood."""
     asked, tls = study.opened(NODES), trusting(study)

@@ -69,7 +69,6 @@ CORE = (
     "server/https/http.py",
     "server/https/application.py",
     "server/https/json_messages.py",
-    "server/https/places.py",
     "server/rounds/rounds.py",
     "server/rounds/rounds_store.py",
     "server/sharing/leases.py",

@@ -374,7 +374,6 @@ def test_who_says_no_more_loses_the_connection(
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(http, "SECONDS", 0.05)
-    monkeypatch.setattr(http, "_SWEEP_SECONDS", 0.01)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     first, then = SILENT[what]
 
@@ -399,7 +398,6 @@ def test_a_client_has_time_for_its_request_after_the_handshake(
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(http, "_HANDSHAKE_SECONDS", 0.05)
-    monkeypatch.setattr(http, "_SWEEP_SECONDS", 0.01)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
@@ -408,7 +406,8 @@ def test_a_client_has_time_for_its_request_after_the_handshake(
             socket.create_connection(("127.0.0.1", port), timeout=10) as silent,
             trusting.wrap_socket(plain, server_hostname="localhost") as connection,
         ):
-            assert silent.recv(1) == b""
+            with suppress(ConnectionError):  # closed, in whichever way
+                assert silent.recv(1) == b""
             connection.sendall(f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert connection.recv(15) == b"HTTP/1.1 200 OK"
 
@@ -465,36 +464,20 @@ def test_who_does_not_wait_for_an_answer_gets_no_further_one(rounds: RoundKeeper
     assert answers.count(b"HTTP/1.1 ") <= 1
 
 
-def test_a_flood_of_silent_connections_keeps_nobody_out(
+def test_connections_that_begin_no_handshake_keep_nobody_out(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that comes makes the oldest of the client with most of them go, before and after TLS is established."""
     opened(rounds)
     monkeypatch.setattr(http, "MOST_CONNECTIONS", 5)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
         with ExitStack() as stack:
-
-            def connected(source: str) -> socket.socket:
-                plain = socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0))
-                return stack.enter_context(plain)
-
-            honest = connected("127.0.0.1")
-            flood = [connected("127.0.0.2") for _ in range(8)]
-            flood += [
-                stack.enter_context(trusting.wrap_socket(connected("127.0.0.2"), server_hostname="localhost"))
-                for _ in range(4)
-            ]
-            body = report_to_json(TOKENS[0], "north", Category(symbol=7))
-            head = f"POST {REPORTS} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-            secure = stack.enter_context(trusting.wrap_socket(honest, server_hostname="localhost"))
-            secure.sendall(head + body)
-            assert secure.recv(100).startswith(b"HTTP/1.1 200 ")
-            flood[-1].settimeout(0)
-            with pytest.raises(ssl.SSLWantReadError):
-                flood[-1].recv(1)
-            assert [one.recv(1) for one in flood[:8]] == 8 * [b""]
+            for _ in range(50):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+                content = report_to_json(TOKENS[0], "north", Category(symbol=7))
+                assert client.post(REPORTS, content=content).status_code == 200
 
     on_a_port(rounds, identity, ask)
 
@@ -512,11 +495,11 @@ def recording_waits(rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch) -> tup
     return begun, may_end
 
 
-def test_further_connections_wait_while_all_are_answered(
+def test_a_request_on_one_connection_too_many_is_refused(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
-    monkeypatch.setattr(http, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(http, "MOST_CONNECTIONS", 2)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     begun, may_end = recording_waits(rounds, monkeypatch)
 
@@ -528,36 +511,10 @@ def test_further_connections_wait_while_all_are_answered(
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(report, port, TOKENS[0])
             assert begun.wait(10)
-            with socket.create_connection(("127.0.0.1", port), timeout=0.05) as second:
-                second.sendall(b"\x16\x03\x01\x00\x04\x01\x00\x00\x00")
-                with pytest.raises(TimeoutError):
-                    second.recv(1)
-                may_end.set()
-                assert first.result() == 200
-                second.settimeout(10)
-                assert second.recv(1) == b"\x15"  # at last, an answer to what is no handshake
-
-    on_a_port(rounds, identity, ask)
-
-
-@pytest.mark.parametrize("headers", [{}, {"Connection": "close"}])
-def test_no_connection_gives_way_before_its_answer_is_sent(
-    headers: dict[str, str], rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened(rounds)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
-    complete = http._Patient.on_response_complete
-
-    def complete_beside_another(self: http._Patient) -> None:
-        complete(self)
-        self._places.give_way()  # as for a connection that is accepted in the same turn of the event loop
-
-    monkeypatch.setattr(http._Patient, "on_response_complete", complete_beside_another)
-
-    def ask(port: int) -> None:
-        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
-            content = report_to_json(TOKENS[0], "north", Category(symbol=7))
-            assert client.post(REPORTS, content=content, headers=headers).status_code == 200
+            assert report(port, TOKENS[1]) == 503
+            may_end.set()
+            assert first.result() == 200
+        assert report(port, TOKENS[1]) == 200
 
     on_a_port(rounds, identity, ask)
 
