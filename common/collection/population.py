@@ -73,7 +73,7 @@ class Distribution:
                 remedy=f"Give at least {self.values}.",
             )
         if not 1 <= nodes <= MAX_NODES:
-            raise InvalidInputError(f"a population has 1 to {MAX_NODES} nodes, not {nodes}", where="population")
+            raise InvalidInputError(f"{nodes} nodes were given, not 1 to {MAX_NODES}", where="population")
         wanted = nodes * np.pad(self.probabilities, (0, size - self.values))
         whole = np.floor(wanted + 1e-9)
         # Rounding errors must not decide between equal remainders.
@@ -151,7 +151,7 @@ def parse_strata(text: str, *, where: str = "--strata") -> tuple[PopulationStrat
             raise InvalidInputError(f"{len(cells)} cells stand under {len(header)} columns", where=line)
         stratum = _stratum(dict(zip(header, cells, strict=True)), line)
         if stratum.name in strata:
-            raise InvalidInputError("this stratum has come before", where=f"{line}, column stratum")
+            raise InvalidInputError("an earlier line has this stratum too", where=f"{line}, column stratum")
         strata[stratum.name] = stratum
     if not strata:
         raise InvalidInputError("there is no stratum", where=where, remedy="Add one line a stratum.")
@@ -183,10 +183,10 @@ def _check_header(header: list[str], where: str) -> None:
 def _stratum(cells: Mapping[str, str], line: str) -> PopulationStratum:
     name, population = cells["stratum"], cells["population"]
     if not name:
-        raise InvalidInputError("a stratum needs a name", where=f"{line}, column stratum")
+        raise InvalidInputError("a stratum has no name", where=f"{line}, column stratum")
     if not (population.isascii() and population.isdigit() and 1 <= int(population[:12]) <= MAX_NODES):
         raise InvalidInputError(
-            f"a population is a whole number from 1 to {MAX_NODES}", where=f"{line}, column population"
+            f"the population is not a whole number from 1 to {MAX_NODES}", where=f"{line}, column population"
         )
     if not cells["rate"]:
         raise InvalidInputError(

@@ -126,7 +126,7 @@ class Round:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.round_id) or not _DIGEST.fullmatch(self.study_digest):
-            raise InvalidInputError("a round has an id of 32 and a study digest of 64 hexadecimal digits")
+            raise InvalidInputError("the id is not 32 hexadecimal digits, or the study digest not 64")
         check_name("researcher", self.researcher)
         check_attribute_name(self.question)
         symbol_dtype(self.size)
@@ -134,7 +134,9 @@ class Round:
         if not 0 <= self.deadline <= _LAST_SECOND:
             raise InvalidInputError("the deadline is no Unix time before the year 10000", where="deadline")
         if not 1 <= len(self.strata) <= MAX_STRATA or len(self.strata) * self.size > MAX_COUNTS:
-            raise InvalidInputError(f"a round has 1 to {MAX_STRATA} strata and at most {MAX_COUNTS} counters")
+            raise InvalidInputError(
+                f"the round has no strata, more than {MAX_STRATA}, or more than {MAX_COUNTS} counters"
+            )
         check_once("strata are named", [stratum.name for stratum in self.strata], "Name each stratum once.")
         if self.randomiser.epsilon > self.epsilon:
             raise InvalidInputError("the randomiser costs more than the round's epsilon", where="oracle")

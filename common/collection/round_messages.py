@@ -64,7 +64,7 @@ def round_to_proto(spec: Round) -> collection_pb2.Round:
 def round_from_proto(message: collection_pb2.Round) -> Round:
     """Decode a round; raises InvalidInputError for one that cannot be."""
     if len(message.strata) > MAX_STRATA:
-        raise InvalidInputError(f"a round has at most {MAX_STRATA} strata", where="strata")
+        raise InvalidInputError(f"the round has more than {MAX_STRATA} strata", where="strata")
     return Round(
         round_id=message.round_id,
         study_digest=message.study_digest,
@@ -94,20 +94,20 @@ def _decimal(text: str, where: str) -> Decimal:
     except InvalidOperation:
         number = None
     if number is None:
-        raise InvalidInputError(f"this is no decimal number of at most {_LONGEST_NUMBER} characters", where=where)
+        raise InvalidInputError(f"this is not a decimal number of at most {_LONGEST_NUMBER} characters", where=where)
     return number
 
 
 def _whole(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
-        raise InvalidInputError("a randomiser's parameter is no whole number", where="parameters")
+        raise InvalidInputError("a parameter of the randomiser is not a whole number", where="parameters")
     return int(text)
 
 
 def report_to_proto(round_id: str, token: bytes, stratum: str, report: Report) -> collection_pb2.ReportRequest:
     """Encode a report; its length depends on the round alone."""
     if len(token) != TOKEN_BYTES:
-        raise InvalidInputError(f"a token has {TOKEN_BYTES} bytes, not {len(token)}")
+        raise InvalidInputError(f"the token has {len(token)} bytes, not {TOKEN_BYTES}")
     request = collection_pb2.ReportRequest(round_id=round_id, token=token, stratum=stratum)
     match report:
         case Category():
@@ -133,13 +133,13 @@ def report_from_proto(message: collection_pb2.ReportRequest) -> Report:
             return Bits(bits=message.bits)
         case "hashed":
             if not message.hashed.HasField("symbol"):
-                raise InvalidInputError("a report of local hashing has a symbol", where="payload")
+                raise InvalidInputError("the report of local hashing has no symbol", where="payload")
             return Hashed(seed=message.hashed.seed, symbol=message.hashed.symbol)
         case "subset":
             return Subset(values=message.subset)
         case _:
             raise InvalidInputError(
-                "a report has no payload that is known here",
+                "the report has a payload that this version does not know",
                 where="payload",
                 remedy="Run the same version at every party.",
             )

@@ -24,7 +24,7 @@ def token_of(text: str, where: str = "token") -> bytes:
     """Return the token that a text stands for; raises InvalidInputError for any other text, without repeating it."""
     if not _TEXT.fullmatch(text):
         raise InvalidInputError(
-            "a token is 32 hexadecimal digits", where=where, remedy="Copy it as `veiltab collect enrol` wrote it."
+            "the token is not 32 hexadecimal digits", where=where, remedy="Copy it as `veiltab collect enrol` wrote it."
         )
     return bytes.fromhex(text)
 
@@ -36,5 +36,5 @@ def token_digest(round_id: str, token: bytes) -> bytes:
         InvalidInputError: the token has another length.
     """
     if len(token) != TOKEN_BYTES:
-        raise InvalidInputError(f"a token has {TOKEN_BYTES} bytes, not {len(token)}")
+        raise InvalidInputError(f"the token has {len(token)} bytes, not {TOKEN_BYTES}")
     return hashlib.sha256(bytes.fromhex(round_id) + token).digest()

@@ -23,7 +23,7 @@ Number = TypeVar("Number", np.int64, np.float64)
 def symbol_dtype(size: int) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
     """Return the type of the symbols of an alphabet of `size` categories: uint8 to 256, else little-endian uint16."""
     if not 1 <= size <= MAX_CATEGORIES:
-        raise InvalidInputError(f"an alphabet has 1 to {MAX_CATEGORIES} categories, not {size}")
+        raise InvalidInputError(f"{size} categories were given, not 1 to {MAX_CATEGORIES}")
     return np.dtype(np.uint8) if size <= 256 else np.dtype("<u2")
 
 
@@ -31,7 +31,7 @@ def check_names(names: Iterable[str]) -> None:
     """Refuse one text where a list of names belongs; Python would take it for a list of its characters."""
     if isinstance(names, str):
         raise InvalidInputError(
-            f"attributes are given as a list of names, not as the text {names!r}", remedy=f"Write [{names!r}]."
+            f"the attributes were given as the text {names!r}, not as a list of names", remedy=f"Write [{names!r}]."
         )
 
 
@@ -63,7 +63,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if not self.attributes:
-            raise InvalidInputError("a table needs at least one attribute")
+            raise InvalidInputError("no attribute was given for the table")
         if len(set(self.names)) != len(self.names):
             raise InvalidInputError("an attribute is listed twice")
 

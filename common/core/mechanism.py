@@ -39,7 +39,7 @@ class NoiseLaw(ABC):
 
     def __post_init__(self) -> None:
         if self.cells < 1:
-            raise InvalidInputError(f"a table has at least 1 cell, not {self.cells}")
+            raise InvalidInputError(f"a table of {self.cells} cells was asked for")
 
     @property
     @abstractmethod
@@ -77,7 +77,7 @@ class GammaDiagonal(NoiseLaw):
     def __post_init__(self) -> None:
         NoiseLaw.__post_init__(self)
         if not 1 <= self.replacement <= UNIT:
-            raise InvalidInputError(f"a replacement probability is 1 to 2^64 units, not {self.replacement}")
+            raise InvalidInputError(f"the replacement probability is {self.replacement} units, not 1 to 2^64")
 
     @classmethod
     def from_gamma(cls, cells: int, gamma: Fraction) -> "GammaDiagonal":

@@ -62,9 +62,9 @@ class CipherStream:
             InvalidInputError: a label, chunk or length out of range.
         """
         if out.size > MAX_FILL:
-            raise InvalidInputError(f"a fill has at most {MAX_FILL} bytes, not {out.size}")
+            raise InvalidInputError(f"{out.size} bytes were asked for at once, more than {MAX_FILL}")
         if not (0 <= label < 2**32 and 0 <= chunk < 2**64):
-            raise InvalidInputError(f"no stream has label {label} and chunk {chunk}")
+            raise InvalidInputError(f"label {label} or chunk {chunk} is outside what a stream counts")
         nonce = bytes(4) + label.to_bytes(4, "little") + chunk.to_bytes(8, "little")
         cipher = Cipher(algorithms.ChaCha20(self._key, nonce), mode=None)
         cipher.encryptor().update_into(_ZEROS[: out.size].data, out.data)
@@ -83,5 +83,5 @@ class SystemSource:
 def check_key(key: bytes) -> bytes:
     """Return the key, or raise InvalidInputError unless it has 32 bytes (the message contains only the length)."""
     if len(key) != KEY_BYTES:
-        raise InvalidInputError(f"a key has {KEY_BYTES} bytes, not {len(key)}")
+        raise InvalidInputError(f"the key has {len(key)} bytes, not {KEY_BYTES}")
     return key

@@ -112,4 +112,4 @@ def _budget(budget: status_pb2.BudgetLeft) -> Budget:
             left_delta=Decimal(text_from_proto(budget.left_delta, "delta")) if budget.HasField("left_delta") else None,
         )
     except InvalidOperation:
-        raise InvalidInputError("a budget is no number", where="status") from None
+        raise InvalidInputError("the budget is not a number", where="status") from None

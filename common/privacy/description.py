@@ -43,7 +43,10 @@ class ReleaseDescription:
             raise InvalidInputError("gamma must be at least 1", where="gamma")
         is_everyone = self.scheme.is_simple_random and self.scheme.sample == self.scheme.population
         if not 0 < self.presence <= 1 or (self.presence < 1 and not is_everyone):
-            raise InvalidInputError("a presence lies above 0, and below 1 where everyone is sampled", where="presence")
+            raise InvalidInputError(
+                "the presence is not above 0 and at most 1, or below 1 although not everyone is sampled",
+                where="presence",
+            )
 
     @property
     def local_epsilon(self) -> Decimal:
@@ -107,9 +110,9 @@ def description_of(facts: Mapping[str, Any], where: str = "release") -> ReleaseD
         InvalidInputError: a key is missing or out of range; a mechanism, scheme or relation that is not known here.
     """
     if facts.get("mechanism", "gamma-diagonal") != "gamma-diagonal":
-        raise InvalidInputError("only gamma-diagonal releases are composed here", where=where)
+        raise InvalidInputError("the mechanism is not gamma-diagonal; no other one is composed here", where=where)
     if facts.get("relation", Relation.SUBSTITUTION.value) != Relation.SUBSTITUTION.value:
-        raise InvalidInputError("releases relate to substitution; other relations are not mixed with it", where=where)
+        raise InvalidInputError("the relation is not substitution; relations are not mixed", where=where)
     cells = _whole(facts, "cells", where)
     scheme = scheme_of(
         str(facts.get("scheme", "wor")),

@@ -107,7 +107,7 @@ class OrderCertificate:
 
     def __post_init__(self) -> None:
         if not 1 <= self.sample <= self.population:
-            raise InvalidInputError(f"a sample has 1 to n = {self.population} rows, not {self.sample}")
+            raise InvalidInputError(f"{self.sample} rows were asked for, not 1 to n = {self.population}")
         if self.sample > MAX_SAMPLE or not 2 <= self.cells <= MAX_CELLS:
             raise InvalidInputError(
                 f"the certificate is computed for samples to {MAX_SAMPLE:,} rows and 2 to {MAX_CELLS:,} cells",
@@ -117,7 +117,9 @@ class OrderCertificate:
         if self.gamma <= 1:
             raise InvalidInputError("gamma must be above 1", where="gamma")
         if not 0 < self.presence <= 1 or (self.presence < 1 and self.sample < self.population):
-            raise InvalidInputError("rows take part with a probability above 0, below 1 where m = n", where="presence")
+            raise InvalidInputError(
+                "the presence is not above 0 and at most 1, or below 1 although m < n", where="presence"
+            )
 
     @property
     def blanket(self) -> Blanket:

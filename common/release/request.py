@@ -68,13 +68,13 @@ class ReleaseRequest:
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release_id):
-            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
+            raise InvalidInputError("the release id is not 32 hexadecimal digits", where="release id")
         if not self.attributes or len(set(self.attributes)) != len(self.attributes):
-            raise InvalidInputError("a request names at least one attribute, and none twice", where="attributes")
+            raise InvalidInputError("the request has no attribute, or one of them twice", where="attributes")
         parse_epsilon(self.epsilon)
         check_modes(self.scheme, self.sampling, self.delta)
         if self.sample is not None and self.sample < 1:
-            raise InvalidInputError("a sample has at least 1 row", where="sample")
+            raise InvalidInputError("a sample of 0 rows was asked for", where="sample")
         if self.stage is not None and self.stage < 1:
             raise InvalidInputError("the first stage must take at least 1 row", where="stage")
         if self.max_local_epsilon is not None:
@@ -89,7 +89,9 @@ class ReleaseRequest:
         for one in fields(self):
             text = getattr(self, one.name)
             if isinstance(text, str) and (len(text) > 1000 or not text.isprintable()):
-                raise InvalidInputError(f"a {one.name} is a line of at most 1000 printable characters", where=one.name)
+                raise InvalidInputError(
+                    f"the {one.name} is longer than 1000 characters, or not one printable line", where=one.name
+                )
 
     def to_json(self) -> str:
         """Return the canonical text."""
@@ -140,7 +142,7 @@ def _check_tables(request: ReleaseRequest) -> None:
         return
     if len(request.attributes) < 2 or len(request.tables) < 2:
         raise InvalidInputError(
-            "a release of several tables has at least two of them, and two attributes",
+            "fewer than two tables, or two attributes, were asked for",
             where="tables",
             remedy="Ask for one table by its attributes alone.",
         )

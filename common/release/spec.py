@@ -63,7 +63,7 @@ class ReleaseSpec(Spec):
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.tables) <= MAX_TABLES:
-            raise InvalidInputError(f"a release has 1 to {MAX_TABLES} tables", where="tables")
+            raise InvalidInputError(f"the release has no table, or more than {MAX_TABLES}", where="tables")
         is_one = len(self.tables) == 1 and not self.repeated and len(self.tables[0].columns) == len(self.columns)
         if not (self.several or is_one):
             raise InvalidInputError("several tables are listed in a release of one", where="tables")

@@ -129,20 +129,22 @@ class TableSpec(Spec):
 
     def __post_init__(self) -> None:
         if self.part_of and not RELEASE_ID.fullmatch(self.part_of):
-            raise InvalidInputError("a release id is 32 hexadecimal digits", where="part of")
+            raise InvalidInputError("the release id is not 32 hexadecimal digits", where="part of")
         if not RELEASE_ID.fullmatch(self.release_id):
-            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
+            raise InvalidInputError("the release id is not 32 hexadecimal digits", where="release id")
         if not _DIGEST.fullmatch(self.study_digest) or not ALIGNMENT_ID.fullmatch(self.alignment):
-            raise InvalidInputError("a digest is not the hexadecimal digits of one", where="release spec")
+            raise InvalidInputError("the digest is not hexadecimal, or of another length", where="release spec")
         check_name("researcher", self.researcher)
         if not 2 <= self.cells <= MAX_CELLS:
-            raise InvalidInputError(f"a release has 2 to {MAX_CELLS} cells, not {self.cells}", where="cells")
+            raise InvalidInputError(f"the release has {self.cells} cells, not 2 to {MAX_CELLS}", where="cells")
         if len({column.attribute for column in self.columns}) != len(self.columns):
             raise InvalidInputError("an attribute is listed twice", where="columns")
         parse_epsilon(self.epsilon)
         check_modes(self.scheme, self.sampling, self.delta)
         if not 0 <= self.canaries <= MAX_CANARIES:
-            raise InvalidInputError(f"a release has 0 to {MAX_CANARIES} canaries", where="canaries")
+            raise InvalidInputError(
+                f"the release has more than {MAX_CANARIES} canaries, or fewer than 0", where="canaries"
+            )
         # The scheme and the mechanism refuse impossible sizes.
         _ = self.description
 

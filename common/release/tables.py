@@ -81,10 +81,12 @@ def asked_tables(
     if workload is None:
         return names, Tables(tables=(), repeats=repeats)
     if repeats:
-        raise InvalidInputError("a workload says itself how many tables run again", where="repeats")
+        raise InvalidInputError(
+            "the repeats of tables were given twice: in the workload and beside it", where="repeats"
+        )
     if len(names) < 3:
         raise InvalidInputError(
-            f"a workload has at least three attributes, not {len(names)}",
+            f"{len(names)} attributes were given, fewer than three",
             where="attributes",
             remedy="Ask for one table by its attributes alone.",
         )

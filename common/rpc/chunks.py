@@ -57,7 +57,7 @@ class ChunkMessage(Protocol):
 def chunk_of(offset: int, data: bytes, *, has_digest: bool = True) -> Chunk:
     """Return the chunk of 1 to MAX_CHUNK bytes that begins at byte `offset` of its stream."""
     if offset < 0 or not 1 <= len(data) <= MAX_CHUNK:
-        raise InvalidInputError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(data)}, at an offset from 0")
+        raise InvalidInputError(f"the chunk has {len(data)} bytes, not 1 to {MAX_CHUNK}, or an offset below 0")
     return Chunk(offset=offset, data=data, digest=sha256(data).digest() if has_digest else b"")
 
 
@@ -75,14 +75,14 @@ class ShortChunks:
         """
         self._count += len(data) < _SHORT
         if self._count > _MOST_SHORT:
-            raise TransferError(f"a stream has at most {_MOST_SHORT} chunks of fewer than {_SHORT:,} bytes")
+            raise TransferError(f"the stream has more than {_MOST_SHORT} chunks of fewer than {_SHORT:,} bytes")
 
 
 def data_of(chunk: Chunk, *, has_digest: bool = True) -> bytes:
     """Return a chunk's bytes, or raise TransferError: it is empty, too long, or its digest is wrong."""
     data = chunk.data  # a copy each time
     if not 1 <= len(data) <= MAX_CHUNK:
-        raise TransferError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(data)}")
+        raise TransferError(f"the chunk has {len(data)} bytes, not 1 to {MAX_CHUNK}")
     if has_digest and sha256(data).digest() != chunk.digest:
         raise TransferError("a chunk is not what its digest says", remedy="Send it again.")
     return data

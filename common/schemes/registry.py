@@ -38,10 +38,10 @@ def scheme_of(name: str, *, population: int, sample: int, stage: int | None = No
     sizes = {"population": population, "sample": sample}
     if has_stage(kind):
         if stage is None:
-            raise InvalidInputError("a two-stage scheme needs the size of its first stage", where=f"scheme {name}")
+            raise InvalidInputError("the size of the first stage was not given", where=f"scheme {name}")
         sizes["stage"] = stage
     elif stage is not None:
-        raise InvalidInputError("a one-stage scheme has no first stage", where=f"scheme {name}")
+        raise InvalidInputError("a first stage was given for a scheme of one stage", where=f"scheme {name}")
     return kind(**sizes)
 
 

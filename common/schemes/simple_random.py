@@ -116,7 +116,7 @@ def _check_sample(*, population: int, sample: int) -> None:
     """Refuse a sample that is empty or larger than the population."""
     if not 1 <= sample <= population:
         raise InvalidInputError(
-            f"a sample has 1 to n = {population} rows, not {sample}",
+            f"{sample} rows were asked for, not 1 to n = {population}",
             where="sample size",
             remedy="Ask for a smaller sample, or let the planner choose it.",
         )

@@ -34,7 +34,7 @@ def check_id_shape(shape: str) -> None:
         return
     if not 1 <= len(shape) <= MOST_CHARACTERS or not shape.isprintable() or re.search(r"[1-8]|.0", shape):
         raise InvalidInputError(
-            f"id_shapes has {shape[:MOST_CHARACTERS]!r}, which is no shape",
+            f"id_shapes has {shape[:MOST_CHARACTERS]!r}, which is not a shape",
             remedy=f"Write 9 for a digit, a for a letter, or one of: {WHOLE_NUMBERS}, {DECIMALS}, {TEXT}.",
         )
 

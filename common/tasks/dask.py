@@ -67,7 +67,7 @@ class Dask:
         protocol = "tcp" if identity is None else "tls"
         if match[1] not in {None, protocol}:
             raise InvalidInputError(
-                "a cluster that encrypts has an identity, and one that does not has none",
+                "an identity was given without tls://, or tls:// without an identity",
                 where="--dask-identity",
                 remedy="Write tls://HOST:PORT and give --dask-identity, the folder `client` of `veiltab pki cluster`.",
             )

@@ -86,7 +86,7 @@ class EngineOptions:
             return Pool(workers) if workers > 1 else InProcess()
         if self.dask_identity is None:
             raise InvalidInputError(
-                "a party's cluster is reached over TLS",
+                "the cluster of a party was given without TLS",
                 where="--dask-identity",
                 remedy="Give the folder `client` of the cluster's certificates; `veiltab pki cluster` makes them.",
             )

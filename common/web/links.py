@@ -72,7 +72,7 @@ def check_persons(persons: Sequence[str]) -> None:
     """
     if not persons or not all(one.strip() == one != "" for one in persons):
         raise InvalidInputError(
-            "each person who may enter is named", where="--person", remedy='Such as --person "Ana Diaz".'
+            "nobody was named who may enter", where="--person", remedy='Such as --person "Ana Diaz".'
         )
     if len(set(map(same_person_key, persons))) != len(persons):
         raise InvalidInputError("two of these names are the same person's", where="--person")

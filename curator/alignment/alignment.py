@@ -160,7 +160,7 @@ class Alignment:
     async def _align(self, name: str, table: Table, peers: Peers) -> None:
         if table.rows > self._most_respondents:
             raise InvalidInputError(
-                f"a table of this study has at most {self._most_respondents:,} respondents, not {table.rows:,}",
+                f"the table has {table.rows:,} respondents, more than the {self._most_respondents:,} of this study",
                 where="alignment",
                 remedy="Raise maximum_respondents in the study file, at every party, or divide them between studies.",
             )

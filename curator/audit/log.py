@@ -105,7 +105,7 @@ class AuditEntry:
                 return entry
         except (ValueError, TypeError, RecursionError):
             pass
-        raise IntegrityError("this is no line of an audit log", where="audit log")
+        raise IntegrityError("this is not a line of an audit log", where="audit log")
 
 
 class AuditLog:

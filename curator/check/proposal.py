@@ -104,7 +104,7 @@ class AttributeProposal:
         if "dates" in self.table:
             return self._with_coding({"dates": list(words)})
         if self.numbers is None:
-            raise InvalidInputError("this is no answer", remedy="Type y or n; a column of texts has no edges.")
+            raise InvalidInputError("this is not an answer", remedy="Type y or n; a column of texts has no edges.")
         edges = _edges(words)
         changed = self._with_coding({"bins": edges})
         if not edges[0] <= self.numbers[0] <= self.numbers[1] <= edges[-1]:
@@ -306,7 +306,7 @@ def _edges(words: Sequence[str]) -> list[Decimal]:
     try:
         return [Decimal(word) for word in words]
     except InvalidOperation:
-        raise InvalidInputError("this is no answer", remedy="Type y or n, or edges such as 0 18 65.") from None
+        raise InvalidInputError("this is not an answer", remedy="Type y or n, or edges such as 0 18 65.") from None
 
 
 def _text_coding(profile: ColumnProfile, spellings: Mapping[str, Sequence[str]]) -> tuple[_Table, list[str]]:

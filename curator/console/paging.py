@@ -35,7 +35,7 @@ def read_page(query: Form) -> int:
     """
     number = whole_number(query.text("page", "1"), 1, _MOST_PAGES)
     if number is None:
-        raise InvalidInputError("a page has a number from 1", where="page")
+        raise InvalidInputError("the page's number is not a whole number from 1", where="page")
     return number
 
 

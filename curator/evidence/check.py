@@ -112,7 +112,7 @@ def check_evidence(
             check = _Check(archive=archive, index=index, authority=authority, study=study, revoked=revoked)
             return EvidenceFindings(index=index, findings=tuple(check.findings()))
     except (*DAMAGED, ValueError):
-        raise IntegrityError("this is no evidence file, or it is damaged", where=str(path)) from None
+        raise IntegrityError("this is not an evidence file, or it is damaged", where=str(path)) from None
 
 
 @dataclass(slots=True, kw_only=True)

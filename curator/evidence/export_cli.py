@@ -65,7 +65,7 @@ def _certificate(path: Path, standing: Standing, authority: bytes) -> ReleaseCer
     try:
         text = _content(path).decode()
     except UnicodeDecodeError:
-        raise InvalidInputError("this is no release certificate", where=str(path)) from None
+        raise InvalidInputError("this is not a release certificate", where=str(path)) from None
     return checked_certificate(text, standing.study, authority)
 
 

@@ -85,7 +85,7 @@ class EvidenceIndex:
                 return read
         except _UNREADABLE:
             pass
-        raise IntegrityError("this is no index of evidence", where=INDEX)
+        raise IntegrityError("this is not an index of evidence", where=INDEX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

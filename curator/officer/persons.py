@@ -22,13 +22,13 @@ def person_name(text: str) -> str:
     name = _line(text)
     if len(name) > _LONGEST_NAME or not all(map(is_seen, name)) or not same_person_key(name):
         raise InvalidInputError(
-            f"a person's name is a line of 1 to {_LONGEST_NAME} printable characters, with letters in it",
+            f"the person's name has no letters, more than {_LONGEST_NAME} characters, or some that are not printable",
             where="person",
             remedy='Say who decides, for example --person "Ana Diaz".',
         )
     if mixes_scripts(name):
         raise InvalidInputError(
-            "a person's name is written in one script",
+            "the person's name mixes scripts",
             where="person",
             remedy="Letters of Latin, Cyrillic or Greek that look the same make another name; type it anew.",
         )
@@ -43,7 +43,10 @@ def reason_text(text: str) -> str:
     """
     reason = _line(text)
     if len(reason) > _LONGEST_REASON or not reason.isprintable():
-        raise InvalidInputError(f"a reason has at most {_LONGEST_REASON} printable characters", where="reason")
+        raise InvalidInputError(
+            f"the reason is longer than {_LONGEST_REASON} characters, or has some that are not printable",
+            where="reason",
+        )
     return reason
 
 

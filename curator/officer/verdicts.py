@@ -108,7 +108,7 @@ def deny(standing: Standing, release_id: str, attributes: Iterable[str] = (), *,
     name, why, now, store = person_name(person), reason_text(reason), int(time.time()), standing.store
     if not why:
         raise InvalidInputError(
-            "a refusal needs a reason", where="reason", remedy="Write why; in a terminal, by --reason."
+            "a refusal was given without a reason", where="reason", remedy="Write why; in a terminal, by --reason."
         )
     named = list(attributes)
     with transaction(store.connection):

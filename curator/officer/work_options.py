@@ -30,7 +30,7 @@ class WorkOptions:
     def __post_init__(self) -> None:
         if self.engine.dask is not None and self.shared is None:
             raise InvalidInputError(
-                "a cluster's workers need a folder that this process sees too",
+                "no folder was given that the cluster's workers and this process both see",
                 where="--shared",
                 remedy="Give one that is mounted here and at each worker, at the same path.",
             )
@@ -40,7 +40,7 @@ class WorkOptions:
             )
         if self.shared is not None and not self.shared.is_dir():
             raise InvalidInputError(
-                "this is no folder",
+                "this is not a folder",
                 where=str(self.shared),
                 remedy="Mount it here and at each worker, at the same path.",
             )

@@ -150,7 +150,7 @@ async def _follow(requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest
                     where="FollowProgress",
                 )
             if not all(map(RELEASE_ID.fullmatch, request.release_ids)):  # else they are kept, however long they are
-                raise InvalidInputError("a release id is 32 hexadecimal digits", where="FollowProgress")
+                raise InvalidInputError("the release id is not 32 hexadecimal digits", where="FollowProgress")
             if len(set(request.release_ids)) < len(request.release_ids):
                 raise InvalidInputError("a release is named twice in one message", where="FollowProgress")
             is_again = any(name in followed for name in request.release_ids)

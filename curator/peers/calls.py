@@ -172,9 +172,11 @@ class Peers:
         peer = self.curators[curator]
         answer = await peer.ask(peer.stub.GetSession, curator_peer_pb2.GetSessionRequest(alignment_id=alignment_id))
         if len(answer.part) != PART_BYTES:
-            raise InvalidInputError(f"a part of a session has {PART_BYTES} bytes", where=f"curator {curator}")
+            raise InvalidInputError(
+                f"the part of a session does not have {PART_BYTES} bytes", where=f"curator {curator}"
+            )
         if max(len(answer.received_digest), len(answer.made_digest)) > _DIGEST_BYTES:
-            raise InvalidInputError(f"a digest has {_DIGEST_BYTES} bytes", where=f"curator {curator}")
+            raise InvalidInputError(f"the digest does not have {_DIGEST_BYTES} bytes", where=f"curator {curator}")
         return Standing(
             part=answer.part,
             finished=text_from_proto(answer.finished, f"curator {curator}"),
@@ -297,10 +299,10 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
     """Return what a curator says about a release; of the attributes that it names, its own."""
     # It is kept as long as the release is under way, so no more of it is taken than a curator has to say.
     if len(answer.granted) + len(answer.denied) > MAX_COLUMNS:
-        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where=f"curator {curator}")
+        raise InvalidInputError(f"the release has more than {MAX_COLUMNS} columns", where=f"curator {curator}")
     digests = (answer.spec_digest, answer.sample_check, answer.commitment, answer.publication, answer.request_digest)
     if max(map(len, digests)) > _DIGEST_BYTES:
-        raise InvalidInputError(f"a digest has {_DIGEST_BYTES} bytes", where=f"curator {curator}")
+        raise InvalidInputError(f"the digest does not have {_DIGEST_BYTES} bytes", where=f"curator {curator}")
     return Progress(
         curator=curator,
         state=state_from_proto(answer.state),

@@ -194,7 +194,7 @@ class Coins:
             ConflictError: the peer committed to something else before.
         """
         if len(committed) != _COMMITMENT_BYTES:
-            raise InvalidInputError(f"a commitment has {_COMMITMENT_BYTES} bytes", where=f"curator {peer}")
+            raise InvalidInputError(f"the commitment does not have {_COMMITMENT_BYTES} bytes", where=f"curator {peer}")
         self._store.coins.commit(coin_id, peer, committed)
 
     def _commit(self, coin_id: str, own: bytes) -> bytes:

@@ -53,7 +53,7 @@ class Pads:
                 for fresh in filter(None, (key, replacement_key)):
                     db.execute("INSERT INTO spent_key VALUES (?)", [hashlib.sha256(fresh).digest()])
             except sqlite3.IntegrityError:
-                raise ConflictError("a pad is used once; this one is spent", where=f"attribute {attribute}") from None
+                raise ConflictError("the pad was used before", where=f"attribute {attribute}") from None
             db.execute(
                 "INSERT INTO pad VALUES (?, ?, ?, NULL) ON CONFLICT (release_id, attribute)"
                 " DO UPDATE SET key = excluded.key WHERE pad.digest IS NULL",
@@ -101,7 +101,7 @@ class Pads:
             by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
             if self._connection.execute(by_this, spent).fetchone() is None:
                 raise ConflictError(
-                    "coins of the noise and canaries serve one release; these are spent",
+                    "the coins of the noise and canaries were used before",
                     where=f"release {release_id}",
                 )
         self._connection.execute_unsynced(

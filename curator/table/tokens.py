@@ -52,7 +52,7 @@ def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401  # pyarro
     Source: NIST SP 800-38B (CMAC); RFC 4493, whose subkeys are the same for any block cipher of 128-bit blocks.
     """
     if str(ids.type) not in {"string", "large_string"}:
-        raise InvalidInputError(f"ids have type string or large_string, not {ids.type}")
+        raise InvalidInputError(f"the ids have type {ids.type}, not string or large_string")
     if ids.null_count:
         raise InvalidInputError(f"{ids.null_count} ids are missing", remedy="Drop those rows or fill in their ids.")
     cmac = _Cmac(key)

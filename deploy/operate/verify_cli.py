@@ -93,7 +93,7 @@ def _text(path: Path) -> str:
     try:
         return _read(path).decode()
     except UnicodeDecodeError:
-        raise IntegrityError("this is no release certificate, or it was altered", where=str(path)) from None
+        raise IntegrityError("this is not a release certificate, or it was altered", where=str(path)) from None
 
 
 def _read_at_most(path: Path, size: int) -> bytes:

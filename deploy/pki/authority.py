@@ -120,7 +120,7 @@ def names_of(party: Party, endpoint: str) -> list[x509.GeneralName]:
         pass
     if not host or "*" in host or host.rstrip(".").rpartition(".")[2] == DNS_SUFFIX:
         raise InvalidInputError(
-            f"an endpoint's host is empty, a wildcard or ends in .{DNS_SUFFIX}",
+            f"the endpoint's host is empty, a wildcard or ends in .{DNS_SUFFIX}",
             where=str(party),
             remedy="Correct its endpoint in the study file.",
         )

@@ -142,7 +142,7 @@ def _serial(text: str) -> int:
     try:
         return int(text, 16)
     except ValueError:
-        raise InvalidInputError("a serial number is written in hexadecimal digits", where="--serial") from None
+        raise InvalidInputError("the serial number is not hexadecimal", where="--serial") from None
 
 
 def _party(study: str, who: str) -> Party:
@@ -150,6 +150,8 @@ def _party(study: str, who: str) -> Party:
     role, _, name = who.partition("/")
     if role not in {known.value for known in Role}:
         raise InvalidInputError(
-            "a party is role/name", where="--party", remedy="Write it like curator/alice or server/cloud."
+            "the party was not written as role/name",
+            where="--party",
+            remedy="Write it like curator/alice or server/cloud.",
         )
     return Party(study=study, role=Role(role), name=name)

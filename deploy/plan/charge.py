@@ -64,7 +64,9 @@ def allowance_of(epsilon: str | None, delta: str | None, study: Study | None) ->
     if epsilon is not None:
         return Allowance(epsilon=parse_epsilon(epsilon), delta=None if delta is None else parse_delta(delta))
     if delta is not None:
-        raise InvalidInputError("a budget has an epsilon too", where="--budget-delta", remedy="Give --budget.")
+        raise InvalidInputError(
+            "a budget was given without its epsilon", where="--budget-delta", remedy="Give --budget."
+        )
     if study is None or study.budget_epsilon == 0:
         return None
     return Allowance(epsilon=study.budget_epsilon, delta=study.budget_delta)

@@ -78,7 +78,9 @@ class TableOptions:
             InvalidInputError: no study file is named, or it is not valid.
         """
         if self.study is None:
-            raise InvalidInputError("tables need the study file that names their attributes", where="--study")
+            raise InvalidInputError(
+                "tables were given without the study file that names their attributes", where="--study"
+            )
         return load_study(self.study)
 
 

@@ -40,7 +40,7 @@ class Parties:
         for name in endpoints:
             if name not in names:
                 raise InvalidInputError(
-                    f"no draft is of {name[:60]!r}", where="--curator", remedy=f"Drafts: {', '.join(names)}."
+                    f"there is no draft of {name[:60]!r}", where="--curator", remedy=f"Drafts: {', '.join(names)}."
                 )
         for port, name in enumerate(names, 7401):
             if name not in endpoints:

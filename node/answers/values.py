@@ -150,4 +150,4 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str,
     except FileNotFoundError:
         raise NotFoundError("this file is not there", where=str(path), remedy="Name a CSV file.") from None
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise InvalidInputError("this is no readable CSV file in UTF-8", where=str(path)) from None
+        raise InvalidInputError("this is not a readable CSV file in UTF-8", where=str(path)) from None

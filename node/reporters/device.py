@@ -191,11 +191,11 @@ def _raw(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        raise InvalidInputError("a value is a text or an integer", where="value")
+        raise InvalidInputError("the value is neither a text nor an integer", where="value")
     return value
 
 
 def _text(token: object) -> str:
     if not isinstance(token, str):
-        raise InvalidInputError("a token is a text", where="token", remedy="Give its 32 hexadecimal digits.")
+        raise InvalidInputError("the token is not a text", where="token", remedy="Give its 32 hexadecimal digits.")
     return token

@@ -62,7 +62,7 @@ def own_tables(files: Sequence[Path]) -> OwnTables:
             values.
     """
     if not 2 <= len(files) <= len(NAMES):
-        raise InvalidInputError(f"a demonstration takes 2 to {len(NAMES)} tables, not {len(files)}", where="--table")
+        raise InvalidInputError(f"{len(files)} tables were given, not 2 to {len(NAMES)}", where="--table")
     tables = {name: _read(path) for name, path in zip(NAMES, files, strict=False)}
     shared = set.intersection(*(set(table.column_names) for table in tables.values()))
     if len(shared) != 1:

@@ -110,7 +110,7 @@ def table(
             "tables are given without --table", remedy="Write: veiltab demo table --table a.csv b.csv"
         )
     if behaviour != "honest" and grant == "partial":
-        raise InvalidInputError("a server that cheats is shown with one release", where="--grant")
+        raise InvalidInputError("several releases were asked for of a server that cheats", where="--grant")
     options = DemoOptions(
         out=out,
         curators=curators,

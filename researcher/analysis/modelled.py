@@ -36,7 +36,7 @@ class ModelledTable:
 
     def __post_init__(self) -> None:
         if self.raw.shape != (self.domain.cells,) or not np.isfinite(self.raw).all():
-            raise InvalidInputError(f"a table of {self.domain.cells} cells needs as many finite fractions")
+            raise InvalidInputError(f"there are not {self.domain.cells} finite fractions, one a cell")
         if abs(float(self.raw.sum()) - 1.0) > 1e-6:
             raise InvalidInputError("the fractions of a table sum to 1")
 

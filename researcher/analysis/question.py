@@ -41,7 +41,9 @@ class Question:
             raise InvalidInputError(f"{' and '.join(kinds)} do not go together", remedy="Ask one after the other.")
         if self.reference and not (self.given and self.contrast):
             raise InvalidInputError(
-                "a reference is for comparing groups", where="reference", remedy="Name the groups and how to compare."
+                "a reference was given without groups to compare",
+                where="reference",
+                remedy="Name the groups and how to compare.",
             )
         if self.model and self.contrast not in {None, Contrast.ODDS_RATIO}:
             raise InvalidInputError(
@@ -83,7 +85,9 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
     if other is not None:
         if question.totals or question.model or question.reference:
             raise InvalidInputError(
-                "only shares are compared between releases", where="compare", remedy="Leave out the rest."
+                "something else than shares was to be compared between releases",
+                where="compare",
+                remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
     if question.model:

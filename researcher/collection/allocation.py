@@ -238,7 +238,7 @@ def _check(first: Tally, design: RoundDesign, budget: Fraction, least: Fraction,
     if not 0 < least <= 1 or least % _STEP:
         raise InvalidInputError("the least rate must be a whole number of 0.000001, above 0", where="least rate")
     if weights.shape != (first.values,) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.any():
-        raise InvalidInputError("every value needs a weight, none negative and not all zero", where="weights")
+        raise InvalidInputError("the weights are not one a value, or one is negative, or all are zero", where="weights")
     if not least * design.population <= budget <= design.population:
         raise InvalidInputError(
             f"a budget of {float(budget):g} reports is not between {float(least * design.population):g}, which the"

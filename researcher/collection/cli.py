@@ -113,7 +113,7 @@ def _oracle(
         return oracle, epsilon, f"{oracle}, as you asked."
     total = sum(populations.values())
     if any(population < 1 for population in populations.values()):
-        raise InvalidInputError("a population is at least 1", where="--population")
+        raise InvalidInputError("the population is below 1", where="--population")
     harmonic = total / sum(populations[name] / float(rate) for name, rate in rates.items())
     size = rounds.study.question(question).attribute.size
     cap, rate = parse_epsilon(epsilon), min(1.0, harmonic)

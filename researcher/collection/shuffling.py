@@ -109,7 +109,7 @@ def central_guarantee(
     """
     parse_delta(delta)
     if len(populations) != len(reports) or not all(0 <= s <= n for n, s in zip(populations, reports, strict=False)):
-        raise InvalidInputError("every stratum has from 0 reports to as many as it has nodes", where="reports")
+        raise InvalidInputError("a stratum has fewer than 0 reports, or more than it has nodes", where="reports")
     gamma = oracle.gamma
     heard = sorted({(n, s) for n, s in zip(populations, reports, strict=True) if s})
     pure = max((ln_above(1 + Fraction(s, n) * (gamma - 1)) for n, s in heard), default=Decimal(0))

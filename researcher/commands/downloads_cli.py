@@ -62,7 +62,7 @@ def synthesise(
 
     if copies is not None and replicates is not None:
         raise InvalidInputError(
-            "a file has weights, or there are copies",
+            "both replicates and copies were asked for",
             where="--copies",
             remedy="Give --replicates for one file with weights, or --copies for files without.",
         )

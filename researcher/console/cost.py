@@ -190,7 +190,7 @@ def _given(wish: Wish, quantity: Quantity) -> Any:  # noqa: ANN401 - the type of
         return None
     value = getattr(wish, quantity.value)
     if value is None:
-        raise InvalidInputError("this is needed for the answer", where=quantity.value, remedy="Give a number.")
+        raise InvalidInputError("nothing was entered here", where=quantity.value, remedy="Give a number.")
     return value
 
 

@@ -64,7 +64,7 @@ class Order:
             )
         if self.study is not None and (self.rows > MOST_REPORTED or len(self.attributes) < 2):
             raise InvalidInputError(
-                f"a report is about two or more columns of at most {MOST_REPORTED:,} rows",
+                f"a report was asked for of one column, or of more than {MOST_REPORTED:,} rows",
                 where="report",
                 remedy="Draw without it.",
             )

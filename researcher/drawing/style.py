@@ -87,7 +87,11 @@ def check_picture(path: Path) -> None:
 
 def _check_suffix(path: Path) -> None:
     if path.suffix not in {".svg", ".png"}:
-        raise InvalidInputError("a picture is .svg or .png", where=str(path), remedy="Give it one of these suffixes.")
+        raise InvalidInputError(
+            "the picture's name ends neither in .svg nor in .png",
+            where=str(path),
+            remedy="Give it one of these suffixes.",
+        )
 
 
 def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figure], None]", *, option: str) -> None:

@@ -58,11 +58,9 @@ class TableEstimate(ABC):
 
     def __post_init__(self) -> None:
         if self.design.cells != self.domain.cells:
-            raise InvalidInputError(
-                f"a table of {self.domain.cells} cells needs a mechanism over {self.domain.cells} cells"
-            )
+            raise InvalidInputError(f"the mechanism does not have the {self.domain.cells} cells of the table")
         if not 0.0 < self.confidence < 1.0:
-            raise InvalidInputError(f"a confidence lies between 0 and 1, not {self.confidence}")
+            raise InvalidInputError(f"the confidence is {self.confidence}, not between 0 and 1")
 
     @property
     @abstractmethod
@@ -199,9 +197,9 @@ class Estimate(TableEstimate):
         TableEstimate.__post_init__(self)
         cells = self.domain.cells
         if self.counts.shape != (cells,):
-            raise InvalidInputError(f"a table of {cells} cells needs {cells} counts")
+            raise InvalidInputError(f"there are not {cells} counts, one a cell")
         if not np.issubdtype(self.counts.dtype, np.integer):
-            raise InvalidInputError("counts are whole numbers of rows")
+            raise InvalidInputError("the counts are not whole numbers of rows")
         counts = np.array(self.counts, dtype=np.int64)
         # A count beyond m could make the sum overflow to m.
         if int(counts.min()) < 0 or int(counts.max()) > self.design.sample or int(counts.sum()) != self.design.sample:

@@ -98,7 +98,7 @@ def independence(
     covariance of the mechanism and of sampling without replacement.
     """
     if not 0.0 < level < 1.0:
-        raise InvalidInputError(f"a level lies between 0 and 1, not {level}", remedy="0.05 is customary.")
+        raise InvalidInputError(f"the level is {level}, not between 0 and 1", remedy="0.05 is customary.")
     if set(left) & set(right):
         raise InvalidInputError("an attribute stands in both groups", remedy="Name two separate groups.")
     joint = estimate.marginal([*left, *right])

@@ -34,7 +34,7 @@ class PooledDesign:
         if len({(part.population, part.cells) for part in self.parts}) != 1 or len(self.parts) != len(self.weights):
             raise InvalidInputError("pooled releases have the same respondents and cells, and a weight each")
         if sum(self.weights) != 1 or min(self.weights) <= 0:
-            raise InvalidInputError("weights are above 0 and sum to 1")
+            raise InvalidInputError("a weight is not above 0, or they do not sum to 1")
 
     @property
     def population(self) -> int:

@@ -27,7 +27,7 @@ def project_to_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
     onto the l1-ball (ICML 2008), Figure 1.
     """
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise InvalidInputError("a projection needs a vector of finite numbers with at least one entry")
+        raise InvalidInputError("there is nothing to project, or a number is not finite")
     # Subtracting the maximum changes nothing (tau moves with it) and keeps the cumulative sums short of cancellation.
     shifted = values - values.max()
     descending = np.sort(shifted)[::-1]

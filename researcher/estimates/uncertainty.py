@@ -87,7 +87,7 @@ class ReleaseDesign:
 
     def __post_init__(self) -> None:
         if self.scheme is None and not 1 <= self.sample <= self.population:
-            raise InvalidInputError(f"a sample has 1 to n = {self.population} rows, not {self.sample}")
+            raise InvalidInputError(f"{self.sample} rows were asked for, not 1 to n = {self.population}")
         if self.mechanism.retention <= 0:
             raise InvalidInputError(
                 "the mechanism replaces every row, so nothing can be estimated",
@@ -184,7 +184,7 @@ def contrast_covariance(
     """
     _require_cells(fractions, design)
     if contrasts.ndim != 2 or contrasts.shape[1] != fractions.size:
-        raise InvalidInputError(f"contrasts need one coefficient for each of the {fractions.size} cells")
+        raise InvalidInputError(f"the contrasts do not have {fractions.size} coefficients, one a cell")
     _require_limit(contrasts.shape[0])
     terms = design.terms
     along, ones = contrasts @ fractions, contrasts.sum(axis=1)
@@ -244,7 +244,7 @@ def score_interval(
     """
     _require_cells(raw, design)
     if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(f"a confidence lies between 0 and 1, not {confidence}", remedy="0.95 is customary.")
+        raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1", remedy="0.95 is customary.")
     z2 = NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
     terms = design.terms
     base, slope = float(terms.constant - terms.background), float(terms.linear - 2 * terms.cross)
@@ -260,7 +260,7 @@ def score_interval(
 def _require_cells(values: NDArray[np.float64], design: Design) -> None:
     cells = design.cells
     if values.shape != (cells,):
-        raise InvalidInputError(f"a release of {cells} cells needs {cells} values, not an array of {values.shape}")
+        raise InvalidInputError(f"the values have the shape {values.shape}, not one for each of {cells} cells")
 
 
 def _require_limit(size: int) -> None:

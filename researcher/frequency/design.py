@@ -33,10 +33,10 @@ class RoundDesign:
 
     def __post_init__(self) -> None:
         if not self.populations or len(self.populations) != len(self.rates):
-            raise InvalidInputError("a round needs one population and one rate for each of its strata, at least one")
+            raise InvalidInputError("there are no strata, or not one population and one rate for each")
         for place, (population, rate) in enumerate(zip(self.populations, self.rates, strict=True), 1):
             if population < 1:
-                raise InvalidInputError(f"a stratum has at least 1 node, not {population}", where=f"stratum {place}")
+                raise InvalidInputError(f"a stratum has {population} nodes", where=f"stratum {place}")
             if not 0 < rate <= 1:
                 raise InvalidInputError(
                     f"a rate must be above 0 and at most 1, not {float(rate):g}", where=f"stratum {place}"

@@ -65,7 +65,7 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927), with these variances.
     """
     if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(f"a confidence lies between 0 and 1, not {confidence}", remedy="0.95 is customary.")
+        raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1", remedy="0.95 is customary.")
     z2 = NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
     design = tally.design
     raw = point_estimates(estimator, tally.counts, tally.reports, design)

@@ -48,7 +48,7 @@ class Tally:
         object.__setattr__(self, "labels", self.labels or tuple(str(i + 1) for i in range(counts.shape[1])))
         object.__setattr__(self, "strata", self.strata or tuple(str(s + 1) for s in range(len(counts))))
         if len(self.labels) != counts.shape[1] or len(self.strata) != len(counts):
-            raise InvalidInputError("every value needs one label, and every stratum one name")
+            raise InvalidInputError("there is not one label a value, or not one name a stratum")
         _check_reports(counts, reports, self.strata, design)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "reports", reports)
@@ -67,7 +67,7 @@ class Tally:
 def _whole(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a read-only copy of an array of whole numbers."""
     if not np.issubdtype(numbers.dtype, np.integer):
-        raise InvalidInputError("counts and reports are whole numbers")
+        raise InvalidInputError("a count, or a number of reports, is not a whole number")
     copy = np.array(numbers, dtype=np.int64)
     copy.setflags(write=False)
     return copy

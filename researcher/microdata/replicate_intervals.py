@@ -81,7 +81,7 @@ def with_replicates(
         import pandas as pd  # noqa: PLC0415 - an optional package
 
     if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(f"a confidence lies between 0 and 1, not {confidence}")
+        raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1")
     weight, *others = _columns(frame)
 
     def numbers(weights: Floats) -> "pd.Series[float]":

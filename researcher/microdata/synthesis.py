@@ -210,7 +210,7 @@ def check_size(rows: int, replicates: int, copies: int) -> None:
         InvalidInputError: they are out of range.
     """
     if not 1 <= rows <= MOST_ROWS:
-        raise InvalidInputError(f"a file has 1 to {MOST_ROWS:,} rows, not {rows:,}", where="rows")
+        raise InvalidInputError(f"{rows:,} rows were asked for, not 1 to {MOST_ROWS:,}", where="rows")
     if not 0 <= replicates <= MOST_REPLICATES:
         raise InvalidInputError(f"there are 0 to {MOST_REPLICATES} replicates, not {replicates:,}", where="replicates")
     if copies % 2 or not 0 <= copies <= MOST_REPLICATES:

@@ -52,7 +52,7 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if not self.names or len(set(self.names)) != len(self.names):
-            raise InvalidInputError("a measurement needs at least one attribute, and none twice")
+            raise InvalidInputError("the measurement has no attribute, or one of them twice")
         if self.values.ndim != 1 or not np.isfinite(self.values).all():
             raise InvalidInputError("the values of a measurement are a vector of finite numbers", where=self._where)
         if abs(float(self.values.sum()) - 1) > ROUNDING:

@@ -70,7 +70,7 @@ def microdata_report(
     """
     domain, model = microdata.domain, microdata.model
     if len(domain.names) < 2:
-        raise InvalidInputError("a report of microdata needs two or more attributes")
+        raise InvalidInputError("a report of microdata was asked for with one attribute")
     rows = microdata.rows()
     return MicrodataReport(
         title=f"{study.title}: microdata",

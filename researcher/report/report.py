@@ -77,7 +77,7 @@ class ReportInput:
         if self.truth is not None and self.truth.shape != self.estimate.counts.shape:
             raise InvalidInputError("the true table and the estimate do not have the same cells")
         if self.pair is not None and (len(set(self.pair)) != 2 or not set(self.pair) <= names):
-            raise InvalidInputError("a heat map needs two different attributes of the release")
+            raise InvalidInputError("two different attributes of the release were not given for the heat map")
 
 
 def render(report: ReportInput) -> str:

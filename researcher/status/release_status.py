@@ -310,5 +310,5 @@ def _number_from_proto(text: str) -> str:
     except ArithmeticError:
         number = Decimal("NaN")
     if not (number.is_finite() and 0 <= number <= MAX_CANARIES):
-        raise InvalidInputError("a number of canaries is expected", where="receipt")
+        raise InvalidInputError("a number of canaries is not finite, below 0 or too large", where="receipt")
     return str(number)

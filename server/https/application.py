@@ -123,7 +123,7 @@ async def _body(receive: Receive, most: int) -> bytes:
         body += message.get("body", b"")
         is_whole = not message.get("more_body", False)
         if len(body) > most:
-            raise InvalidInputError(f"a report of this round has at most {most} bytes", where="body")
+            raise InvalidInputError(f"the report is longer than the {most} bytes of this round", where="body")
     return body
 
 

@@ -116,14 +116,16 @@ def _payload(payload: object) -> Report:
 def _symbol(text: object) -> int:
     data = _bytes(text)
     if len(data) != _SYMBOL_BYTES:
-        raise InvalidInputError(f"a category or symbol has {2 * _SYMBOL_BYTES} hexadecimal digits", where="report")
+        raise InvalidInputError(
+            f"the category or symbol does not have {2 * _SYMBOL_BYTES} hexadecimal digits", where="report"
+        )
     return int.from_bytes(data)
 
 
 def _bytes(text: object) -> bytes:
     # bytes.fromhex would also take white space and capital letters.
     if not isinstance(text, str) or len(text) % 2 or not set(text) <= set("0123456789abcdef"):
-        raise InvalidInputError("a payload is written in pairs of hexadecimal digits 0-9, a-f", where="report")
+        raise InvalidInputError("the payload is not pairs of hexadecimal digits 0-9, a-f", where="report")
     return bytes.fromhex(text)
 
 

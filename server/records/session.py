@@ -82,7 +82,7 @@ class Session:
     def published(self, fence: int = 0) -> "Session":
         """Return the session as published under a fence; only one that is being perturbed can be."""
         if self.state is not ReleaseState.PERTURBING:
-            raise IntegrityError("a release is published once", where=f"release {self.spec.release_id}")
+            raise IntegrityError("the release was published before", where=f"release {self.spec.release_id}")
         return replace(self, state=ReleaseState.READY, publication=fence)
 
     def ended(self, state: ReleaseState, failure: str) -> "Session":

@@ -356,7 +356,7 @@ def _closed(round_id: str) -> ClosedRoundError:
 def _refusal(arrival: Arrival, token: _Token | None, *, is_open: bool) -> VeiltabError | None:
     """Return why a report does not count, or None if it does."""
     if token is None:
-        return DeniedError("this is no token of this round", remedy="Ask the study's organiser for a token.")
+        return DeniedError("this is not a token of this round", remedy="Ask the study's organiser for a token.")
     if token.is_spent:
         # Check this before the round's state: a node that lost the answer learns that its report was counted.
         return SpentTokenError("this token is spent", remedy="A node reports once; there is nothing to repeat.")

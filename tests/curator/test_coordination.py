@@ -213,7 +213,7 @@ def test_whose_commitment_is_shown_is_not_asked_for_it(village: Village, make_sp
 def test_a_commitment_that_is_shown_counts_as_one_that_was_asked_for(village: Village, make_spec: Make) -> None:
     shown = shown_with_charges(village, make_spec())
     for length in (31, 33):
-        with pytest.raises(InvalidInputError, match="curator bob: a commitment has 32 bytes"):
+        with pytest.raises(InvalidInputError, match="curator bob: the commitment does not have 32 bytes"):
             asyncio.run(village.tossed("alice", RELEASE, shown | {"bob": bytes(length)}))
     with pytest.raises(NotReadyError):
         asyncio.run(village.tossed("alice", RELEASE, of_others(shown, "alice")))
@@ -239,7 +239,7 @@ def test_a_share_is_given_only_with_the_record_of_what_its_asker_committed_to(
     alice.store.coins.commit(RELEASE, "carol", shown["carol"])
     with pytest.raises(ConflictError, match="different commitments"):
         asked(shown["bob"], of_carol=bytes(32))
-    with pytest.raises(InvalidInputError, match="a commitment has 32 bytes"):
+    with pytest.raises(InvalidInputError, match="the commitment does not have 32 bytes"):
         asked(b"short")
     assert not alice.store.coins.openings_withheld(RELEASE)
     assert asked(shown["bob"]) == alice.store.coins.own_share(RELEASE, b"")

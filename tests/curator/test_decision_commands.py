@@ -89,7 +89,7 @@ def test_a_refusal_needs_a_reason(terminal: Terminal, make_request: Make, reason
     held(terminal, make_request(), "sex")
     code, out, err = terminal.run("deny", "--release", ID, "--person", "Ana Diaz", *reason)
     assert (code, out) == (2, "")
-    assert "a refusal needs a reason. Write why; in a terminal, by --reason." in err
+    assert "a refusal was given without a reason. Write why; in a terminal, by --reason." in err
     assert verdicts(terminal) == {"sex": (HELD, "policy")}
 
 

@@ -237,7 +237,7 @@ def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(
 
     monkeypatch.setattr(world, "changes", changes)
     assert world.step()
-    check_ended_without_keys(world, "curator bob: its list of changed canaries is none of this release")
+    check_ended_without_keys(world, "curator bob: its list of changed canaries is not one of this release")
     assert [one.tester for one in world.driver.store.tests.receipts(ID)] == ["alice"]
 
 

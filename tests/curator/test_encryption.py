@@ -312,7 +312,7 @@ def test_the_key_of_replaced_symbols_is_never_the_pad_s(
     encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", SimpleNamespace(urandom=bytes))
-    with pytest.raises(ConflictError, match="a pad is used once; this one is spent"):
+    with pytest.raises(ConflictError, match="the pad was used before"):
         encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
     assert not encryption.ciphertext("sex").exists()
 
@@ -360,7 +360,7 @@ def test_a_generator_that_repeats_itself_is_caught(
     monkeypatch.setattr("veiltab.curator.columns.encryption.os", stuck)
     monkeypatch.setattr("veiltab.common.core.randomness.os", stuck)
     encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
-    with pytest.raises(ConflictError, match="attribute age: a pad is used once; this one is spent"):
+    with pytest.raises(ConflictError, match="attribute age: the pad was used before"):
         encryption.encrypt("age", SYMBOLS, 5, pad, PLAIN)
     assert not encryption.ciphertext("age").exists()
 

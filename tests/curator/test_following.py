@@ -108,7 +108,7 @@ def test_what_is_no_id_is_not_followed(village: Village, name: str) -> None:
         async with aclosing(followed(village, (ID, name))) as answers:
             return await anext(answers)
 
-    with pytest.raises(InvalidInputError, match="a release id is 32 hexadecimal digits"):
+    with pytest.raises(InvalidInputError, match="the release id is not 32 hexadecimal digits"):
         asyncio.run(first())
 
 

@@ -289,9 +289,9 @@ def test_another_curator_s_name_is_refused(terminal: Terminal) -> None:
     [
         (("--workers", "-1"), "--workers"),
         (("--workers", "many"), "--workers"),
-        (("--dask", "tls://localhost:1"), "a cluster's workers need a folder that this process sees too"),
+        (("--dask", "tls://localhost:1"), "no folder was given that the cluster's workers and this process both see"),
         (("--shared", "."), "there is no cluster to share a folder with"),
-        (("--dask", "tls://localhost:1", "--shared", "nowhere"), "this is no folder"),
+        (("--dask", "tls://localhost:1", "--shared", "nowhere"), "this is not a folder"),
         (("--dask", "tls://localhost:1", "--shared", ".", "--workers", "2"), "has its own workers"),
         (("--dask-identity", "."), "there is no cluster"),
     ],

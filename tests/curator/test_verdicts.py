@@ -141,7 +141,7 @@ def test_nothing_is_decided_after_the_deadline_or_the_end(standing: Standing, ma
 
 @pytest.mark.parametrize("reason", ["", " \n"])
 def test_a_refusal_needs_a_reason(standing: Standing, reason: str) -> None:
-    with pytest.raises(InvalidInputError, match="a refusal needs a reason"):
+    with pytest.raises(InvalidInputError, match="a refusal was given without a reason"):
         deny(standing, ID, person=ANA, reason=reason)
     assert verdicts(standing) == {"sex": HELD, "age": HELD}
 

@@ -210,7 +210,7 @@ def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(
     [
         (("--budget", "2", "--budget-delta", "1e-6"), "%, which is refused; a row is replaced with"),
         (("--budget", "3"), "The budget has no delta, so the pure epsilon counts.\n  at delta 1e-6: 2"),
-        (("--budget-delta", "1e-6"), "--budget-delta: a budget has an epsilon too"),
+        (("--budget-delta", "1e-6"), "--budget-delta: a budget was given without its epsilon"),
     ],
 )
 def test_a_plan_says_what_a_budget_does_not_hold(

@@ -158,9 +158,9 @@ def test_a_person_takes_changes_and_refuses_proposals(tables: Run, monkeypatch: 
     # What would name one person stays out unless somebody says otherwise.
     assert "warning: 1 row has 'nun'" in out
     assert "Take it (y, n, or missing TEXT) [n]: " in out
-    assert "this is no answer. Type y or n; a column of texts has no edges." in out
+    assert "this is not an answer. Type y or n; a column of texts has no edges." in out
     assert "numbers of the column lie outside these edges" in out
-    assert "this is no answer. Type y or n, or edges such as 0 18 65." in out
+    assert "this is not an answer. Type y or n, or edges such as 0 18 65." in out
     written = tomllib.loads(Path("alice.toml").read_text())
     assert [(one["name"], one["bins"]) for one in written["attribute"]] == [("born", [1900, 1960, 2000])]
     assert "nun" not in Path("alice.toml").read_text()
@@ -242,7 +242,7 @@ def test_what_is_not_given_is_asked_proposed_or_refused(tables: Run, monkeypatch
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--curator", "zoe=localhost:9"), "--curator: no draft is of 'zoe'. Drafts: alice, bob."),
+        (("--curator", "zoe=localhost:9"), "--curator: there is no draft of 'zoe'. Drafts: alice, bob."),
         (("--curator", "localhost:9"), "--curator: 'localhost:9' is not NAME=HOST:PORT"),
         (("--curator", "bob=localhost:9"), "--curator names 'bob' twice"),
         (("--researcher", "alice=localhost:9"), "parties are named 'alice' twice"),

@@ -148,7 +148,7 @@ def test_a_picture_may_be_pixels(draw: Draw, tmp_path: Path) -> None:
     assert draw("--out", str(tmp_path / "trace.png"))[0] == 0
     assert (tmp_path / "trace.png").read_bytes().startswith(b"\x89PNG")
     code, _, err = draw("--out", str(tmp_path / "trace.pdf"))
-    assert (code, "a picture is .svg or .png" in err) == (2, True)
+    assert (code, "the picture's name ends neither in .svg nor in .png" in err) == (2, True)
     code, _, err = draw("--out", str(tmp_path / "trace.png" / "trace.svg"))
     assert (code, "cannot be written" in err) == (2, True)
 

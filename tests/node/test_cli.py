@@ -153,7 +153,7 @@ def test_without_a_token_nothing_is_decided(terminal: Terminal) -> None:
         ((), 2, "there is no token"),
         (("--token-file", str(terminal.folder / "none")), 2, "this file is not there"),
         (("--token-file", str(terminal.folder / "latin")), 2, "cannot be read"),
-        (("--token", "secret"), 2, "a token is 32 hexadecimal digits"),
+        (("--token", "secret"), 2, "the token is not 32 hexadecimal digits"),
     ):
         found, out, err = terminal.run("report", "--value", "7", *words)
         assert (found, out) == (code, "")

@@ -192,7 +192,7 @@ def test_a_value_outside_the_domain_decides_nothing(device: Device, value: str) 
 
 @pytest.mark.parametrize("token", ["", "0" * 31, "Z" * 32])
 def test_a_token_that_cannot_be_is_refused_before_anything_is_asked(device: Device, token: str) -> None:
-    with pytest.raises(InvalidInputError, match="a token is 32 hexadecimal digits"):
+    with pytest.raises(InvalidInputError, match="the token is not 32 hexadecimal digits"):
         device.node().report(ID, value="7", token=token)
     assert device.connections == 0
 

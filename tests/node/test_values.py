@@ -116,7 +116,7 @@ def test_a_token_is_for_one_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize("token", ["", "0" * 31, "g" * 32, CANARY])
 def test_a_line_without_a_token_is_named(tmp_path: Path, token: str) -> None:
     path = written(tmp_path / "t.csv", "stratum,token", f"north,{TOKENS[0]}", f"north,{token}")
-    with pytest.raises(InvalidInputError, match=r"t\.csv, line 3: a token is 32 hexadecimal digits") as refusal:
+    with pytest.raises(InvalidInputError, match=r"t\.csv, line 3: the token is not 32 hexadecimal digits") as refusal:
         read_tokens(path)
     assert CANARY not in str(refusal.value)
 

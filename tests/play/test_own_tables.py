@@ -184,7 +184,7 @@ def test_tables_that_make_no_study_are_refused(
 def test_two_to_eight_files_that_can_be_read(tmp_path: Path) -> None:
     files = two(tmp_path)
     for count in (0, 1, 9):
-        with pytest.raises(InvalidInputError, match=f"takes 2 to 8 tables, not {count}"):
+        with pytest.raises(InvalidInputError, match=f"{count} tables were given, not 2 to 8"):
             own_tables([files[0]] * count)
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "wide.csv").write_bytes("id,a\n1,é\n".encode("utf-16-le"))

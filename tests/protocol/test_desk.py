@@ -104,7 +104,7 @@ LIARS = {
     ),
     "no list": (
         "CuratorDriver.changes_of_canaries = lambda *_: b'none'",
-        "curator bob: its list of changed canaries is none of this release",
+        "curator bob: its list of changed canaries is not one of this release",
     ),
 }
 """What bob does who states other changes of canaries than he sees, and how he is named."""

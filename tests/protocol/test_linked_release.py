@@ -309,10 +309,10 @@ def test_a_page_goes_with_the_microdata(village: World, label: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--rows", "0"), "a file has 1 to"),
-        (("--rows", "1000000000"), "a file has 1 to"),
+        (("--rows", "0"), "rows were asked for, not 1 to"),
+        (("--rows", "1000000000"), "rows were asked for, not 1 to"),
         (("--copies", "3"), "there are 2, 4, ... or 100 copies"),
-        (("--replicates", "5", "--copies", "4"), "a file has weights, or there are copies"),
+        (("--replicates", "5", "--copies", "4"), "both replicates and copies were asked for"),
         (("--attributes", "region,smoker,employed"), "no table of the release has employed"),
         (("--out", "rows.xlsx"), "microdata cannot be written as .xlsx"),
         (("--out", "/no/such/folder/rows.csv"), "the folder of the microdata does not exist"),

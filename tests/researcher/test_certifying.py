@@ -183,7 +183,7 @@ def test_a_party_that_states_amiss_is_named() -> None:
     links = object.__new__(PartyLinks)
     links.curators, links._server = {"bob": cast("Any", asked)}, cast("Any", asked)
     for role, name in ((Role.CURATOR, "bob"), (Role.SERVER, "cloud")):
-        with pytest.raises(InvalidInputError, match=f"{role.value} {name}: this is no PEM certificate"):
+        with pytest.raises(InvalidInputError, match=f"{role.value} {name}: this is not a PEM certificate"):
             asyncio.run(links.ask_statement(Party(study="survey", role=role, name=name), ID))
 
 

@@ -252,7 +252,7 @@ def test_a_curator_whose_list_is_none_is_named(store: ResearcherStore, made: Cal
     release = made()
     for name, test in release.tests.items():
         release.tests[name] = replace(test, changes=dict(test.changes) | {"bob": b"none"})
-    check_failed(store, release, "curator bob: its list of changed canaries is none of this release")
+    check_failed(store, release, "curator bob: its list of changed canaries is not one of this release")
     assert not release.asked
 
 

@@ -113,7 +113,7 @@ def test_a_receipt_travels_whole_to_who_may_read_counts_and_without_them_to_othe
         assert result == result_of(receipt, with_counts=False)
         assert set(result.facts()) == {"curator", "tested_by", "canaries", "expected", "sd", "passed"}
         assert str(receipt.changed) not in result.sentence()
-        with pytest.raises(InvalidInputError, match="this is no receipt of tests"):
+        with pytest.raises(InvalidInputError, match="this is not a receipt of tests"):
             receipt_from_proto(short)
 
 

@@ -63,7 +63,7 @@ class OptimisedLocalHashing(Oracle):
 
     def _check_parameters(self) -> None:
         if not 2 <= self.g <= MAX_CATEGORIES:
-            raise InvalidInputError(f"a hash has 2 to {MAX_CATEGORIES} symbols, not {self.g}", where="g")
+            raise InvalidInputError(f"{self.g} symbols of a hash were asked for, not 2 to {MAX_CATEGORIES}", where="g")
         check_units(self.replacement, what="replacement")
 
     @classmethod

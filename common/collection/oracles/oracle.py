@@ -184,7 +184,7 @@ def _granted_ratio(epsilon: Decimal) -> Fraction:
 def check_size(size: int) -> None:
     """Raise InvalidInputError unless there are 2 to 65536 values."""
     if not 2 <= size <= MAX_CATEGORIES:
-        raise InvalidInputError(f"an oracle has 2 to {MAX_CATEGORIES} values, not {size}", where="size")
+        raise InvalidInputError(f"{size} values were given, not 2 to {MAX_CATEGORIES}", where="size")
 
 
 def check_units(units: int, *, what: str, below: int = UNIT) -> None:
@@ -202,7 +202,7 @@ def check_value(value: int, size: int) -> None:
 def check_values(values: Values, size: int) -> None:
     """Raise InvalidInputError unless all values are among 0..size-1."""
     if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
-        raise InvalidInputError("values are one column of whole numbers", where="value")
+        raise InvalidInputError("the values are not one column of whole numbers", where="value")
     if values.size and not 0 <= int(values.min()) <= int(values.max()) < size:
         raise InvalidInputError(f"some values are not among 0 to {size - 1}", where="value")
 
@@ -210,7 +210,7 @@ def check_values(values: Values, size: int) -> None:
 def check_counts(counts: Counts, size: int) -> None:
     """Raise InvalidInputError unless there is one int64 count a value."""
     if counts.shape != (size,) or counts.dtype != np.int64:
-        raise InvalidInputError(f"counts of {size} values are int64 of shape ({size},)", where="counts")
+        raise InvalidInputError(f"the counts are not int64 of shape ({size},), one a value", where="counts")
 
 
 def is_symbol(symbol: object, size: int) -> bool:

@@ -56,7 +56,7 @@ class SubsetSelection(Oracle):
 
     def _check_parameters(self) -> None:
         if not 1 <= self.w <= self.size // 2:
-            raise InvalidInputError(f"a subset has 1 to {self.size // 2} values, not {self.w}", where="w")
+            raise InvalidInputError(f"{self.w} values of a subset were asked for, not 1 to {self.size // 2}", where="w")
         check_units(self.p64, what="p64")
         if self.p64 * self.size <= self.w * UNIT:
             raise InvalidInputError("p must exceed w/d: the node's value must be likelier than any other", where="p64")

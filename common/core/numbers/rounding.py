@@ -110,7 +110,7 @@ def exp_above(x: Decimal) -> Fraction:
 def ln_above(x: Fraction) -> Decimal:
     """Return ln x (nats) rounded up to a multiple of 1e-12, for x >= 1."""
     if x < 1:
-        raise InvalidInputError("a worst-case ratio is at least 1")
+        raise InvalidInputError("the worst-case ratio is below 1")
     ratio = _UP.divide(Decimal(x.numerator), Decimal(x.denominator))
     return _UP.next_plus(_UP.ln(ratio)).quantize(MIN_PARAMETER, rounding=ROUND_CEILING) if x > 1 else Decimal(0)
 

@@ -23,7 +23,9 @@ def text_from_proto(text: str, where: str) -> str:
         InvalidInputError: it is too long, or has characters that move a terminal's cursor.
     """
     if len(text) > LONGEST_TEXT or not text.isprintable():
-        raise InvalidInputError(f"a text here has at most {LONGEST_TEXT} printable characters", where=where)
+        raise InvalidInputError(
+            f"the text is longer than {LONGEST_TEXT} characters, or has some that are not printable", where=where
+        )
     return text
 
 
@@ -43,5 +45,5 @@ def whole_from_proto(number: int, where: str) -> int:
         InvalidInputError: it is negative, or too large for a database.
     """
     if not 0 <= number <= _LARGEST:
-        raise InvalidInputError(f"a number here lies between 0 and {_LARGEST}", where=where)
+        raise InvalidInputError(f"the number is not between 0 and {_LARGEST}", where=where)
     return number

@@ -238,7 +238,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     Source: Lin, Wang, Rane, Theorem 3.2; exact optimum instead of their Corollary 3.6; the order certificate.
     """
     if cells < 2:
-        raise InvalidInputError("a table of one cell has nothing to estimate", where="cells")
+        raise InvalidInputError("the table has one cell, so there is nothing to estimate", where="cells")
     if population < 1:
         raise InvalidInputError(f"the population must be at least 1, not {population}", where="population")
     epsilon, delta = exact_decimal(epsilon), None if delta is None else exact_decimal(delta)

@@ -167,7 +167,9 @@ def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
         case Relation.ADD_REMOVE if isinstance(scheme, Poisson):
             return _poisson_delta(scheme, mechanism, noise_multiplier / clip, steps, epsilon)
         case _:
-            raise InvalidInputError("its steps are not composed here", where=f"relation {scheme.relation.value}")
+            raise InvalidInputError(
+                "steps of this scheme are not composed here", where=f"relation {scheme.relation.value}"
+            )
 
     def delta(epsilon_after: float) -> float:
         return amplify(scheme, profile, base_epsilon(scheme, epsilon_after)).delta

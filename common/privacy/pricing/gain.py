@@ -56,7 +56,7 @@ def sample_epsilon(epsilon: float, *, population: int, sample: int) -> float:
     Source: Hu, Drechsler, Kim, Theorem 1, solved for the base.
     """
     if not 1 <= sample <= population:
-        raise InvalidInputError(f"a sample has 1 to N = {population} rows, not {sample}", where="sample")
+        raise InvalidInputError(f"{sample} rows were asked for, not 1 to N = {population}", where="sample")
     if not 0 < epsilon <= 100:
         raise InvalidInputError("epsilon must be a number above 0 and at most 100", where="epsilon")
     return log1p(population / sample * expm1(epsilon))

@@ -49,7 +49,7 @@ class Pair:
 
     def __post_init__(self) -> None:
         if not (self.up > self.down and self.noise_multiplier > 0):
-            raise InvalidInputError("a pair needs up above down, and noise", where="pair")
+            raise InvalidInputError("up is not above down, or the noise is not above 0", where="pair")
         if self.mechanism not in {"gaussian", "laplace"}:
             raise InvalidInputError(f"noise {self.mechanism!r} is not known", where="mechanism")
 

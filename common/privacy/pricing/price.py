@@ -77,7 +77,7 @@ class Price:
 
     def __post_init__(self) -> None:
         if not (self.mu.is_finite() and self.mu >= 0 and self.slack.is_finite() and 0 <= self.slack < 1):
-            raise InvalidInputError("a price is a mu from 0 with a slack from 0 to below 1", where="price")
+            raise InvalidInputError("mu is below 0, or the slack not from 0 to below 1", where="price")
 
     def delta(self, epsilon: float) -> float:
         """Return delta at an epsilon (nats, at least 0), rounded up: (1 - delta0) delta_mu(epsilon) + delta0."""
@@ -261,7 +261,7 @@ def mechanism_at(scheme: Scheme, cells: int, limit: Price) -> GammaDiagonal:
     # The pure epsilon prices a mechanism at most sqrt(pi/2) times itself.
     pure = (limit.mu - 2 * _DIGITS) / Decimal("1.2534")
     if pure <= 0:
-        raise InvalidInputError("no mechanism is as cheap as that", where="price")
+        raise InvalidInputError("every mechanism costs more than that", where="price")
     floor = scheme.gamma_for(pure) - 1
     mu = float(limit.mu)
     # With many rows a cell the price is that of the central limit and up to 0.12%.

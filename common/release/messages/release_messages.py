@@ -231,7 +231,9 @@ def _units_to_proto(units: int) -> bytes:
 
 def _units_from_proto(data: bytes) -> int:
     if len(data) != _PROBABILITY_BYTES:
-        raise InvalidInputError(f"a replacement probability has {_PROBABILITY_BYTES} bytes", where="release spec")
+        raise InvalidInputError(
+            f"the replacement probability does not have {_PROBABILITY_BYTES} bytes", where="release spec"
+        )
     return int.from_bytes(data, "big")
 
 
@@ -254,7 +256,7 @@ def _columns_from_proto(messages: Collection[release_pb2.Column]) -> tuple[Colum
 def _check_most(messages: Sized, most: int, what: str, where: str = "") -> None:
     """Refuse more messages than a release can have, before any of them is read."""
     if len(messages) > most:
-        raise InvalidInputError(f"a release has at most {most} {what}", where=where or what)
+        raise InvalidInputError(f"the release has more than {most} {what}", where=where or what)
 
 
 def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
@@ -344,4 +346,4 @@ def receipt_from_proto(message: release_pb2.Receipt) -> Receipt:
     try:
         return read_canonical(Receipt, message.text)
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
-        raise InvalidInputError("this is no receipt of tests", where="receipt") from None
+        raise InvalidInputError("this is not a receipt of tests", where="receipt") from None

@@ -112,7 +112,7 @@ class Receipt:
         if not _CHANGES.fullmatch(self.changes):
             raise InvalidInputError("the digest of a list is not the hexadecimal digits of one", where="receipt")
         if not all(number.is_finite() and 0 <= number <= MAX_CANARIES for number in (self.expected, self.sd)):
-            raise InvalidInputError("a number of canaries is expected", where="receipt")
+            raise InvalidInputError("a number of canaries is not finite, below 0 or too large", where="receipt")
 
     @property
     def passed(self) -> bool:

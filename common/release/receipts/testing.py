@@ -77,7 +77,7 @@ def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> di
             changes[owner] = CanaryChanges.from_bytes(lists[owner], spec.columns_of(owner), canaries)
         except (KeyError, InvalidInputError):
             raise FailedReleaseError(
-                "its list of changed canaries is none of this release", where=f"curator {owner}"
+                "its list of changed canaries is not one of this release", where=f"curator {owner}"
             ) from None
     return changes
 

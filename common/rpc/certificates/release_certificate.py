@@ -120,7 +120,7 @@ class ReleaseCertificate:
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
             as_written = False
         if not as_written:
-            raise IntegrityError("this is no release certificate, or it was altered", where="certificate")
+            raise IntegrityError("this is not a release certificate, or it was altered", where="certificate")
         return read
 
     @property
@@ -156,7 +156,7 @@ def plain_pem(pem: bytes) -> str:
     try:
         read = x509.load_pem_x509_certificates(pem)
     except (ValueError, x509.InvalidVersion):
-        raise InvalidInputError("this is no PEM certificate", where="authority") from None
+        raise InvalidInputError("this is not a PEM certificate", where="authority") from None
     return "".join(one.public_bytes(Encoding.PEM).decode() for one in read)
 
 

@@ -31,7 +31,7 @@ class PublishedColumn:
 
     def __post_init__(self) -> None:
         if not _SHA256.fullmatch(self.digest):
-            raise InvalidInputError("a digest is not the hexadecimal digits of one", where="published column")
+            raise InvalidInputError("the digest is not hexadecimal, or of another length", where="published column")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class LedgerHead:
 
     def __post_init__(self) -> None:
         if self.length < 0 or not _SHA256.fullmatch(self.digest):
-            raise InvalidInputError("a ledger has a length and the digest of its last entry", where="ledger head")
+            raise InvalidInputError("the ledger has no length, or no digest of its last entry", where="ledger head")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -286,7 +286,7 @@ def load_certificate(pem: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem)
     except (ValueError, x509.InvalidVersion):
-        raise InvalidInputError("this is no PEM certificate", where="certificate") from None
+        raise InvalidInputError("this is not a PEM certificate", where="certificate") from None
 
 
 def check_key(certificate: x509.Certificate, key: bytes) -> None:
@@ -294,7 +294,7 @@ def check_key(certificate: x509.Certificate, key: bytes) -> None:
     try:
         public = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError):
-        raise InvalidInputError("this is no PEM private key without a passphrase", where="private key") from None
+        raise InvalidInputError("this is not a PEM private key, or it has a passphrase", where="private key") from None
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     if public.public_bytes(*form) != certificate.public_key().public_bytes(*form):
         raise InvalidInputError("the private key is not the certificate's", where="private key")
@@ -313,7 +313,7 @@ def check_issuer(certificate: x509.Certificate, authority: bytes) -> None:
     try:
         issuers = x509.load_pem_x509_certificates(authority)
     except (ValueError, x509.InvalidVersion):
-        raise InvalidInputError("this is no PEM certificate", where="ca.pem") from None
+        raise InvalidInputError("this is not a PEM certificate", where="ca.pem") from None
     for issuer in issuers:
         try:
             return certificate.verify_directly_issued_by(issuer)

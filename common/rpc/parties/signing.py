@@ -101,7 +101,7 @@ def signed_from_proto(message: SignedStatement) -> SignedText:
     try:
         certificate = message.certificate.decode("ascii")
     except UnicodeDecodeError:
-        raise InvalidInputError("this is no PEM certificate", where="statement") from None
+        raise InvalidInputError("this is not a PEM certificate", where="statement") from None
     return SignedText(text=message.text, signature=message.signature.hex(), certificate=certificate)
 
 

@@ -86,7 +86,7 @@ def _day_of_edge(edge: str) -> date:
     except ValueError:
         pass
     raise InvalidInputError(
-        f"dates has {edge[:40]!r}, which is no year, month or day", remedy="Write 1990, 2000-07 or 2000-07-15."
+        f"dates has {edge[:40]!r}, which is not a year, month or day", remedy="Write 1990, 2000-07 or 2000-07-15."
     )
 
 

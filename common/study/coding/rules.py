@@ -28,7 +28,7 @@ class AttributeRule:
         if not self.column or self.column != self.column.strip():
             raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
         if self.attribute.size < 2:
-            raise InvalidInputError("an attribute needs at least two categories", remedy="Add the others.")
+            raise InvalidInputError("the attribute has fewer than two categories", remedy="Add the others.")
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Question:
     def __post_init__(self) -> None:
         check_attribute_name(self.attribute.name)
         if self.attribute.size < 2:
-            raise InvalidInputError("a question needs at least two categories", remedy="Add the others.")
+            raise InvalidInputError("the question has fewer than two categories", remedy="Add the others.")
 
     @property
     def name(self) -> str:

@@ -136,7 +136,7 @@ def _elements_alone() -> Iterator[None]:
         yield
     except (RuntimeError, ValueError):
         raise IntegrityError(
-            "a masked id is no element of the group, or is the identity", where="private alignment"
+            "a masked id is not an element of the group, or is the identity", where="private alignment"
         ) from None
 
 

@@ -109,7 +109,7 @@ def _outcome(books: Books, visit: Visit) -> Outcome:
         case "refuse" | "stop":
             return deny(standing, release_id, attributes, person=visit.person, reason=reason)
         case _:
-            raise InvalidInputError("a decision is to approve or to refuse", where="decision")
+            raise InvalidInputError("the decision is neither to approve nor to refuse", where="decision")
 
 
 def _expires(form: Form, now: int) -> int | None:
@@ -119,7 +119,7 @@ def _expires(form: Form, now: int) -> int | None:
         return None
     days = whole_number(text, 1, MOST_DAYS)
     if days is None:
-        raise InvalidInputError(f"days are a whole number from 1 to {MOST_DAYS}", where="days")
+        raise InvalidInputError(f"the days are not a whole number from 1 to {MOST_DAYS}", where="days")
     return expiry(now, days)
 
 

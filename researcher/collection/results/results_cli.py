@@ -97,7 +97,9 @@ def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: f
     from veiltab.researcher.collection.results.round_report import report_page
 
     if out.suffix.lower() not in {".html", ".htm"}:
-        raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
+        raise InvalidInputError(
+            "the report's name does not end in .html", where=str(out), remedy="End its name in .html."
+        )
     write_page(report_page(rounds.study, *rounds.result(round_id), estimator, confidence), out)
     emit(as_json, {"round": round_id, "report": out}, f"Report: {out}")
 

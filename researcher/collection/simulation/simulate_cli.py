@@ -133,7 +133,7 @@ def _many_strata(path: Path, nodes: int | None, distribution: str | None, domain
 
 def _given(value: Given | None, option: str) -> Given:
     if value is None:
-        raise InvalidInputError("this option is needed without --strata", where=option)
+        raise InvalidInputError("this option was not given, nor --strata", where=option)
     return value
 
 

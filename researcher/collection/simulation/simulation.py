@@ -91,7 +91,7 @@ def simulate(
     Source: Biswas, Cormode, Maple, Section 4 (their figures show c_hat alone).
     """
     if trials < 2:
-        raise InvalidInputError("a variance needs at least 2 trials", where="--trials")
+        raise InvalidInputError("fewer than 2 trials were asked for", where="--trials")
     design = RoundDesign.of_mechanism(truth.sum(axis=1).tolist(), rates, mechanism)
     sums = {which: _Sums(which, truth, design) for which in SIMULATED}
     for counts, reports in _batches(truth, design, mechanism, trials, seed):

@@ -218,7 +218,7 @@ class _Values:
             InvalidInputError: a field that is missing or cannot be read.
         """
         if not self.attributes:
-            raise InvalidInputError("a release has attributes", where="attributes", remedy="Choose at least one.")
+            raise InvalidInputError("no attribute was chosen", where="attributes", remedy="Choose at least one.")
         return replace(self, find=Quantity.ERROR.value, cells="", error="").wish()
 
 

@@ -24,7 +24,7 @@ def test_a_token_is_read_back_from_its_text() -> None:
     ["", "00", "0" * 31, "0" * 33, "G" * 32, "A" * 32, " " + "0" * 31, "0" * 32 + "\n", "0x" + "0" * 30, "\u0660" * 32],
 )
 def test_another_text_is_no_token_and_is_not_repeated(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"line 7: a token is 32 hexadecimal digits") as refusal:
+    with pytest.raises(InvalidInputError, match=r"line 7: the token is not 32 hexadecimal digits") as refusal:
         token_of(text, "line 7")
     assert not text.strip() or text not in str(refusal.value)
 
@@ -38,5 +38,5 @@ def test_the_server_knows_a_token_by_a_digest_of_one_round() -> None:
 
 @pytest.mark.parametrize("length", [0, 15, 17, 32])
 def test_a_token_of_another_length_has_no_digest(length: int) -> None:
-    with pytest.raises(InvalidInputError, match=f"a token has 16 bytes, not {length}"):
+    with pytest.raises(InvalidInputError, match=f"the token has {length} bytes, not 16"):
         token_digest(ID, bytes(length))

@@ -63,7 +63,7 @@ def test_other_writings_have_a_format() -> None:
     [
         (("1990",), "", "do not increase"),
         (("1990", "1990-01"), "", "do not increase"),
-        (("1990-1", "2000"), "", "'1990-1', which is no year, month or day"),
+        (("1990-1", "2000"), "", "'1990-1', which is not a year, month or day"),
         (("1990-02-30", "2000"), "", "no year, month or day"),
         (("0000", "2000"), "", "no year, month or day"),
         (("1990", "2000"), "%d.%m", "lacks %Y"),

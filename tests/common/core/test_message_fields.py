@@ -7,7 +7,7 @@ from veiltab.common.errors import InvalidInputError
 def test_a_text_has_so_many_printable_characters() -> None:
     assert text_from_proto("ü" * 256, "name") == "ü" * 256
     for text in ("x" * 257, "a\x1b[2J", "a\nb"):
-        with pytest.raises(InvalidInputError, match="name: a text here has at most 256 printable characters"):
+        with pytest.raises(InvalidInputError, match="name: the text is longer than 256 characters"):
             text_from_proto(text, "name")
 
 
@@ -22,5 +22,5 @@ def test_a_whole_number_is_one_that_a_database_keeps() -> None:
     for number in (0, 2**63 - 1):
         assert whole_from_proto(number, "length") == number
     for number in (-1, 2**63):
-        with pytest.raises(InvalidInputError, match=f"length: a number here lies between 0 and {2**63 - 1}"):
+        with pytest.raises(InvalidInputError, match=f"length: the number is not between 0 and {2**63 - 1}"):
             whole_from_proto(number, "length")

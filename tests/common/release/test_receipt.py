@@ -198,5 +198,7 @@ def test_whose_list_is_none_is_named(garbage: bytes | str | None) -> None:
             lists["bob"] = replace(changes, sent=(changes.sent[0] + 3,)).to_bytes()
         case data:
             lists["bob"] = bytes(data)  # type: ignore[arg-type]
-    with pytest.raises(FailedReleaseError, match="curator bob: its list of changed canaries is none of this release"):
+    with pytest.raises(
+        FailedReleaseError, match="curator bob: its list of changed canaries is not one of this release"
+    ):
         joint_receipt(SPEC, lists, TESTS.orders)

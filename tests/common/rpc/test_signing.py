@@ -83,7 +83,7 @@ def test_what_is_longer_than_any_statement_is_not_read(field: str) -> None:
 def test_a_certificate_that_is_no_text_is_not_read() -> None:
     message = signed_to_proto(SignedText(text="a", signature="ab", certificate=""))
     message.certificate = b"\xff"
-    with pytest.raises(InvalidInputError, match="this is no PEM certificate"):
+    with pytest.raises(InvalidInputError, match="this is not a PEM certificate"):
         signed_from_proto(message)
 
 

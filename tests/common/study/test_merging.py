@@ -75,7 +75,7 @@ def test_a_draft_is_read() -> None:
         ),
         ('owner = "alice"', 'owner = "bob"', "attribute sex has another owner than alice"),
         ('["9+"]', '["9+", "9+"]', "id_shapes are not as many as id_columns"),
-        ('["9+"]', '["1234"]', "id_shapes has '1234', which is no shape"),
+        ('["9+"]', '["1234"]', "id_shapes has '1234', which is not a shape"),
         ('["id"]', "[]", "id_columns names no column"),
         ('"alice"', '"Alice"', "curator = 'Alice' is not a name"),
         ("[draft]", "[study]", "unknown table 'study'. Known tables: draft, attribute."),

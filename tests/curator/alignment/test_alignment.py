@@ -119,7 +119,7 @@ def test_more_respondents_than_a_table_may_have_are_refused(both: tuple[Curator,
         curator.alignment._most_respondents = 299
     align(alice, bob)
     for curator in both:
-        with pytest.raises(InvalidInputError, match="at most 299 respondents, not 300"):
+        with pytest.raises(InvalidInputError, match="has 300 respondents, more than the 299"):
             curator.alignment.result()
         assert files(curator) == {}
         curator.alignment._most_respondents = 300

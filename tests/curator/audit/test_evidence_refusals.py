@@ -50,7 +50,7 @@ def test_a_policy_that_was_read_is_there(office: Office) -> None:
     ("old", "new"), [(b'{"audit"', b'{ "audit"'), (b'"kind":"', b'"kind":"another '), (b'"made_at":', b'"made_at":"x')]
 )
 def test_an_index_in_another_spelling_is_none(office: Office, old: bytes, new: bytes) -> None:
-    with pytest.raises(IntegrityError, match="this is no index of evidence"):
+    with pytest.raises(IntegrityError, match="this is not an index of evidence"):
         check_evidence(rewritten(office, replaced("index.json", old, new)), PEM, None)
 
 
@@ -83,5 +83,5 @@ def test_an_index_is_canonical(office: Office) -> None:
     with zipfile.ZipFile(office.file) as archive:
         text = archive.read("index.json").decode()
     assert EvidenceIndex.from_text(text).party == ALICE.uri
-    with pytest.raises(IntegrityError, match="this is no index of evidence"):
+    with pytest.raises(IntegrityError, match="this is not an index of evidence"):
         EvidenceIndex.from_text(text + " ")

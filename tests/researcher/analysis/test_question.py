@@ -132,7 +132,7 @@ def test_a_table_of_a_model_is_marked_whatever_is_asked(monkeypatch: pytest.Monk
         (["--model", "salary ~ sex", "--ratio"], "coefficients, or odds ratios"),
         (["--model", "salary ~ salary"], "both sides"),
         (["--model", "salary + sex"], "expected ~"),
-        (["--given", "education", "--reference", "education=mid"], "a reference is for comparing groups"),
+        (["--given", "education", "--reference", "education=mid"], "a reference was given without groups to compare"),
         (["--given", "education", "--ratio", "--reference", "education=mid|low"], "several categories"),
         (["--given", "education", "--ratio", "--reference", "sex=m"], "not among the given"),
         (["--attributes", "salary", "--compare", "wages"], "compared with itself"),

@@ -134,7 +134,7 @@ def test_a_researcher_asks(reader: Reader) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"attributes": []}, "a release has attributes"),
+        ({"attributes": []}, "no attribute was chosen"),
         ({"attributes": ["sex", "age", "height"]}, "no attribute"),
         ({"epsilon": ""}, "this is needed"),
         ({"epsilon": "inf"}, "epsilon must be"),
