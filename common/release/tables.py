@@ -86,7 +86,7 @@ def asked_tables(
         )
     if len(names) < 3:
         raise InvalidInputError(
-            f"{len(names)} attributes were given, fewer than three",
+            "fewer than three attributes were given",
             where="attributes",
             remedy="Ask for one table by its attributes alone.",
         )

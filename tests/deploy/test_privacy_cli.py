@@ -205,7 +205,7 @@ def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
         (("privacy", "compose", "missing.json", "--delta", "1e-6"), "cannot be read"),
         (("privacy", "compose", "--delta", "1e-6"), "name a file"),
         (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--sum-of-squares", "0.1"), "between 1/K"),
-        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--plot", "x.pdf"), ".svg or .png"),
+        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--plot", "x.pdf"), "neither in .svg nor in .png"),
         (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--delta", "1"), "delta"),
     ],
 )  # fmt: skip

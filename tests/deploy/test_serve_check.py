@@ -112,7 +112,7 @@ def test_a_state_folder_that_is_there_is_opened(check: Check, folder: Path) -> N
         (SERVER, ("listen", 'stat = "x"\nverbose = 7\nlisten'), "true or false"),
         (CURATOR, ("listen", 'policy = "bad.csv"\nlisten'), "bad.csv"),
         (CURATOR, ("alice.csv", "bad.csv"), "age"),
-        (CURATOR, ("workers = 0", 'dask = "tls://localhost:1"'), "workers need a folder"),
+        (CURATOR, ("workers = 0", 'dask = "tls://localhost:1"'), "no folder was given that"),
         (CURATOR, ("listen", "retention_days = 3\nlisten"), "not for this role"),
     ],
 )

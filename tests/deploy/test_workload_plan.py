@@ -99,7 +99,7 @@ def test_tables_may_be_listed(study_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("--epsilon 1 --workload linked --population 500 --delta 1e-6", "need the study file"),
+        ("--epsilon 1 --workload linked --population 500 --delta 1e-6", "without the study file"),
         ("--study S --workload linked --epsilon 1 --delta 1e-6", "the number of respondents"),
         ("--study S --workload linked --epsilon 1 --population 500", "need a delta"),
         ("--study S --workload linked --delta 1e-6 --population 500", "an epsilon, or a pair error"),
@@ -109,7 +109,7 @@ def test_tables_may_be_listed(study_path: Path) -> None:
         ("--study S --workload linked --delta 1e-6 --population 500 --pair-error 0", "between 0 and 1"),
         ("--study S --workload linked --delta 1e-6 --population 500 --pair-error 1", "between 0 and 1"),
         ("--study S --delta 1e-6 --population 500 --epsilon 1", "name one table of the study"),
-        ("--study S --workload pairs --attributes sex --delta 1e-6 --population 500 --epsilon 1", "at least three"),
+        ("--study S --workload pairs --attributes sex --delta 1e-6 --population 500 --epsilon 1", "fewer than three"),
         ("--study S --workload pairs --attributes sex,sex,age --delta 1e-6 --population 500 --epsilon 1", "twice"),
         ("--study S --workload pairs --attributes sex,age,x --delta 1e-6 --population 500 --epsilon 1", "no attribute"),
         ("--study S --tables sex,age --tables sex --workload pairs --delta 1e-6 --population 9 --epsilon 1", "alone"),
@@ -117,10 +117,10 @@ def test_tables_may_be_listed(study_path: Path) -> None:
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon .001", "too small for 3 tables"),
         ("--study S --workload linked --delta 1e-6 --population 1 --epsilon 1", "fewer respondents"),
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --cells 4", "of one table"),
-        ("--study S --workload linked --repeats 2 --delta 1e-6 --population 500 --epsilon 1", "says itself"),
+        ("--study S --workload linked --repeats 2 --delta 1e-6 --population 500 --epsilon 1", "were given twice"),
         ("--study S --attributes sex,age --population 500 --epsilon 1 --cells 4", "the study says how many they are"),
         ("--study S --attributes sex,x --population 500 --epsilon 1", "no attribute"),
-        ("--attributes sex,age --population 500 --epsilon 1", "need the study file"),
+        ("--attributes sex,age --population 500 --epsilon 1", "without the study file"),
         ("--study S.gone --workload linked --delta 1e-6 --population 500 --epsilon 1", "cannot be read"),
     ],
 )

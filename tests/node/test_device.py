@@ -165,7 +165,7 @@ def test_an_integer_is_a_value(device: Device) -> None:
     "wrong", [{"value": 7.0}, {"value": True}, {"value": None}, {"token": TOKENS[0]}, {"token": None}, {"token": 7}]
 )
 def test_another_type_is_refused_before_anything_is_asked(device: Device, wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="is a text"):
+    with pytest.raises(InvalidInputError, match=r"neither a text nor|not a text"):
         device.node().report(ID, **({"value": "7", "token": TOKENS[0].hex()} | wrong))
     assert device.connections == 0
 
@@ -243,7 +243,7 @@ def test_a_failure_of_the_servers_own_is_told_and_settled_later(device: Device) 
 def test_a_refused_report_may_have_another_token(device: Device) -> None:
     device.open(plain_round())
     for _ in range(2):
-        with pytest.raises(DeniedError, match="no token of this round"):
+        with pytest.raises(DeniedError, match="this is not a token of this round"):
             device.report(token=bytes(16))
     assert device.kept() is State.REFUSED
     assert device.report("9", TOKENS[1]) is State.COUNTED

@@ -133,7 +133,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path, tokens: Path) -> None:
         everybody(tmp_path / "none.csv", tokens)
     (tmp_path / "latin.csv").write_bytes(b"value\n\xe9\n")
     for path in (tmp_path / "latin.csv", tmp_path, written(tmp_path / "long.csv", "value", "1" * 200_000)):
-        with pytest.raises(InvalidInputError, match="no readable CSV file in UTF-8"):
+        with pytest.raises(InvalidInputError, match="this is not a readable CSV file in UTF-8"):
             everybody(path, tokens)
 
 

@@ -157,7 +157,7 @@ def test_counts_that_are_not_the_release_are_refused(counts: NDArray[np.int64], 
 
 
 def test_mechanism_of_another_table_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="a mechanism over 24 cells"):
+    with pytest.raises(InvalidInputError, match="does not have the 24 cells"):
         replace(make_estimate(), design=make_estimate().design.marginal(12))
 
 

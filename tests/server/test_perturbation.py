@@ -215,7 +215,7 @@ def test_a_second_run_is_refused_and_leaves_the_publication_alone(any_store: Ser
     complete(store, spec, *columns)
     perturb(store, spec)
     before = [column.tobytes() for column in published(store, spec)]
-    with pytest.raises(IntegrityError, match="published once"):
+    with pytest.raises(IntegrityError, match="the release was published before"):
         perturb(store, spec)
     assert [column.tobytes() for column in published(store, spec)] == before
 

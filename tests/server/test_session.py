@@ -156,7 +156,7 @@ def test_refusals_say_why() -> None:
             refuse()
     with pytest.raises(FailedReleaseError, match="the release is expired"):
         perturbing.ended(ReleaseState.EXPIRED, "").check_open()
-    with pytest.raises(IntegrityError, match="published once"):
+    with pytest.raises(IntegrityError, match="the release was published before"):
         perturbing.published().published()
     with pytest.raises(DeniedError, match="for another researcher"):
         failed.check_readable("rita")

@@ -127,13 +127,13 @@ def test_a_complete_column_stays_what_it_is(store: ServerStore, lease: Lease, ma
 
 def test_a_release_is_published_once(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
-    with pytest.raises(IntegrityError, match="published once"):
+    with pytest.raises(IntegrityError, match="the release was published before"):
         store.publish(ID, DIGESTS, 1.0, lease)
     store.complete_columns(ID, {"sex": (b"1", lease)})
     store.complete_columns(ID, {"salary": (b"2", lease)})
     store.publish(ID, DIGESTS, 1.5, lease)
     assert (store.session(ID).state, store.perturbation_seconds(ID)) == (ReleaseState.READY, 1.5)
-    with pytest.raises(IntegrityError, match="published once"):
+    with pytest.raises(IntegrityError, match="the release was published before"):
         store.publish(ID, DIGESTS, 2.5, lease)
     assert store.perturbation_seconds(ID) == 1.5
 
@@ -209,7 +209,7 @@ def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(
     assert store.session(ID).state is ReleaseState.PERTURBING
     seen = store.session(ID)
     store.publish(ID, DIGESTS, 1.0, lease)
-    assert store.end(seen, ReleaseState.FAILED, "published once", lease).state is ReleaseState.READY
+    assert store.end(seen, ReleaseState.FAILED, "the release was published before", lease).state is ReleaseState.READY
     assert store.session(ID).state is ReleaseState.READY
 
 

@@ -94,12 +94,12 @@ def test_a_stratum_has_a_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"round_id": ""}, "an id of 32"),
-        ({"round_id": ID[:-1]}, "an id of 32"),
-        ({"round_id": "G" * 32}, "an id of 32"),
-        ({"round_id": "A" * 32}, "an id of 32"),
-        ({"round_id": ID + "\n"}, "an id of 32"),
-        ({"study_digest": "ab"}, "a study digest of 64"),
+        ({"round_id": ""}, "the id is not 32 hexadecimal digits, or the study digest not 64"),
+        ({"round_id": ID[:-1]}, "the id is not 32 hexadecimal digits, or the study digest not 64"),
+        ({"round_id": "G" * 32}, "the id is not 32 hexadecimal digits, or the study digest not 64"),
+        ({"round_id": "A" * 32}, "the id is not 32 hexadecimal digits, or the study digest not 64"),
+        ({"round_id": ID + "\n"}, "the id is not 32 hexadecimal digits, or the study digest not 64"),
+        ({"study_digest": "ab"}, "the id is not 32 hexadecimal digits, or the study digest not 64"),
         ({"researcher": "Rosa"}, "is not a name"),
         ({"question": ""}, "not an attribute name"),
         ({"question": "../value"}, "not an attribute name"),
@@ -135,7 +135,7 @@ def test_a_round_that_cannot_be_is_refused(changes: dict[str, Any], problem: str
 def test_a_round_has_a_limited_number_of_counters() -> None:
     size = MAX_COUNTS // MAX_STRATA
     assert round_with(size=size, strata=strata(MAX_STRATA)).population == MAX_STRATA
-    with pytest.raises(InvalidInputError, match=f"at most {MAX_COUNTS} counters"):
+    with pytest.raises(InvalidInputError, match=f"more than {MAX_COUNTS} counters"):
         round_with(size=size + 1, strata=strata(MAX_STRATA))
 
 

@@ -85,32 +85,53 @@ def test_a_round_arrives_as_it_was_sent(spec: Round) -> None:
 
 
 BAD_ROUNDS: dict[str, tuple[Callable[[collection_pb2.Round], object], str]] = {
-    "nothing": (lambda m: m.Clear(), "epsilon: this is no decimal number"),
-    "no id": (lambda m: m.ClearField("round_id"), "an id of 32"),
-    "no study": (lambda m: m.ClearField("study_digest"), "a study digest of 64"),
+    "nothing": (lambda m: m.Clear(), "epsilon: this is not a decimal number of at most"),
+    "no id": (lambda m: m.ClearField("round_id"), "the id is not 32 hexadecimal digits, or the study digest not 64"),
+    "no study": (
+        lambda m: m.ClearField("study_digest"),
+        "the id is not 32 hexadecimal digits, or the study digest not 64",
+    ),
     "no researcher": (lambda m: m.ClearField("researcher"), "is not a name"),
     "no question": (lambda m: m.ClearField("question"), "not an attribute name"),
     "no size": (lambda m: m.ClearField("size"), "1 to 65536"),
     "a huge size": (lambda m: setattr(m, "size", 2**32 - 1), "1 to 65536"),
-    "no epsilon": (lambda m: m.ClearField("epsilon"), "epsilon: this is no decimal number"),
+    "no epsilon": (lambda m: m.ClearField("epsilon"), "epsilon: this is not a decimal number of at most"),
     "epsilon 0": (lambda m: setattr(m, "epsilon", "0"), "above 0"),
     "a negative epsilon": (lambda m: setattr(m, "epsilon", "-1"), "above 0"),
-    "epsilon in words": (lambda m: setattr(m, "epsilon", "one"), "epsilon: this is no decimal number"),
+    "epsilon in words": (lambda m: setattr(m, "epsilon", "one"), "epsilon: this is not a decimal number of at most"),
     "epsilon NaN": (lambda m: setattr(m, "epsilon", "NaN"), "above 0"),
     "epsilon sNaN": (lambda m: setattr(m, "epsilon", "sNaN"), "above 0"),
-    "epsilon in other digits": (lambda m: setattr(m, "epsilon", "\u0661"), "epsilon: this is no decimal number"),
+    "epsilon in other digits": (
+        lambda m: setattr(m, "epsilon", "\u0661"),
+        "epsilon: this is not a decimal number of at most",
+    ),
     "a tiny epsilon": (lambda m: setattr(m, "epsilon", "1e-999999999"), "no less than 1E-12"),
     "a long epsilon": (lambda m: setattr(m, "epsilon", "1" + "0" * 98 + "e-98"), "at most 100 characters"),
     "no oracle": (lambda m: m.ClearField("oracle"), "oracle 0 is not known here"),
     "no parameters": (lambda m: m.parameters.clear(), "has the parameters replacement"),
     "a parameter too many": (lambda m: m.parameters.update({"g": "2"}), "has the parameters replacement"),
-    "a parameter that is none": (lambda m: m.parameters.update({"replacement": "-1"}), "no whole number"),
-    "a parameter in words": (lambda m: m.parameters.update({"replacement": "1e9"}), "no whole number"),
-    "a long parameter": (lambda m: m.parameters.update({"replacement": "1" * 21}), "no whole number"),
+    "a parameter that is none": (
+        lambda m: m.parameters.update({"replacement": "-1"}),
+        "a parameter of the randomiser is not a whole number",
+    ),
+    "a parameter in words": (
+        lambda m: m.parameters.update({"replacement": "1e9"}),
+        "a parameter of the randomiser is not a whole number",
+    ),
+    "a long parameter": (
+        lambda m: m.parameters.update({"replacement": "1" * 21}),
+        "a parameter of the randomiser is not a whole number",
+    ),
     "a large parameter": (lambda m: m.parameters.update({"replacement": "9" * 20}), "units of 2"),
-    "a parameter in other digits": (lambda m: m.parameters.update({"replacement": "\u0667"}), "no whole number"),
+    "a parameter in other digits": (
+        lambda m: m.parameters.update({"replacement": "\u0667"}),
+        "a parameter of the randomiser is not a whole number",
+    ),
     "no strata": (lambda m: m.ClearField("strata"), "strata"),
-    "a stratum without a rate": (lambda m: m.strata[0].ClearField("rate"), "rate: this is no decimal number"),
+    "a stratum without a rate": (
+        lambda m: m.strata[0].ClearField("rate"),
+        "rate: this is not a decimal number of at most",
+    ),
     "rate 0": (lambda m: setattr(m.strata[0], "rate", "0"), "above 0 and at most 1"),
     "a rate above 1": (lambda m: setattr(m.strata[0], "rate", "1.01"), "above 0 and at most 1"),
     "a negative rate": (lambda m: setattr(m.strata[0], "rate", "-0.5"), "above 0 and at most 1"),
@@ -171,7 +192,7 @@ def test_a_report_arrives_whole_and_its_length_tells_nothing(name: str, size: in
 
 @pytest.mark.parametrize("length", [0, 15, 17])
 def test_a_report_carries_a_whole_token(length: int) -> None:
-    with pytest.raises(InvalidInputError, match="the token has [0-9]+ bytes, not 16"):
+    with pytest.raises(InvalidInputError, match=r"the token has [0-9]+ bytes, not 16"):
         report_to_proto(ID, bytes(length), "north", Category(symbol=0))
 
 
@@ -194,7 +215,7 @@ def test_a_report_without_a_payload_that_is_known_is_refused() -> None:
 
 def test_a_hashed_report_without_a_symbol_is_refused() -> None:
     message = collection_pb2.ReportRequest(hashed=collection_pb2.HashedReport(seed=bytes(16)))
-    with pytest.raises(InvalidInputError, match="has a symbol"):
+    with pytest.raises(InvalidInputError, match="the report of local hashing has no symbol"):
         report_from_proto(message)
 
 

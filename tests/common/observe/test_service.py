@@ -63,7 +63,7 @@ def test_very_much_work_is_cut_to_the_newest() -> None:
 def test_what_is_no_status_is_refused() -> None:
     wrong = status_to_proto(status())
     wrong.budgets[0].left = "much"
-    with pytest.raises(InvalidInputError, match="no number"):
+    with pytest.raises(InvalidInputError, match="the budget is not a number"):
         status_from_proto(wrong)
     wrong = status_to_proto(status())
     wrong.party = "alice"

@@ -87,9 +87,9 @@ def test_a_known_value() -> None:
 
 @pytest.mark.parametrize(("n", "m"), [(10, 11), (10, 0), (10, -1), (0, 0)])
 def test_a_sample_that_is_none_is_refused(n: int, m: int) -> None:
-    with pytest.raises(InvalidInputError, match="a sample has 1 to n"):
+    with pytest.raises(InvalidInputError, match="rows were asked for, not 1 to n ="):
         pure_epsilon(Fraction(2), population=n, sample=m)
-    with pytest.raises(InvalidInputError, match="a sample has 1 to n"):
+    with pytest.raises(InvalidInputError, match="rows were asked for, not 1 to n ="):
         gamma_for_pure_epsilon(Decimal(1), population=n, sample=m)
 
 

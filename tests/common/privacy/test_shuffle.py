@@ -102,7 +102,7 @@ def test_with_coins_that_are_seen_it_is_the_mean_over_the_rows_that_take_part(
 
 @pytest.mark.parametrize("presence", [Fraction(0), Fraction(3, 2), Fraction(1, 2)])
 def test_a_presence_is_a_probability_and_below_one_for_everyone_alone(presence: Fraction) -> None:
-    with pytest.raises(InvalidInputError, match="probability"):
+    with pytest.raises(InvalidInputError, match="presence is not above 0"):
         OrderCertificate(population=9, sample=8, cells=2, gamma=Fraction(3), presence=presence)
 
 

@@ -10,9 +10,9 @@ DIGEST = "ab" * 32
 
 @pytest.mark.parametrize("digest", ["", DIGEST[:-1], DIGEST + "0", DIGEST.upper(), DIGEST[:-1] + "x", DIGEST + "\n"])
 def test_a_digest_is_64_digits_in_lower_case(digest: str) -> None:
-    with pytest.raises(InvalidInputError, match="not the hexadecimal digits"):
+    with pytest.raises(InvalidInputError, match="the digest is not hexadecimal, or of another length"):
         PublishedColumn(attribute="sex", digest=digest)
-    with pytest.raises(InvalidInputError, match="the digest of its last entry"):
+    with pytest.raises(InvalidInputError, match="digest of its last entry"):
         LedgerHead(length=1, digest=digest)
     assert (PublishedColumn(attribute="sex", digest=DIGEST).digest, LedgerHead(length=0, digest=DIGEST).length) == (
         DIGEST,
@@ -21,5 +21,5 @@ def test_a_digest_is_64_digits_in_lower_case(digest: str) -> None:
 
 
 def test_no_ledger_has_less_than_no_entry() -> None:
-    with pytest.raises(InvalidInputError, match="a ledger has a length"):
+    with pytest.raises(InvalidInputError, match="the ledger has no length, or no digest of its last entry"):
         LedgerHead(length=-1, digest=DIGEST)

@@ -154,10 +154,10 @@ def test_an_identity_belongs_together() -> None:
     assert "PRIVATE" not in repr(good)
     refusals: dict[str, Callable[[], Identity]] = {
         "not the certificate's": lambda: replace_key(good, issued().key_pem),
-        "no PEM private key": lambda: replace_key(good, b"nonsense"),
-        "without a passphrase": lambda: replace_key(good, encrypted_key()),
+        "this is not a PEM private key, or it has a passphrase": lambda: replace_key(good, b"nonsense"),
+        "or it has a passphrase": lambda: replace_key(good, encrypted_key()),
         "not issued by the authority": lambda: identity(issued(authority=rogue())),
-        "no PEM certificate": lambda: Identity(certificate=made.certificate_pem, key=made.key_pem, authority=b"x"),
+        "not a PEM certificate": lambda: Identity(certificate=made.certificate_pem, key=made.key_pem, authority=b"x"),
         "lacks its party's DNS name": lambda: identity(
             issued(names=[x509.UniformResourceIdentifier(ALICE.uri), x509.DNSName("localhost")])
         ),

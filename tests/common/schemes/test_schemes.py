@@ -333,7 +333,7 @@ def test_binary_randomised_response_agrees_with_dp_accounting() -> None:
     ("name", "sizes", "message"),
     [
         ("wor", {"population": 10, "sample": 11}, "1 to n = 10"),
-        ("wor", {"population": 10, "sample": 5, "stage": 5}, "no first stage"),
+        ("wor", {"population": 10, "sample": 5, "stage": 5}, "a first stage was given for a scheme of one stage"),
         ("must.ow", {"population": 10, "sample": 5}, "first stage"),
         ("must.ow", {"population": 10, "sample": 5, "stage": 11}, "without replacement"),
         ("must.wo", {"population": 10, "sample": 5, "stage": 4}, "without replacement"),

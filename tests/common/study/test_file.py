@@ -108,7 +108,8 @@ def test_the_domain_is_in_study_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "problem"), [(["x"], "no attribute 'x'"), (["sex", "sex"], "twice"), ([], "at least one")]
+    ("names", "problem"),
+    [(["x"], "no attribute 'x'"), (["sex", "sex"], "twice"), ([], "no attribute was given for the table")],
 )
 def test_a_domain_of_other_names_is_refused(names: list[str], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
@@ -229,7 +230,7 @@ def test_missing_values_may_add_a_category_of_their_own() -> None:
             'name = "sex"\nowner = "carol"',
             "sex has the owner 'carol', who is no curator",
         ),
-        ('["f", "m"]', '["f"]', "at least two categories"),
+        ('["f", "m"]', '["f"]', "fewer than two categories"),
         ('["f", "m"]', '["f", "f"]', r"\[\[attribute\]\] sex: category 'f' is listed twice"),
         ('title = "A study"', 'title = "A study"\nleft_out = "all"', "left_out = 'all' is not known"),
         ('["f", "m"]', '["f", "drop"]', '"drop" is a rule'),

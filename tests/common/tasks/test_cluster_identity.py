@@ -47,7 +47,7 @@ def test_a_key_that_others_may_read_is_refused(client: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["ca.pem", "client.pem"])
 def test_what_is_no_certificate_is_refused(client: Path, name: str) -> None:
     (client / name).write_text("hello")
-    with pytest.raises(InvalidInputError, match="no PEM certificate"):
+    with pytest.raises(InvalidInputError, match="this is not a PEM certificate"):
         load_cluster_identity(client, clock=lambda: NOW)
 
 

@@ -135,7 +135,7 @@ def test_a_worker_makes_files_for_its_user_alone(
 
 def test_an_identity_for_what_does_not_encrypt_is_refused_and_so_is_tls_without_one(identity: ClusterIdentity) -> None:
     for arguments in (("tcp://localhost:8786", identity), ("tls://localhost:8786", None)):
-        with pytest.raises(InvalidInputError, match="has an identity") as caught:
+        with pytest.raises(InvalidInputError, match="an identity was given without tls") as caught:
             Dask(*arguments)
         assert caught.value.where == "--dask-identity"
     with pytest.raises(InvalidInputError, match="HOST:PORT"):

@@ -47,10 +47,10 @@ def test_no_more_processes_than_cores_are_for(monkeypatch: pytest.MonkeyPatch) -
 def test_a_party_reaches_its_cluster_over_tls_only(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     client = init_cluster(tmp_path)["client"]
-    with pytest.raises(InvalidInputError, match="over TLS") as caught:
+    with pytest.raises(InvalidInputError, match="the cluster of a party was given without TLS") as caught:
         EngineOptions(dask="tls://localhost:8786").engine(study_authority=STUDY)
     assert caught.value.where == "--dask-identity"
-    with pytest.raises(InvalidInputError, match="that encrypts"):
+    with pytest.raises(InvalidInputError, match="or tls:// without an identity"):
         EngineOptions(dask="tcp://localhost:8786", dask_identity=client).engine(study_authority=STUDY)
     engine = EngineOptions(dask="tls://localhost:8786", dask_identity=client).engine(study_authority=STUDY)
     assert isinstance(engine, Dask)

@@ -189,7 +189,7 @@ def test_values_of_a_model_have_no_interval_and_say_so() -> None:
     )
     with pytest.raises(InvalidInputError, match="sum to 1"):
         replace(model, raw=np.full(6, 0.5))
-    with pytest.raises(InvalidInputError, match="6 cells"):
+    with pytest.raises(InvalidInputError, match="6 finite fractions, one a cell"):
         replace(model, raw=np.full(5, 0.2))
 
 

@@ -141,8 +141,8 @@ def test_a_table_of_a_model_is_marked_whatever_is_asked(monkeypatch: pytest.Monk
             ["--attributes", "salary", "--compare", "elsewhere"],
             "^--compare elsewhere: no attribute 'salary'. Known: sex",
         ),
-        (["--total", "sex=m", "--compare", "before"], "only shares are compared"),
-        (["--model", "salary ~ sex", "--compare", "before"], "only shares are compared"),
+        (["--total", "sex=m", "--compare", "before"], "something else than shares"),
+        (["--model", "salary ~ sex", "--compare", "before"], "something else than shares"),
         (["--total", "sex=m", "--total", "sex=f", "--odds-ratio"], "not totals"),
     ],
 )

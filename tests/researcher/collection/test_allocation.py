@@ -245,9 +245,9 @@ def test_the_second_round_may_have_another_mechanism() -> None:
         ({"budget": 13}, "is not between 14"),
         ({"least_rate": Fraction(0)}, "whole number of 0.000001"),
         ({"least_rate": Fraction(1, 3)}, "whole number of 0.000001"),
-        ({"weights": np.array([1.0, 1.0])}, "every value needs a weight"),
-        ({"weights": np.array([1.0, -1.0, 1.0])}, "every value needs a weight"),
-        ({"weights": np.zeros(3)}, "every value needs a weight"),
+        ({"weights": np.array([1.0, 1.0])}, "weights are not one a value"),
+        ({"weights": np.array([1.0, -1.0, 1.0])}, "weights are not one a value"),
+        ({"weights": np.zeros(3)}, "weights are not one a value"),
         ({"second": THREE.design}, "the same strata"),
     ],
 )

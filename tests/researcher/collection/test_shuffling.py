@@ -190,9 +190,9 @@ def test_side_by_side() -> None:
 @pytest.mark.parametrize(
     ("populations", "reports", "gamma", "delta", "message"),
     [
-        ([10], [11], 7, "1e-6", "from 0 reports"),
-        ([10], [-1], 7, "1e-6", "from 0 reports"),
-        ([10], [1, 2], 7, "1e-6", "from 0 reports"),
+        ([10], [11], 7, "1e-6", "fewer than 0 reports, or more than"),
+        ([10], [-1], 7, "1e-6", "fewer than 0 reports, or more than"),
+        ([10], [1, 2], 7, "1e-6", "fewer than 0 reports, or more than"),
         ([10], [1], 7, "0", "delta"),
         ([10], [1], 7, "1", "delta"),
     ],

@@ -200,7 +200,7 @@ def test_a_plan_finds_any_number_from_the_others(shared: Reader) -> None:
         ("find=epsilon&shape=table&population=100&cells=24&error=nan", "between 0 and 1"),
         ("find=epsilon&shape=table&population=100&cells=24&error=1e-9", "Not to be reached"),
         ("find=truth&shape=table", "no such choice"),
-        ("find=error&shape=linked&attributes=sex&population=100&epsilon=1&delta=1e-6", "at least three attributes"),
+        ("find=error&shape=linked&attributes=sex&population=100&epsilon=1&delta=1e-6", "fewer than three attributes"),
         ("find=error&shape=pairs&population=100&epsilon=1&delta=", "several tables need a delta"),
         ("find=cells&shape=pairs&population=100&epsilon=1&delta=1e-6&error=.1", "those of their attributes"),
         (f"find=error&shape=table&attributes={SCRIPT}&population=100&epsilon=1", "no attribute"),

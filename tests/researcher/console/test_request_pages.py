@@ -136,7 +136,7 @@ def test_a_researcher_asks(reader: Reader) -> None:
     [
         ({"attributes": []}, "no attribute was chosen"),
         ({"attributes": ["sex", "age", "height"]}, "no attribute"),
-        ({"epsilon": ""}, "this is needed"),
+        ({"epsilon": ""}, "nothing was entered here"),
         ({"epsilon": "inf"}, "epsilon must be"),
         ({"shape": "everything"}, "no such choice"),
         ({"purpose": "p" * 501}, "at most 500 characters"),
@@ -209,8 +209,8 @@ def test_microdata_are_drawn_in_the_background_and_saved(reader: Reader) -> None
         ({"attributes": ["sex", "../age"]}, "no attribute '../age'"),
         ({"kind": ".exe"}, "no such choice"),
         ({"act": "burn"}, "no such choice"),
-        ({"report": "yes", "attributes": ["sex"]}, "two or more columns"),
-        ({"report": "yes", "rows": "1000001"}, "at most 1,000,000 rows"),
+        ({"report": "yes", "attributes": ["sex"]}, "of one column"),
+        ({"report": "yes", "rows": "1000001"}, "more than 1,000,000 rows"),
         ({"seed": "s" * 101}, "no such choice"),
     ],
 )

@@ -54,7 +54,7 @@ def test_supports_of_an_oracle_need_not_add_up_to_the_reports() -> None:
     [
         ({"populations": (3, 7)}, "stratum 1: 4 reports came from a population of 3 nodes"),
         ({"populations": (10, 6), "strata": ("young", "old")}, "stratum old: 7 reports came from a population of 6"),
-        ({"populations": (0, 7)}, "at least 1 node"),
+        ({"populations": (0, 7)}, "a stratum has"),
         ({"populations": (10,)}, "one population and one rate"),
         ({"populations": (), "rates": ()}, "one population and one rate"),
         ({"rates": (Fraction(0), Fraction(1))}, "stratum 1: a rate must be above 0"),
@@ -66,7 +66,7 @@ def test_supports_of_an_oracle_need_not_add_up_to_the_reports() -> None:
         ({"counts": np.array([3, 1, 0])}, "do not have the shape"),
         ({"counts": np.zeros((2, 0), np.int64)}, "do not have the shape"),
         ({"counts": np.zeros((3, 3), np.int64)}, "do not have the shape"),
-        ({"counts": np.zeros((2, 3))}, "whole numbers"),
+        ({"counts": np.zeros((2, 3))}, "a count, or a number of reports, is not a whole number"),
         ({"reports": np.array([4])}, "one number of reports each"),
         ({"labels": ("a", "b")}, "one label"),
         ({"strata": ("a",)}, "one name"),

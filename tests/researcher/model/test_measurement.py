@@ -50,8 +50,8 @@ def test_an_attribute_outside_every_table_is_named() -> None:
 @pytest.mark.parametrize(
     ("names", "values", "weight", "says"),
     [
-        ((), [1.0], 1.0, "at least one attribute"),
-        (("a", "a"), [1.0, 0.0, 0.0, 0.0], 1.0, "none twice"),
+        ((), [1.0], 1.0, "no attribute, or one of them twice"),
+        (("a", "a"), [1.0, 0.0, 0.0, 0.0], 1.0, "the measurement has no attribute, or one of them twice"),
         (("a",), [0.5, float("nan")], 1.0, "finite"),
         (("a",), [[0.5, 0.5]], 1.0, "vector"),
         (("a",), [0.5, 0.6], 1.0, "sum to 1"),
