@@ -80,7 +80,7 @@ def test_an_empty_name_is_not_the_login_name(
     held(terminal, make_request(), "sex")
     code, out, err = terminal.run(*(name if one == "Ana Diaz" else one for one in command))
     assert (code, out) == (2, "")
-    assert ("a person's name is" if command[0] == "console" else "--person: the name is empty") in err
+    assert ("the person's name has no letters" if command[0] == "console" else "--person: the name is empty") in err
     assert verdicts(terminal) == {"sex": (HELD, "policy")}
 
 

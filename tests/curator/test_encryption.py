@@ -256,7 +256,7 @@ def test_noise_and_canaries_lie_under_the_pad(
     )
     assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places.all()])
     assert key_of(store) != keys[0]
-    with pytest.raises(ConflictError, match="this one is spent"):
+    with pytest.raises(ConflictError, match="the pad was used before"):
         store.pads.spend_key("f" * 32, "age", keys[0])
     encryption.forget_canaries()
     assert not encryption.canaries("sex").exists()

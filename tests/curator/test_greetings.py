@@ -163,4 +163,4 @@ def test_more_than_a_curator_has_to_say_of_a_release_is_not_kept(
     village.twist["bob", "FollowProgress"] = twisted
     refusal = said_of(village, ID)[ID]
     assert isinstance(refusal, InvalidInputError)
-    assert str(refusal).startswith("curator bob: a ")
+    assert str(refusal).startswith("curator bob: the ")

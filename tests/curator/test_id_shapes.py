@@ -62,5 +62,5 @@ def test_which_shapes_can_match(pair: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("shape", ["", "1234", "90", "9+.00", "9\n", "9" * 81])
 def test_what_is_no_shape_is_refused(shape: str) -> None:
-    with pytest.raises(InvalidInputError, match="no shape"):
+    with pytest.raises(InvalidInputError, match="not a shape"):
         check_id_shape(shape)

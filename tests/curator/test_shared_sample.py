@@ -112,9 +112,9 @@ def test_coins_and_canaries_of_another_release_are_refused_and_those_of_this_one
     drawn(store, tmp_path, spec)  # as after a crash
     for key in (coin_key, canary_key):
         mine = key(bytes(range(32)))
-        with pytest.raises(ConflictError, match="serve one release; these are spent"):
+        with pytest.raises(ConflictError, match="were used before"):
             store.pads.spend_shared_keys("f" * 32, mine, bytes(32))
-        with pytest.raises(ConflictError, match="serve one release; these are spent"):
+        with pytest.raises(ConflictError, match="were used before"):
             store.pads.spend_shared_keys("f" * 32, bytes(32), mine)
     with pytest.raises(NotFoundError, match="the key of the canaries is not here"):
         store.pads.canary_key("f" * 32)

@@ -182,10 +182,10 @@ def test_a_release_is_unfinished_until_its_coin_is_forgotten(store: CuratorStore
 def test_a_key_is_spent_once_whatever_it_was_for(store: CuratorStore) -> None:
     store.pads.spend_key(ID, "sex", b"key 1")
     for release, attribute in ((ID, "sex"), (ID, "age"), ("f" * 32, "sex")):
-        with pytest.raises(ConflictError, match="a pad is used once"):
+        with pytest.raises(ConflictError, match="the pad was used before"):
             store.pads.spend_key(release, attribute, b"key 1")
     store.pads.forget_keys(ID)
-    with pytest.raises(ConflictError, match="a pad is used once"):
+    with pytest.raises(ConflictError, match="the pad was used before"):
         store.pads.spend_key(ID, "sex", b"key 1")
 
 

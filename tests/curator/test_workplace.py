@@ -383,12 +383,12 @@ def test_a_full_disk_of_a_run_is_said_and_with_room_again_the_files_are_the_same
 
 def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
     cluster_options = EngineOptions(dask="tls://localhost:1")
-    mistakes = {"workers need a folder": (cluster_options, None), "no cluster to share": (EngineOptions(), tmp_path)}
+    mistakes = {"no folder was given that": (cluster_options, None), "no cluster to share": (EngineOptions(), tmp_path)}
     for problem, (engine, shared) in mistakes.items():
         with pytest.raises(InvalidInputError, match=problem) as caught:
             WorkOptions(engine=engine, shared=shared)
         assert caught.value.where == "--shared"
-    with pytest.raises(InvalidInputError, match="no folder"):
+    with pytest.raises(InvalidInputError, match="not a folder"):
         WorkOptions(engine=cluster_options, shared=tmp_path / "none")
 
 

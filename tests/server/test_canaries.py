@@ -251,7 +251,7 @@ def test_a_curator_without_columns_and_a_wrong_key_are_refused(
     with pytest.raises(DeniedError, match="curator bob: no column of this release"):
         Releases(study, store).publication_of(ID, "bob")
     for short in (b"", KEY[:31], KEY + b"x"):
-        with pytest.raises(InvalidInputError, match="the key has 31 bytes"):
+        with pytest.raises(InvalidInputError, match=r"the key has [0-9]+ bytes, not 32"):
             fetched(store, "alice", short)
     assert len(fetched(store, "alice")) == 100
     with pytest.raises(ConflictError, match="curator alice sent another key"):

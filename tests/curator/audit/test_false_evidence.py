@@ -85,7 +85,7 @@ def test_what_was_changed_afterwards_is_found(
         (replaced("audit.jsonl", b"as agreed", b"as argued"), "audit log", "altered or cut off"),
         (without_line("audit.jsonl", 5), "audit log", "that of another"),
         (without_line("audit.jsonl", -1), "audit log", "altered or cut off"),
-        (replaced("audit.jsonl", b'"event"', b' "event"'), "audit log", "no line of an audit log"),
+        (replaced("audit.jsonl", b'"event"', b' "event"'), "audit log", "not a line of an audit log"),
         (lambda files: files.update({"audit.jsonl": files["audit.jsonl"][:-1]}), "audit log", "cut off"),
         (replaced("releases.jsonl", b"approved", b"denied"), "decisions", "not what was recorded"),
         (replaced("releases.jsonl", b'"person":"Ben Ode"', b'"person":"Eva"'), "decisions", "not what was recorded"),
@@ -230,7 +230,7 @@ def test_who_must_have_signed(office: Office) -> None:
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04" + bytes(100), b"no archive"])
 def test_what_is_no_evidence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.zip").write_bytes(content)
-    with pytest.raises(IntegrityError, match="no evidence file"):
+    with pytest.raises(IntegrityError, match="not an evidence file"):
         check_evidence(tmp_path / "x.zip", None, None)
 
 

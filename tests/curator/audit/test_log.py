@@ -243,7 +243,7 @@ def _digest(store: CuratorStore, number: int) -> bytes:
 
 @pytest.mark.parametrize("line", ["", "[]", "{}", '{"number":1}', "[" * 5000, ' {"event":""}'])
 def test_what_is_no_line_of_a_log(line: str) -> None:
-    with pytest.raises(IntegrityError, match="no line of an audit log"):
+    with pytest.raises(IntegrityError, match="not a line of an audit log"):
         AuditEntry.from_line(line)
 
 

@@ -121,7 +121,7 @@ def test_what_was_written_stays_when_a_decision_is_refused(office: Office) -> No
     }
     text = office.enter(ANA).post(f"/releases/{ID}", fields).text
     assert 'role="alert"' in text
-    assert "days are a whole number" in text
+    assert "the days are not a whole number" in text
     assert unescape(re.findall(r'name="reason"[^>]*value="([^"]*)"', text)[0]) == 'a "good" one'
     assert re.findall(r'value="(\w+)" checked', text) == ["age"]
 

@@ -341,7 +341,7 @@ def run(*arguments: str | Path) -> None:
         (Party(study="other", role=Role.CURATOR, name="alice").uri, [ANA], ConflictError, "holds the state of"),
         (Party(study="survey", role=Role.CURATOR, name="bob").uri, [ANA], ConflictError, "holds the state of"),
         ("", [ANA, "ana  díaz"], InvalidInputError, "the same person's"),
-        ("", ["!?"], InvalidInputError, "a person's name"),
+        ("", ["!?"], InvalidInputError, "the person's name"),
     ],
 )
 def test_the_command_refuses_what_is_not_this_curators(  # noqa: PLR0913, PLR0917 - cases
