@@ -9,6 +9,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.extras import is_installed
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine
 from veiltab.common.tasks.engine_options import EngineOptions, dask_engine, dask_identity_option
@@ -59,6 +60,10 @@ def reproduce(
 
     The same command resumes an interrupted run: computed points are kept in the folder.
     """
+    if not is_installed("papers"):
+        raise InvalidInputError(
+            "a replay needs packages that are not installed", where="reproduce", remedy="pip install 'veiltab[papers]'."
+        )
     from veiltab.papers.experiment import Settings
     from veiltab.papers.registry import ALL, load, names_of
     from veiltab.papers.reproduction import reproduce as replay

@@ -130,3 +130,13 @@ def test_csv_has_the_same_bytes_whatever_the_jobs(command: Command, tmp_path: Pa
     assert len(one) == 8
     assert one == two
     assert (tmp_path / "1" / "lin-figure-5.svg").read_bytes() == (tmp_path / "2" / "lin-figure-5.svg").read_bytes()
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cli, "is_installed", lambda _: False)
+    code, _, error = command("lin", "--out", str(tmp_path))
+    assert code == 2
+    assert error.strip().count("\n") == 0
+    assert "pip install 'veiltab[papers]'" in error
