@@ -81,7 +81,7 @@ def test_people_read_what_does_not_agree_and_a_second_run_computes_nothing(
         (("smith", "--trials", "0"), "--trials", "at least 1"),
         (("smith", "--dask", "nowhere"), "--dask", "HOST:PORT"),
         (("smith", "--dask", "localhost:1", "--jobs", "2"), "--jobs", "own workers"),
-        (("smith", "--dask", "tls://localhost:1"), "--dask-identity", "has an identity"),
+        (("smith", "--dask", "tls://localhost:1"), "--dask-identity", "without an identity"),
         (("smith", "--dask-identity", "client"), "--dask-identity", "Give --dask"),
     ],
 )

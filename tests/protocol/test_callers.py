@@ -129,7 +129,7 @@ def test_a_call_without_a_deadline_is_refused(village: World) -> None:
             request = server_release_pb2.GetReleaseRequest(release_id="0" * 32)
             await answer(Published.on(channel).stub.GetRelease(request))
 
-    with pytest.raises(InvalidInputError, match="needs a deadline"):
+    with pytest.raises(InvalidInputError, match="the call has no deadline"):
         asyncio.run(asked())
 
 
