@@ -1,0 +1,56 @@
+"""A server's reports over HTTPS, as tests ask for them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.common.collection.rounds import ID
+from tests.common.collection.rounds import study as poll
+from veiltab.server.https.application import application
+from veiltab.server.rounds.rounds import RoundKeeper
+from veiltab.server.rounds.rounds_store import CollectionStore
+
+PATH = f"/v1/rounds/{ID}"
+
+
+REPORTS = f"{PATH}/reports"
+
+
+Asked = tuple[int, dict[str, Any]]
+
+
+@pytest.fixture(name="rounds")
+def rounds_fixture(tmp_path: Path) -> Iterator[RoundKeeper]:
+    store = CollectionStore(tmp_path / "state")
+    yield RoundKeeper(poll(), store, retention_days=1)
+    store.close()
+
+
+@asynccontextmanager
+async def client_of(rounds: RoundKeeper, seconds: float = 20.0) -> AsyncIterator[httpx.AsyncClient]:
+    """Connect a client to the application without a network, while the server counts."""
+    counting = asyncio.create_task(rounds.run())
+    transport = httpx.ASGITransport(app=application(rounds, seconds))
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="https://cloud") as client:
+            yield client
+    finally:
+        counting.cancel()
+        with suppress(asyncio.CancelledError):
+            await counting
+
+
+def answers(rounds: RoundKeeper, *requests: tuple[str, str, bytes]) -> list[Asked]:
+    """Send (method, path, body) one after the other; return statuses and what the answers say."""
+
+    async def scenario() -> list[Asked]:
+        async with client_of(rounds) as client:
+            found = [await client.request(method, path, content=body) for method, path, body in requests]
+        return [(one.status_code, one.json()) for one in found]
+
+    return asyncio.run(scenario())
