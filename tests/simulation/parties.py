@@ -17,7 +17,8 @@ from typing import Any, assert_never, cast
 import numpy as np
 
 from tests.curator.made_rows import workplace
-from tests.simulation.network import Network, Server, Service, looked_at
+from tests.simulation.handlers import Server
+from tests.simulation.network import Network, Service, looked_at
 from tests.simulation.virtual import HERE, START, Machine, stream_of
 from veiltab.common.command.parties import parties_in
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
