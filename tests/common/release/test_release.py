@@ -278,7 +278,7 @@ def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make)
         ({"epsilon": Decimal(0)}, "epsilon must be"),
         ({"epsilon": Decimal("NaN")}, "epsilon must be"),
         ({"sample": 0}, "a sample of 0 rows was asked for"),
-        ({"stage": 0}, "a sample of 0 rows was asked for"),
+        ({"stage": 0}, "at least 1 row"),
         ({"max_local_epsilon": Decimal(0)}, "max_local_epsilon must be"),
         ({"sample": -1}, "a sample of 0 rows was asked for"),
         ({"purpose": "x" * 1001}, "is longer than 1000 characters, or not one printable line"),
