@@ -74,7 +74,7 @@ class ReleaseRequest:
         parse_epsilon(self.epsilon)
         check_modes(self.scheme, self.sampling, self.delta)
         if self.sample is not None and self.sample < 1:
-            raise InvalidInputError("a sample of 0 rows was asked for", where="sample")
+            raise InvalidInputError("a sample of fewer than 1 row was asked for", where="sample")
         if self.stage is not None and self.stage < 1:
             raise InvalidInputError("the first stage must take at least 1 row", where="stage")
         if self.max_local_epsilon is not None:
