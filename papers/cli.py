@@ -118,13 +118,17 @@ def _check_writable(out: Path) -> None:
 
 
 def _text(reproduction: "Reproduction", out: Path) -> str:
+    from veiltab.papers.page import count_verdicts
+
     lines = []
     for name, (title, findings) in reproduction.findings.items():
-        agree = [one for one in findings.comparisons if one.agrees]
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(findings.comparisons).items())
         lines.append(f"{name}: {title}")
-        lines.append(f"  {len(findings.figures)} figures; {len(agree)} of {len(findings.comparisons)} numbers agree")
+        lines.append(f"  {len(findings.figures)} figures; of {len(findings.comparisons)} numbers: {verdicts}")
         for one in findings.comparisons:
             if not one.agrees:
                 ours = "not computed" if one.ours is None else f"{one.ours:.6g}"
-                lines.append(f"  {one.what} ({one.source}): printed {one.printed:.6g}, ours {ours}. {one.note}")
+                lines.append(
+                    f"  {one.what} ({one.source}): printed {one.printed:.6g}, ours {ours}: {one.verdict}. {one.note}"
+                )
     return "\n".join([*lines, f"Written to {out}"])

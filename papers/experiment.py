@@ -6,6 +6,7 @@ computed by another process, and taken up after an interruption.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -99,7 +100,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes; the labels carry units."""
+    """One pair of axes; the labels carry units, and `x_names` are the names of the abscissae 0, 1, 2 ..., if any."""
 
     title: str
     x_label: str
@@ -108,6 +109,7 @@ class Panel:
     x_log: bool = False
     y_log: bool = False
     marks: tuple[Mark, ...] = ()
+    x_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,18 @@ class Figure:
     shared_y: bool = False
 
 
+class Verdict(StrEnum):
+    """What a printed number turned out to be, beside ours."""
+
+    AGREES = "agrees"
+    PAPER_ERRS = "differs, the paper errs"
+    READING = "a reading of a vague sentence"
+    BOUND = "a bound that holds"
+    CLOCK = "another clock"
+    NOT_COMPUTED = "not computed"
+    NOT_EXPLAINED = "not explained"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A number that a paper prints, beside ours.
@@ -140,6 +154,7 @@ class Comparison:
         ours: computed here; None if it cannot be.
         tolerance: largest absolute difference that agrees (rounding of the print, or a stated Monte-Carlo allowance).
         note: why it disagrees, or what the tolerance is; required where it does not agree.
+        otherwise: what it means where ours lies outside the tolerance.
     """
 
     what: str
@@ -148,6 +163,7 @@ class Comparison:
     ours: float | None
     tolerance: float
     note: str = ""
+    otherwise: Verdict = Verdict.NOT_EXPLAINED
 
     def __post_init__(self) -> None:
         if not self.agrees and not self.note:
@@ -156,7 +172,14 @@ class Comparison:
     @property
     def agrees(self) -> bool:
         """Whether ours is the printed number, within the tolerance."""
-        return self.ours is not None and abs(self.ours - self.printed) <= self.tolerance
+        return self.verdict is Verdict.AGREES
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the printed number turned out to be."""
+        if self.ours is None:
+            return Verdict.NOT_COMPUTED
+        return Verdict.AGREES if abs(self.ours - self.printed) <= self.tolerance else self.otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 """All replays as one self-contained HTML page: pictures, captions, and every printed number beside ours."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from veiltab.common.web.document import CONTENT_POLICY
-from veiltab.papers.experiment import Comparison, Figure, Findings
+from veiltab.papers.experiment import Comparison, Figure, Findings, Verdict
 from veiltab.papers.style import element
 from veiltab.researcher.drawing.style import number
 
@@ -34,7 +35,7 @@ thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: 
   .scroll, figure > div { overflow: visible; background: none; } }
 """
 
-_HEADINGS = ("what", "source", "printed", "ours", "tolerance", "agrees", "reason or tolerance")
+_HEADINGS = ("what", "source", "printed", "ours", "tolerance", "verdict", "reason or tolerance")
 
 
 def render(replays: Mapping[str, tuple[str, Findings]], pictures: Mapping[str, str], settings: str) -> str:
@@ -48,11 +49,15 @@ def render(replays: Mapping[str, tuple[str, Findings]], pictures: Mapping[str, s
     Returns:
         A complete HTML document, to be written as UTF-8.
     """
+    everything = [one for _, findings in replays.values() for one in findings.comparisons]
+    verdicts = list(count_verdicts(everything))
     contents = "\n".join(
         f'<tr><td><a href="#{escape(name)}">{escape(title)}</a></td><td class="n">{len(findings.figures)}</td>'
-        f'<td class="n">{len(findings.comparisons)}</td><td class="n">{agreeing(findings.comparisons)}</td></tr>'
+        + _counts(findings.comparisons, verdicts)
         for name, (title, findings) in replays.items()
     )
+    total = f'<tr><td>all</td><td class="n"></td>{_counts(everything, verdicts)}'
+    heads = "".join(f'<th class="n">{escape(one)}</th>' for one in ("printed numbers", *verdicts))
     sections = "\n".join(_section(name, title, findings, pictures) for name, (title, findings) in replays.items())
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -60,16 +65,24 @@ def render(replays: Mapping[str, tuple[str, Findings]], pictures: Mapping[str, s
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>The papers, replayed</title>\n'
         f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>The papers, replayed</h1>\n"
         '<p class="note">Every figure was computed anew by the modules that the services use. A printed number agrees '
-        "if ours lies within the tolerance beside it; where it does not, the last column gives the reason. "
-        f'{escape(settings)}</p>\n<div class="scroll"><table>\n<thead><tr><th>paper</th><th class="n">figures</th>'
-        f'<th class="n">printed numbers</th><th class="n">agree</th></tr></thead>\n<tbody>\n{contents}\n</tbody>\n'
+        "if ours lies within the tolerance beside it; where it does not, a verdict says what that means, and the last "
+        f'column why. {escape(settings)}</p>\n<div class="scroll"><table>\n<thead><tr><th>paper</th>'
+        f'<th class="n">figures</th>{heads}</tr></thead>\n<tbody>\n{contents}\n{total}\n</tbody>\n'
         f"</table></div>\n{sections}\n</body>\n</html>\n"
     )
 
 
-def agreeing(comparisons: Sequence[Comparison]) -> int:
-    """Return how many printed numbers ours agree with."""
-    return sum(one.agrees for one in comparisons)
+def count_verdicts(comparisons: Sequence[Comparison]) -> dict[Verdict, int]:
+    """Return how many printed numbers have each verdict that there is."""
+    counts = Counter(one.verdict for one in comparisons)
+    return {verdict: counts[verdict] for verdict in Verdict if counts[verdict]}
+
+
+def _counts(comparisons: Sequence[Comparison], verdicts: Sequence[Verdict]) -> str:
+    """Return the last cells of a row of the contents, and its end."""
+    counts = count_verdicts(comparisons)
+    numbers = [len(comparisons), *(counts.get(verdict, 0) for verdict in verdicts)]
+    return "".join(f'<td class="n">{one}</td>' for one in numbers) + "</tr>"
 
 
 def _section(name: str, title: str, findings: Findings, pictures: Mapping[str, str]) -> str:
@@ -95,8 +108,7 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
 
 def _row(one: Comparison, right: set[int]) -> str:
     ours = "-" if one.ours is None else number(one.ours)
-    verdict = "yes" if one.agrees else "no"
-    texts = (one.what, one.source, number(one.printed), ours, number(one.tolerance), verdict, one.note)
+    texts = (one.what, one.source, number(one.printed), ours, number(one.tolerance), one.verdict, one.note)
     cells = "".join(f"<td{_side(column in right)}>{escape(text)}</td>" for column, text in enumerate(texts))
     return f"<tr>{cells}</tr>" if one.agrees else f'<tr class="no">{cells}</tr>'
 

@@ -33,6 +33,8 @@ def draw_panel(axes: "Axes", panel: Panel, looks: Looks) -> None:
     axes.set_title(fill(panel.title, 52), pad=16 if panel.marks else 7)
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
     _scale(axes.xaxis, "x", axes, is_logarithmic=panel.x_log)
+    if panel.x_names:
+        axes.set_xticks(range(len(panel.x_names)), panel.x_names)
     _scale(axes.yaxis, "y", axes, is_logarithmic=panel.y_log)
     axes.grid(visible=True, color=GRID, linewidth=0.6)
     _marks(axes, panel, looks)

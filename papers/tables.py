@@ -61,7 +61,8 @@ def rows_of(comparisons: Sequence[Comparison]) -> list[dict[str, object]]:
             "printed": _number(one.printed),
             "ours": None if one.ours is None else _number(one.ours),
             "tolerance": _number(one.tolerance),
-            "agrees": bool(one.agrees),
+            "agrees": one.agrees,
+            "verdict": one.verdict,
             "note": one.note,
         }
         for one in comparisons

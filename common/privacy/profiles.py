@@ -6,13 +6,16 @@ value and with j copies of another. Relation: substitution of the respondent (al
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import erfc, exp, expm1, log, sqrt
+from math import erfc, exp, expm1, inf, log, sqrt
 from typing import Protocol
 
 import numpy as np
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
+
+_LARGEST = 700.0
+"""Largest epsilon (nats) whose e^epsilon is looked at as a float."""
 
 _UP = 1 + 1e-11
 """Relative enlargement that covers the rounding errors."""
@@ -130,6 +133,53 @@ class GammaDiagonalProfile(GroupProfile):
         most = len(law) - 1
         gain = -np.expm1(np.minimum(epsilon - np.arange(-most, most + 1) * log(self.gamma), 0.0))
         return min(1.0, _UP * float(_difference_law(self.gamma, self.cells, law.tobytes()) @ gain))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guaranteed(GroupProfile):
+    """Any mechanism that is (epsilon_i, delta_i)-private for one copy, at one or more points i.
+
+    For one copy, delta_1(epsilon) is at most the least over i of
+
+        delta_i + (1 - delta_i) (e^{epsilon_i} - e^epsilon)_+ / (e^{epsilon_i} + 1)
+
+    and at most the chord in e^epsilon between two points, as profiles are convex in it. For j copies, changed one after
+    the other:
+
+        delta_j(epsilon) <= delta_1(epsilon/j) (e^epsilon - 1)/(e^{epsilon/j} - 1)
+
+    Args:
+        points: (epsilon_i, delta_i), epsilon_i in nats from 0, delta_i in [0, 1).
+
+    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3, of one mechanism; Vadhan 2017, Lemma 2.2, for groups.
+    """
+
+    points: tuple[tuple[float, float], ...]
+
+    def __post_init__(self) -> None:
+        if not self.points or not all(0 <= epsilon <= _LARGEST and 0 <= delta < 1 for epsilon, delta in self.points):
+            raise InvalidInputError(
+                f"an epsilon must lie between 0 and {_LARGEST:g}, and a delta from 0 to below 1", where="guarantee"
+            )
+
+    def delta(self, epsilon: float, copies: int) -> float:
+        """Return an upper bound of delta_j(epsilon)."""
+        if copies == 1:
+            return min(1.0, _UP * self._of_one(epsilon))
+        part = epsilon / copies
+        terms = copies if part == 0 else expm1(epsilon) / expm1(part) if epsilon <= _LARGEST else inf
+        return min(1.0, _UP * self._of_one(part) * terms)
+
+    def _of_one(self, epsilon: float) -> float:
+        least = 1.0
+        for top, delta in self.points:
+            gap = -expm1(min(epsilon - top, 0.0)) / (1 + exp(-top))
+            least = min(least, delta + (1 - delta) * gap)
+        for low, first in self.points:
+            for high, second in self.points:
+                if low <= epsilon < high:
+                    least = min(least, first + (second - first) * expm1(epsilon - low) / expm1(high - low))
+        return least
 
 
 @lru_cache(maxsize=4)

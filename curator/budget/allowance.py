@@ -166,12 +166,20 @@ class Allowance:
         """
         if self.delta is None or sums.count == 0:
             return sums.epsilon
-        mu = _UP.sqrt(sums.squares).quantize(_MU_DIGITS, context=_UP)
-        composed = inf if sums.slack >= self.delta else Price(mu=mu, slack=sums.slack).epsilon(float(self.delta))
+        composed = inf if sums.slack >= self.delta else self.spent_price(sums).epsilon(float(self.delta))
         least = sums.epsilon if composed == inf else min(sums.epsilon, _rounded(composed, _UP))
         if only is None:
             return least
         return min(least, _alone(only, self.delta) or least, self.epsilon if self.is_enough_alone(only) else least)
+
+    def spent_price(self, sums: Sums) -> Price:
+        """Return the price of releases together, as they were charged; of a plan made beforehand, as `spent` is.
+
+        Without a delta it is that of the sum of their pure epsilons.
+        """
+        if self.price is None:
+            return price_of_pure_epsilon(sums.epsilon)
+        return Price(mu=_UP.sqrt(sums.squares).quantize(_MU_DIGITS, context=_UP), slack=sums.slack)
 
     def spent_share(self, sums: Sums, only: ReleaseDescription | None = None) -> Decimal:
         """Return what part of the budget releases take together, rounded up, by the rule that finds least."""

@@ -28,6 +28,13 @@ def spent_text(book: Ledger) -> str:
     )
 
 
+def statements_text(book: Ledger) -> str:
+    """Return in a sentence what is spent in Gaussian and zero-concentrated differential privacy."""
+    price = book.spent_price
+    leak = f", both but for a probability of {delta_text(price.slack)}" if price.slack else ""
+    return f"Spent so far, of a plan made beforehand: {upward(price.mu)}-GDP and {upward(price.rho)}-zCDP{leak}."
+
+
 def adding_up(book: Ledger) -> str:
     """Return in a sentence that charged, spent and left epsilon do not add up; "" without a delta, where they do."""
     if book.delta is None:

@@ -6,6 +6,7 @@ from functools import reduce
 
 from veiltab.common.privacy.cards.all_releases import price_for_desk
 from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.storage.database import Database
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
 from veiltab.curator.budget.chain import Chain
@@ -52,6 +53,11 @@ class Spending(Chain):
         charged, for_desk = self._sums(), self._sums_for_desk()
         by_charges = self.allowance.spent(charged, self._only_release())
         return by_charges if for_desk is None else min(by_charges, self.allowance.spent(for_desk))
+
+    @property
+    def spent_price(self) -> Price:
+        """The price of all charges together, for statements in GDP and zCDP."""
+        return self.allowance.spent_price(self._sums())
 
     @property
     def pure_spent(self) -> Decimal:

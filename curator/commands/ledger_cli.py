@@ -5,7 +5,14 @@ import click
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.curator.budget.coalitions import bounds_of_charges
-from veiltab.curator.budget.ledger_text import entry_data, entry_text, purpose_of, spent_text, witness_text
+from veiltab.curator.budget.ledger_text import (
+    entry_data,
+    entry_text,
+    purpose_of,
+    spent_text,
+    statements_text,
+    witness_text,
+)
 from veiltab.curator.officer.opened import Standing
 from veiltab.curator.officer.options import named_person, person_option, with_standing
 from veiltab.curator.officer.persons import person_name
@@ -19,7 +26,7 @@ def ledger(standing: Standing, as_json: bool) -> None:
     book = standing.ledger
     charges = [(entry, purpose_of(entry, standing.store)) for entry in book.entries]
     lines = [entry_text(entry, purpose) for entry, purpose in charges]
-    lines.append(f"{spent_text(book)} The chain is whole.")
+    lines += [f"{spent_text(book)} The chain is whole.", statements_text(book)]
     entries = [entry_data(entry, purpose) for entry, purpose in charges]
     bounds = bounds_of_charges(book)
     lines.extend(f"  {bound.name}: {bound.faces}" for bound in bounds)
@@ -37,6 +44,7 @@ def budget_data(standing: Standing) -> dict[str, object]:
         "policy": None if path is None else str(path),
         "spent": book.spent,
         "share": book.share,
+        **book.spent_price.statements(),
         **book.left.as_dict(),
     }
 

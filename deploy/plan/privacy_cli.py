@@ -13,7 +13,8 @@ from veiltab.common.schemes import SCHEMES, Relation, scheme_of
 
 if TYPE_CHECKING:
     from veiltab.common.privacy.shuffle import OrderCertificate
-from veiltab.deploy.plan.privacy_inputs_cli import read_fraction, read_releases, read_values, required
+from veiltab.deploy.plan.gain_cli import gain
+from veiltab.deploy.plan.privacy_inputs_cli import read_fraction, read_releases, required
 
 population_option = click.option("--population", required=True, type=click.IntRange(min=1), help="Respondents, n.")
 sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
@@ -43,7 +44,7 @@ def privacy() -> None:
 @stage_option
 @click.option(
     "--mechanism",
-    type=click.Choice(["pure", "laplace", "gaussian", "gamma-diagonal"]),
+    type=click.Choice(["pure", "laplace", "gaussian", "gamma-diagonal", "any"]),
     default="pure",
     show_default=True,
 )
@@ -53,6 +54,14 @@ def privacy() -> None:
 @click.option("--ratio", type=float, help="Sensitivity over scale, for laplace and gaussian.")
 @click.option("--gamma", type=float, help="Worst-case ratio, for gamma-diagonal.")
 @click.option("--cells", type=click.IntRange(min=2), help="Cells, for gamma-diagonal.")
+@click.option(
+    "--guarantee",
+    "guarantees",
+    multiple=True,
+    type=(float, float),
+    metavar="EPSILON DELTA",
+    help="What one copy of a respondent faces, for any mechanism; once for each point of its profile.",
+)
 @click.option(
     "--inverse", is_flag=True, help="Take --epsilon as the target after sampling, and compute the base epsilon."
 )
@@ -67,6 +76,7 @@ def amplify(
     ratio: float | None,
     gamma: float | None,
     cells: int | None,
+    guarantees: tuple[tuple[float, float], ...],
     inverse: bool,
     as_json: bool,
 ) -> None:
@@ -77,7 +87,14 @@ def amplify(
     from veiltab.common.privacy.amplification import amplify as amplified
     from veiltab.common.privacy.amplification import base_epsilon
     from veiltab.common.privacy.pricing.attained import attained_by_sample
-    from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Laplace, Pure
+    from veiltab.common.privacy.profiles import (
+        GammaDiagonalProfile,
+        Gaussian,
+        GroupProfile,
+        Guaranteed,
+        Laplace,
+        Pure,
+    )
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
@@ -92,6 +109,10 @@ def amplify(
             profile = Gaussian(ratio=required(ratio, "--ratio"))
         case "gamma-diagonal":
             profile = GammaDiagonalProfile(gamma=required(gamma, "--gamma"), cells=int(required(cells, "--cells")))
+        case "any":
+            if not guarantees:
+                raise InvalidInputError("this option is needed here", where="--guarantee")
+            profile = Guaranteed(points=guarantees)
         case _:
             raise InvalidInputError(f"mechanism {mechanism!r} is not known", where="--mechanism")
     result = amplified(drawn, profile, epsilon)
@@ -251,8 +272,12 @@ def compose(
         "delta": total.delta,
         "attained": together,
         "pure_epsilon": total.pure_epsilon,
+        **total.price.statements(),
     }
-    said = f"({total.epsilon:.6g}, {total.delta:g}) together; pure epsilon {total.pure_epsilon:.6f}."
+    said = (
+        f"({total.epsilon:.6g}, {total.delta:g}) together; pure epsilon {total.pure_epsilon:.6f}."
+        f"\n{total.price.mu}-GDP and {total.price.rho:.8f}-zCDP, both but for a probability of {total.price.slack:.3g}."
+    )
     emit(as_json, data, said + _pair_attains(together, total.delta))
 
 
@@ -263,96 +288,6 @@ def _pair_attains(epsilon: float | None, delta: float) -> str:
     if not is_installed("composition"):
         return "\nWhat a pair of tables attains needs `pip install 'veiltab[composition]'`."
     return "\nWhat a pair of tables attains is not worked out for this."
-
-
-@privacy.command(
-    epilog="Example: veiltab privacy gain --statistic mean --population 10001 --rate 0.1 --epsilon 1 --range 1"
-    " --variance 0.01"
-)
-@click.option("--statistic", type=click.Choice(["mean", "median"]), required=True)
-@click.option("--epsilon", required=True, type=float, help="Protection of a respondent, nats.")
-@click.option("--rate", required=True, type=click.FloatRange(0, 1, min_open=True), help="Sampled share, n/N.")
-@click.option("--population", type=click.IntRange(min=2), help="For the mean: N.")
-@click.option("--range", "value_range", type=float, help="For the mean: width of the domain.")
-@click.option("--variance", type=float, help="For the mean: variance of the population.")
-@click.option("--values", type=click.Path(path_type=Path), help="For the median: a file with one value a line.")
-@click.option("--low", type=float, help="For the median: least value of the domain.")
-@click.option("--high", type=float, help="For the median: largest value of the domain.")
-@click.option("--delta", type=float, help="For the median; by default 1/(2N).")
-@click.option("--trials", default=200, show_default=True, type=click.IntRange(min=2))
-@click.option("--seed", default=1, show_default=True)
-@json_option
-def gain(
-    statistic: str,
-    epsilon: float,
-    rate: float,
-    population: int | None,
-    value_range: float | None,
-    variance: float | None,
-    values: Path | None,
-    low: float | None,
-    high: float | None,
-    delta: float | None,
-    trials: int,
-    seed: int,
-    as_json: bool,
-) -> None:
-    """Say whether privatising a sample beats privatising the population at the same protection."""
-    from veiltab.common.privacy.pricing.gain import mean_gain, mean_noise_ratio
-
-    extra: dict[str, object] = {}
-    match statistic:
-        case "mean":
-            size = int(required(population, "--population"))
-            sample = max(1, round(rate * size))
-            comparison = mean_gain(
-                population=size,
-                sample=sample,
-                epsilon=epsilon,
-                value_range=required(value_range, "--range"),
-                variance=required(variance, "--variance"),
-            )
-            extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
-        case "median":
-            from veiltab.common.privacy.pricing.median_gain import median_gain, odd_values
-
-            data = odd_values(read_values(values))
-            sample = max(1, round(rate * len(data)))
-            sample += 1 - sample % 2
-            comparison = median_gain(
-                data,
-                sample=min(sample, len(data)),
-                epsilon=epsilon,
-                delta=1 / (2 * len(data)) if delta is None else delta,
-                low=required(low, "--low"),
-                high=required(high, "--high"),
-                trials=trials,
-                seed=seed,
-            )
-        case _:
-            raise InvalidInputError(f"statistic {statistic!r} is not known", where="--statistic")
-    data_out = {
-        "gains": comparison.gains,
-        "population": {"noise": comparison.population.noise, "total": comparison.population.total},
-        "sample": {
-            "rows": sample,
-            "epsilon": comparison.sample_epsilon,
-            "delta": comparison.sample_delta,
-            "sampling": comparison.sample.sampling,
-            "noise": comparison.sample.noise,
-            "total": comparison.sample.total,
-        },
-        **extra,
-    }
-    verdict = "the sample is more accurate" if comparison.gains else "the population is more accurate"
-    emit(
-        as_json,
-        data_out,
-        f"Privatised population: variance {comparison.population.total:.6g}, all noise.\n"
-        f"Privatised sample of {sample}, at epsilon {comparison.sample_epsilon:.4f}:"
-        f" variance {comparison.sample.total:.6g}"
-        f" = {comparison.sample.sampling:.6g} sampling + {comparison.sample.noise:.6g} noise.\nSo {verdict}.",
-    )
 
 
 def _emit_guarantee(
@@ -384,3 +319,6 @@ def _emit_guarantee(
         f"gamma = {float(certificate.gamma):.6g}. Against the researcher: {guarantee}. Against an adversary who"
         f" knows the sample: {local:.6f} a row.{warning and ' ' + warning}",
     )
+
+
+privacy.add_command(gain)

@@ -8,7 +8,7 @@ from veiltab.common.collection.population import parse_population
 from veiltab.papers.biswas.distance_figures import ratio_of_distances
 from veiltab.papers.biswas.populations import EPSILONS, EVERYBODY, LAWS, NODES, PAPER, RATES, truth
 from veiltab.papers.biswas.rounds import MODE, distance_key
-from veiltab.papers.experiment import Comparison, Plain
+from veiltab.papers.experiment import Comparison, Plain, Verdict
 
 Results = Mapping[str, Plain]
 
@@ -60,6 +60,7 @@ def _set_up() -> list[Comparison]:
                 ours=float(size),
                 tolerance=0,
                 note=f"{why} Here 0, which hardly any node would hold, is left out and the domain is 1 to 100.",
+                otherwise=Verdict.READING,
             )
             for name, (size, why) in sizes.items()
         ),
@@ -147,6 +148,7 @@ def _saturation(results: Results) -> list[Comparison]:
             tolerance=_FLAT,
             note="There is no such point: twice the reports take off 29 percent at every pi (1/sqrt(2)), or somewhat"
             " less once projected. What flattens is the absolute gain, as for any average.",
+            otherwise=Verdict.READING,
         )
         for kind, name in _KINDS
         for epsilon in EPSILONS
@@ -163,6 +165,7 @@ def _a_tenth(results: Results) -> list[Comparison]:
             ours=ratio_of_distances(results, epsilon, kind),
             tolerance=_DRASTIC - 1,
             note=f"Tolerance: a factor of {_DRASTIC:g}. {_why(kind, epsilon)}",
+            otherwise=Verdict.READING,
         )
         for kind, name, epsilon in [*settings, ("projected", _KINDS[1][1], "0.1")]
     ]

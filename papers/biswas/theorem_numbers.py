@@ -21,7 +21,7 @@ from veiltab.papers.biswas.populations import (
 from veiltab.papers.biswas.rounds import MODE
 from veiltab.papers.biswas.second_round import STRATA, strata
 from veiltab.papers.biswas.variances import claimed, exact
-from veiltab.papers.experiment import Comparison
+from veiltab.papers.experiment import Comparison, Verdict
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
@@ -51,10 +51,19 @@ def comparisons() -> tuple[Comparison, ...]:
     )
 
 
-def formula(what: str, where: str, printed: float, ours: float, note: str = "") -> Comparison:
-    """Compare a value of a printed formula with ours, up to rounding errors."""
-    tolerance = _ROUNDING * max(abs(printed), 1e-3)
-    return Comparison(what=what, source=f"{PAPER}, {where}", printed=printed, ours=ours, tolerance=tolerance, note=note)
+def formula(  # noqa: PLR0913, PLR0917 - one argument a fact
+    what: str, where: str, printed: float, ours: float, error: str = "", tolerance: float | None = None
+) -> Comparison:
+    """Compare a value of a printed formula with ours, up to rounding errors; `error` says what the paper got wrong."""
+    return Comparison(
+        what=what,
+        source=f"{PAPER}, {where}",
+        printed=printed,
+        ours=ours,
+        tolerance=_ROUNDING * max(abs(printed), 1e-3) if tolerance is None else tolerance,
+        note=error,
+        otherwise=Verdict.PAPER_ERRS if error else Verdict.NOT_EXPLAINED,
+    )
 
 
 def _direct_encoding() -> list[Comparison]:
@@ -110,9 +119,9 @@ def _bias_of_c() -> list[Comparison]:
     ]
 
 
-def _zero(what: str, where: str, ours: float, note: str = "") -> Comparison:
+def _zero(what: str, where: str, ours: float, error: str = "") -> Comparison:
     """Compare with a bias that the paper says is zero."""
-    return Comparison(what=what, source=f"{PAPER}, {where}", printed=0, ours=ours, tolerance=_UNBIASED, note=note)
+    return formula(what, where, 0, ours, error, _UNBIASED)
 
 
 def _unbiased() -> list[Comparison]:
@@ -210,6 +219,7 @@ def _normalised() -> list[Comparison]:
             note="g estimates n f whatever pi, so its share is g/n and its variance falls as 1/(pi n). The theorem's"
             " 1/pi^3 comes from dividing an estimate of all nodes by the number n pi of reports; Definition 3.1 divides"
             " the variance by the mean n f, which does not hold pi either.",
+            otherwise=Verdict.PAPER_ERRS,
         ),
     ]
 
@@ -265,12 +275,21 @@ def _within_range() -> list[Comparison]:
             float(np.mean(inside[Estimator.G])),
         ),
         formula(
-            "share at which the mean of c is",
+            "share at which the mean of c is, where c counts among the m nodes that report (Wang's c)",
             "Theorem 3.6 ('0 <= g <= n iff 0 <= c <= n on an average')",
             1,
-            float(np.mean(inside[Estimator.C])),
-            "The proof takes the mean of c with all n nodes reporting. With the sampling of equation 4 it is negative"
-            " wherever f < q(1-pi)/(pi(p-q)).",
+            # That c is pi g: its mean lies between 0 and n pi where that of g lies between 0 and n.
+            float(np.mean(inside[Estimator.G])),
+        ),
+        Comparison(
+            what="share at which the mean of c is, with the sampling of equation 4",
+            source=f"{PAPER}, Theorem 3.6 ('0 <= g <= n iff 0 <= c <= n on an average')",
+            printed=1,
+            ours=float(np.mean(inside[Estimator.C])),
+            tolerance=_ROUNDING,
+            note="The proof takes the mean of Wang's c, of nodes that all report, and the theorem then holds. With the"
+            " sampling of equation 4 the mean is negative wherever f < q(1-pi)/(pi(p-q)).",
+            otherwise=Verdict.READING,
         ),
     ]
 

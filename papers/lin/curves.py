@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -94,8 +95,9 @@ def paper_optimum(epsilon: str) -> int:
 
 
 def exact_optimum(epsilon: str) -> int:
-    """Return the sample size of least error for the census, without knowledge of it."""
-    return optimal_sample(population=POPULATION, cells=len(CELLS), epsilon=Decimal(epsilon))
+    """Return the sample size of least error for the census."""
+    squares = Fraction(sum(count * count for count in CELLS), sum(CELLS) ** 2)
+    return optimal_sample(population=POPULATION, cells=len(CELLS), epsilon=Decimal(epsilon), sum_of_squares=squares)
 
 
 def paper_mark(epsilon: str) -> Mark:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings
+from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings, Verdict
 from veiltab.papers.must.adult import has_adult
 from veiltab.papers.must.classification import CLIP, METRICS, VARIANTS, key_of
 from veiltab.papers.must.comparing import exact, simulated
-from veiltab.papers.must.designs import CLASSIFICATION, LABELS, NUMBERED, PRINTED
+from veiltab.papers.must.designs import CLASSIFICATION, LABELS, PRINTED, SHORT
 from veiltab.papers.must.printed import PAPER, TABLE_8
 from veiltab.papers.must.scales import key_of as scales_key
 
@@ -20,7 +20,7 @@ _TITLES = {
 }
 _FEW = "too few runs here to tell what chance allows"
 _NEEDS_FILES = "needs the files adult.data and adult.test (--adult FOLDER)"
-_PLACES = "0 no noise, " + NUMBERED
+_PLACES = ("none", *SHORT)
 
 
 def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
@@ -66,7 +66,7 @@ def _metrics(results: Mapping[str, Plain], runs: int) -> list[Comparison]:
             # The paper made one run.
             error = spread * (1 + 1 / runs) ** 0.5
             what = f"{metric} with the label among the predictors, {_NAMES[row]}"
-            numbers.append(simulated(what, "Table 8", printed, mean, error, _FEW if runs < 8 else ""))
+            numbers.append(simulated(what, "Table 8", printed, mean, error, _FEW if runs < 8 else "", Verdict.READING))
     return numbers
 
 
@@ -130,4 +130,4 @@ def _metric_panel(results: Mapping[str, Plain], place: int, metric: str) -> Pane
                 group=f"{noise}-{label}",
             )
         )
-    return Panel(title=metric, x_label=_PLACES, y_label=metric, curves=tuple(curves))
+    return Panel(title=metric, x_label="scheme", y_label=metric, curves=tuple(curves), x_names=_PLACES)

@@ -20,8 +20,8 @@ LABELS: Mapping[str, str] = {
 }
 """Scheme -> its name in the paper."""
 
-NUMBERED = ", ".join(f"{place} {label.removeprefix('MUST.')}" for place, label in enumerate(LABELS.values(), start=1))
-"""What the abscissae of a picture stand for that has a place for each scheme."""
+SHORT = tuple(label.removeprefix("MUST.") for label in LABELS.values())
+"""Names of the schemes on an axis."""
 
 PRINTED = ("poisson", "wor", "wr", "must.ow", "must.ww")
 """Schemes whose results the paper prints; it left MUST.WO out, which has the law of WR."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import log, pi, sqrt
 
-from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings
+from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings, Verdict
 from veiltab.papers.must.comparing import exact, simulated
 from veiltab.papers.must.designs import LABELS
 from veiltab.papers.must.efficiency import BATCH, DESIGNS, distinct_key, time_key
@@ -62,6 +62,7 @@ def _table_10(results: Mapping[str, Plain]) -> list[Comparison]:
             printed,
             results[time_key(number)][scheme],
             _CLOCK + (_TEXT if printed == "350.00" else ""),
+            Verdict.CLOCK,
         )
         for number, row in TABLE_10.items()
         for scheme, printed in row.items()

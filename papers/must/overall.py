@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from veiltab.common.privacy.amplification import MultiplicityLaw
+from veiltab.common.privacy.pricing.attained import attained_deltas
 from veiltab.common.privacy.pricing.composition import subsampled_delta
-from veiltab.common.privacy.pricing.pairs import composed_delta, eye_to_eye, one_sided
+from veiltab.common.privacy.pricing.pairs import Pair, composed_delta, eye_to_eye, one_sided
 from veiltab.common.schemes import Poisson, Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import classification, regression
@@ -83,7 +84,7 @@ def tasks(settings: Settings) -> Sequence[Task]:
     counts = STEP_COUNTS[::3] if settings.quick else STEP_COUNTS
     growing = [
         Task(key=growth_key(name), function=growth, arguments={"scheme": name, "steps": list(counts)})
-        for name in FIXED_SIZE
+        for name in ("poisson", *FIXED_SIZE)
     ]
     return growing + [
         Task(
@@ -118,16 +119,27 @@ def growth(arguments: Plain, generator: np.random.Generator) -> Plain:
         generator: not used.
 
     Returns:
-        steps; sound, paper and attained: a list each of a number for each number of steps.
+        steps; sound, paper (not for Poisson), attained and its lower bound attained_low: a list each of a number for
+        each number of steps. For Poisson, where one row is added or removed, sound is exact up to the grid.
     """
     del generator
-    scheme = Tabulated.of(COMPOSITION.scheme(arguments["scheme"]))
-    steps = arguments["steps"]
+    drawn, steps = COMPOSITION.scheme(arguments["scheme"]), arguments["steps"]
+    if isinstance(drawn, Poisson):
+        # A row that is added or removed moves a sum half as far as one that is replaced: half the noise is as much.
+        pairs = tuple(Pair(scheme=drawn, up=up, down=up - 1.0, noise_multiplier=SIGMA / 2) for up in (1.0, 0.0))
+        rows = {"sound": [_sound(drawn, SIGMA / 2, count, 1.0) for count in steps]}
+    else:
+        scheme = Tabulated.of(drawn)
+        pairs = one_sided(scheme, SIGMA)
+        rows = {
+            "sound": [_sound(scheme, SIGMA, count, 1.0) for count in steps],
+            "paper": [row[0] for row in composed_delta(eye_to_eye(scheme, SIGMA), steps, [1.0])],
+        }
     return {
         "steps": steps,
-        "sound": [_sound(scheme, SIGMA, count, 1.0) for count in steps],
-        "paper": [row[0] for row in composed_delta(eye_to_eye(scheme, SIGMA), steps, [1.0])],
-        "attained": [row[0] for row in composed_delta(one_sided(scheme, SIGMA), steps, [1.0])],
+        **rows,
+        "attained": [row[0] for row in composed_delta(pairs, steps, [1.0])],
+        "attained_low": [row[0] for row in attained_deltas(pairs, steps, [1.0])],
     }
 
 

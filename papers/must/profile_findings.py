@@ -27,9 +27,11 @@ _VALUE_TITLES = {
 
 
 def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
-    """Return the table's numbers and both figures."""
+    """Return the table's numbers and the figures."""
     del settings
-    return Findings(figures=(_figure_4(results), _figure_5(results)), comparisons=tuple(_table_3(results)))
+    return Findings(
+        figures=(_figure_4(results), _figure_5(results), _figure_s3(results)), comparisons=tuple(_table_3(results))
+    )
 
 
 def _table_3(results: Mapping[str, Plain]) -> list[Comparison]:
@@ -84,6 +86,35 @@ def _figure_4(results: Mapping[str, Plain]) -> Figure:
         caption="Below zero both parameters shrink (strong amplification). Only WOR stays there; the schemes that"
         " repeat rows buy a smaller epsilon with a larger delta, MUST.WW for longest. The same picture as the paper's.",
     )
+
+
+def _figure_s3(results: Mapping[str, Plain]) -> Figure:
+    points = {mechanism: results[profile_key(mechanism, 1.0)]["grid"] for mechanism in ("laplace", "gaussian")}
+    epsilons = _against_epsilon("(a) epsilon' of every mechanism", "epsilon'", points["laplace"], 2)
+    deltas = [
+        _against_epsilon(f"({letter}) {mechanism.capitalize()}, Delta/scale = 1", "delta'", points[mechanism], 3)
+        for letter, mechanism in (("b", "laplace"), ("c", "gaussian"))
+    ]
+    return Figure(
+        name="must-figure-s3",
+        title=f"{PAPER}, Figure S3: epsilon' and delta' against epsilon, n = 1000, m = 400, b = 500",
+        panels=(epsilons, *deltas),
+        caption="epsilon' is smallest for MUST.WW and largest for WOR at every epsilon. delta' is smallest for WOR"
+        " where epsilon is large; the curves cross, and below the crossing the order is the reverse.",
+    )
+
+
+def _against_epsilon(title: str, what: str, points: Mapping[str, Sequence[Sequence[float]]], place: int) -> Panel:
+    curves = tuple(
+        Curve(
+            label=LABELS[scheme] + (" (MUST.WO is the same)" if scheme == "wr" else ""),
+            x=tuple(point[0] for point in points[scheme]),
+            y=tuple(point[place] for point in points[scheme]),
+            group=scheme,
+        )
+        for scheme in FIXED_SIZE
+    )
+    return Panel(title=title, x_label="epsilon, nats", y_label=what, curves=curves)
 
 
 def _figure_5(results: Mapping[str, Plain]) -> Figure:

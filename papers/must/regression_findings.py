@@ -5,7 +5,7 @@ from math import sqrt
 
 from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings
 from veiltab.papers.must.comparing import exact, simulated
-from veiltab.papers.must.designs import LABELS, NUMBERED, PRINTED
+from veiltab.papers.must.designs import LABELS, PRINTED, SHORT
 from veiltab.papers.must.printed import PAPER, TABLE_6, TABLE_6_WITHOUT_PRIVACY, TABLE_7
 from veiltab.papers.must.regression import CLIP, EPSILONS, MORE_EPSILONS, STEPS, key_of
 from veiltab.papers.must.scales import key_of as scales_key
@@ -127,14 +127,15 @@ def _errors_panel(results: Mapping[str, Plain], noise: str, epsilons: tuple[floa
         curves.append(_errors_curve(results, noise, epsilon, shift))
     return Panel(
         title=_NOISES[noise],
-        x_label=NUMBERED,
+        x_label="scheme",
+        x_names=SHORT,
         y_label="root of the mean squared error",
         curves=tuple(curves),
     )
 
 
 def _printed_errors(epsilon: float, shift: float) -> Curve:
-    places = {scheme: place for place, scheme in enumerate(LABELS, start=1)}
+    places = {scheme: place for place, scheme in enumerate(LABELS)}
     return Curve(
         label=f"printed, epsilon' = {epsilon:g}",
         x=tuple(places[scheme] + shift for scheme in PRINTED),
@@ -148,7 +149,7 @@ def _errors_curve(results: Mapping[str, Plain], noise: str, epsilon: float, shif
     rows = [results[key_of(scheme, noise, epsilon)]["rmse"] for scheme in LABELS]
     return Curve(
         label=f"epsilon' = {epsilon:g}",
-        x=tuple(place + shift for place in range(1, len(LABELS) + 1)),
+        x=tuple(place + shift for place in range(len(LABELS))),
         y=tuple(mean for mean, _ in rows),
         low=tuple(mean - spread for mean, spread in rows),
         high=tuple(mean + spread for mean, spread in rows),

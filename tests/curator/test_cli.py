@@ -63,6 +63,8 @@ def test_without_requests(terminal: Terminal) -> None:
         "policy": None,
         "spent": 0.0,
         "share": 0.0,
+        "gdp": {"mu": 0.0, "delta": 0.0},
+        "zcdp": {"rho": 0.0, "delta": 0.0},
         "remaining": 1.0,
         "remaining_delta": None,
         "remaining_cells": None,

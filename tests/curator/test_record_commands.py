@@ -232,6 +232,9 @@ def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_s
     assert (desk["epsilon"], desk["delta"]) == (found["spent"], float(found["delta"]))
     assert f"Spent epsilon {found['spent']:.6f}"[:-2] in out
     assert "those charged, spent and left do not add up" in out
+    assert (found["gdp"]["mu"], found["gdp"]["delta"]) == (shown["mu"], shown["slack"])
+    assert found["zcdp"]["rho"] == pytest.approx(found["gdp"]["mu"] ** 2 / 2)
+    assert f"{found['gdp']['mu']:.6f}"[:-2] in out.partition("-GDP")[0].rpartition(" ")[2]
     assert "those charged, spent and left do not add up" in terminal.run("requests")[1]
 
 

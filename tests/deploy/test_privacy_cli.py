@@ -124,6 +124,7 @@ def test_compose(tmp_path: Path) -> None:
     file.write_text(json.dumps([{"population": 400, "sample": 300, "cells": 6, "gamma": 9, "count": 2}]))
     found = run("privacy", "compose", str(file), "--delta", "1e-5")
     assert 0 < found["attained"] <= found["epsilon"] <= found["pure_epsilon"]
+    assert found["zcdp"] == {"rho": pytest.approx(found["gdp"]["mu"] ** 2 / 2), "delta": found["gdp"]["delta"]}
     assert found["epsilon"] < 1.01 * found["attained"]
     assert "a guarantee is no smaller" in text("privacy", "compose", str(file), "--delta", "1e-5")
     steps = ("--mechanism", "gaussian", "--scheme", "wr", "--population", "1000", "--sample", "50")
@@ -142,6 +143,24 @@ def test_gain(tmp_path: Path) -> None:
     median = run("privacy", "gain", "--statistic", "median", "--rate", "0.5", "--epsilon", "0.5", "--values", str(values),
                  "--low", "0", "--high", "1", "--trials", "20")  # fmt: skip
     assert median["sample"]["total"] == pytest.approx(median["sample"]["sampling"] + median["sample"]["noise"])
+    assert "unless the values are public" in median["warning"]
+    best = run("privacy", "gain", "--statistic", "median", "--epsilon", "0.5", "--values", str(values), "--low", "0",
+               "--high", "1", "--trials", "5", "--mechanism", "exponential")  # fmt: skip
+    assert (best["mechanism"], best["sample"]["delta"]) == ("exponential", 0)
+    assert best["population"]["total"] == pytest.approx(median["exponential"])
+    assert best["sample"]["total"] <= best["population"]["total"] * (1 + 1e-9)
+
+
+def test_any_base_mechanism() -> None:
+    asked = ("privacy", "amplify", "--population", "1000", "--sample", "400", "--mechanism", "any", "--epsilon", "1")
+    one = run(*asked, "--guarantee", "1", "1e-6")
+    assert one["delta"] == pytest.approx(0.4e-6)
+    assert one["base"] == {"epsilon": 1, "delta": pytest.approx(1e-6)}
+    assert one["attained"] is None
+    repeated = run(*asked, "--scheme", "wr", "--guarantee", "1", "1e-6", "--guarantee", "0.5", "1e-5")
+    assert repeated["delta"] > one["delta"]
+    assert "--guarantee" in refused(*asked)
+    assert "delta from 0" in refused(*asked, "--guarantee", "1", "1.5")
 
 
 def test_plan_has_the_promised_keys_and_draws(tmp_path: Path) -> None:

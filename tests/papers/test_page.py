@@ -39,7 +39,7 @@ def test_everything_is_said_and_shown_as_text() -> None:
     assert [part for part in expected if part not in shown.text] == []
     assert shown.tags.count("svg") == 2
     assert "script" not in shown.tags
-    assert shown.tags.count("tr") == 3 + 2 * 3
+    assert shown.tags.count("tr") == 4 + 2 * 3
 
 
 def test_the_page_needs_nothing_else() -> None:

@@ -54,7 +54,9 @@ def test_one_object_with_series_and_comparisons(command: Command, here: list[int
     assert [Path(path).name for path in data["figures"]] == ["smith-lemma-3.svg", "smith-lemma-3.png"]
     assert all(Path(path).is_file() for path in data["figures"])
     assert all(len(one["x"]) == len(one["y"]) > 0 for one in data["series"].values())
-    assert {"what", "source", "printed", "ours", "tolerance", "agrees", "note"} == set(data["comparisons"][0])
+    assert {"what", "source", "printed", "ours", "tolerance", "agrees", "verdict", "note"} == set(
+        data["comparisons"][0]
+    )
     assert errors.splitlines()[0] == "10 points"
     assert json.loads((out / "summary.json").read_text())["series"] == data["series"]
     assert not (out / "index.html").exists()

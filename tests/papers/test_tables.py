@@ -56,4 +56,4 @@ def test_comparisons_say_whether_they_agree() -> None:
         (False, None, "why"),
         (False, None, "why"),
     ]
-    assert list(rows[0]) == ["what", "source", "printed", "ours", "tolerance", "agrees", "note"]
+    assert list(rows[0]) == ["what", "source", "printed", "ours", "tolerance", "agrees", "verdict", "note"]

@@ -109,12 +109,38 @@ def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, 
     best = 0.0
     for up, down in ((ratio, 0.0), (0.0, -ratio)):
         pair = Pair(scheme=scheme, up=up, down=down, noise_multiplier=1.0, mechanism=mechanism)
-        interval = pair.largest_loss() / _POINTS
-        cells = np.arange(-_POINTS, _POINTS + 1)
-        beyond = pair.beyond(np.asarray(cells * interval * (1 + 1e-12)))
-        law = -np.diff(beyond, append=0.0)
-        best = max(best, _epsilon([_dense(cells[0], law, interval)], [steps], delta))
+        best = max(best, _epsilon([_rounded_down(pair)], [steps], delta))
     return best
+
+
+def attained_deltas(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
+    """Return delta that the pairs attain after many steps on fresh samples, the larger at each epsilon.
+
+    Args:
+        pairs: the directions of one pair.
+        steps: numbers of steps, each at least 1.
+        epsilons: nats.
+
+    Returns:
+        For each number of steps, a list of one delta for each epsilon: lower bounds, beside the upper ones of
+        `composed_delta`.
+    """
+    laws = [_rounded_down(pair) for pair in pairs]
+    deltas = []
+    for count in steps:
+        totals = [law.self_compose(count) for law in laws]
+        deltas.append(
+            [max(0.0, *(float(one.get_delta_for_epsilon(at)) - _TRANSFORM_ERROR for one in totals)) for at in epsilons]
+        )
+    return deltas
+
+
+def _rounded_down(pair: Pair) -> "DensePLDPmf":
+    """Return the law of the losses of a pair on a grid, each rounded down."""
+    interval = pair.largest_loss() / _POINTS
+    cells = np.arange(-_POINTS, _POINTS + 1)
+    beyond = pair.beyond(np.asarray(cells * interval * (1 + 1e-12)))
+    return _dense(cells[0], -np.diff(beyond, append=0.0), interval)
 
 
 def attained_by_sample(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float, delta: float) -> float | None:

@@ -22,7 +22,7 @@ from veiltab.common.extras import importing, is_installed
 from veiltab.common.privacy.amplification import MultiplicityLaw, amplify, base_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.domination import Profile, convex_minorant
-from veiltab.common.privacy.pricing.price import certified_profile, price, repeated, total
+from veiltab.common.privacy.pricing.price import Price, certified_profile, price, repeated, total
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
 from veiltab.common.privacy.shuffle import check_delta
 from veiltab.common.schemes import Poisson, Relation
@@ -54,11 +54,13 @@ class Composed:
         epsilon: at delta, nats, an upper bound; never above `pure_epsilon`.
         delta: at which epsilon holds.
         pure_epsilon: sum of the pure epsilons, nats; holds with delta = 0.
+        price: mu and delta0 of all together, for statements in GDP and zCDP.
     """
 
     epsilon: float
     delta: float
     pure_epsilon: Decimal
+    price: Price
 
 
 def compose(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) -> Composed:
@@ -80,15 +82,16 @@ def compose(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) ->
     if not releases or any(count < 1 for _, count in releases):
         raise InvalidInputError("there must be at least one release, each at least once", where="composition")
     pure = sum((count * release.pure_epsilon for release, count in releases), Decimal(0))
+    # Half a percent of epsilon, as in a budget, in equal parts.
+    slack = Decimal(delta) / (10 * sum(count for _, count in releases))
+    together = total(repeated(price(release, slack), count) for release, count in releases)
     if len(releases) == 1 and releases[0][1] == 1:
         epsilon = _single(releases[0][0], delta)
     else:
-        # Half a percent of epsilon, as in a budget, in equal parts.
-        slack = Decimal(delta) / (10 * sum(count for _, count in releases))
-        epsilon = total(repeated(price(release, slack), count) for release, count in releases).epsilon(delta)
+        epsilon = together.epsilon(delta)
         if is_installed("composition"):
             epsilon = min(epsilon, _by_losses(releases, delta))
-    return Composed(epsilon=min(epsilon, float(pure)), delta=delta, pure_epsilon=pure)
+    return Composed(epsilon=min(epsilon, float(pure)), delta=delta, pure_epsilon=pure, price=together)
 
 
 def _single(release: ReleaseDescription, delta: float) -> float:

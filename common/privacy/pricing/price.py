@@ -95,6 +95,19 @@ class Price:
             return inf
         return epsilon_above(float(self.mu), left)
 
+    @property
+    def rho(self) -> Decimal:
+        """mu^2/2, rounded up: the price is rho-zCDP but for a probability of delta0.
+
+        Without the leak, outputs are made from N(0,1) or N(mu,1), whose Renyi divergence of every order alpha is alpha
+        mu^2/2. Source: Bun, Steinke 2016, Definition 8.1 and Proposition 1.6.
+        """
+        return _UP.divide(_UP.multiply(self.mu, self.mu), Decimal(2)).quantize(_SHARE_DIGITS, context=_UP)
+
+    def statements(self) -> dict[str, dict[str, Decimal]]:
+        """Return it as mu-GDP and as rho-zCDP, both but for a probability of delta0, as plain data."""
+        return {"gdp": {"mu": self.mu, "delta": self.slack}, "zcdp": {"rho": self.rho, "delta": self.slack}}
+
 
 def price(release: ReleaseDescription, slack: Decimal) -> Price:
     """Return the least mu with (*) at a delta0, rounded up: by the certified profile or, if less, the pure epsilon.

@@ -47,8 +47,11 @@ def median_smooth_sensitivity(values: Floats, *, low: float, high: float, beta: 
         raise InvalidInputError("values must lie within [low, high], and beta be above 0", where="values")
     y = np.concatenate([[low], ordered, [high]])
     middle = len(y) // 2
-    best = 0.0
-    stack = [(0, middle, middle, len(y) - 1)]
+    after = np.arange(middle + 1, len(y))
+    best = float(np.max((y[after] - y[middle]) * np.exp(-beta * (after - middle - 1))))
+    # Farther from the middle, even the whole domain counts for less than this.
+    reach = len(y) if best == 0 else int(log((high - low) / best) / beta) + 2
+    stack = [(max(0, middle - reach), middle, middle, min(len(y) - 1, middle + reach))]
     while stack:
         first, last, left, right = stack.pop()
         if first > last:

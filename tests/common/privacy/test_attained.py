@@ -8,8 +8,14 @@ import pytest
 
 from veiltab.common.privacy.amplification import amplify
 from veiltab.common.privacy.description import description_of
-from veiltab.common.privacy.pricing.attained import attained_by_releases, attained_by_sample, attained_by_steps
+from veiltab.common.privacy.pricing.attained import (
+    attained_by_releases,
+    attained_by_sample,
+    attained_by_steps,
+    attained_deltas,
+)
 from veiltab.common.privacy.pricing.composition import compose, subsampled_delta
+from veiltab.common.privacy.pricing.pairs import composed_delta, one_sided
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
 from veiltab.common.schemes import scheme_of
 
@@ -127,3 +133,12 @@ def test_a_pure_guarantee_on_a_sample_is_attained_where_nobody_is_drawn_twice() 
     wor, wr = (scheme_of(name, population=1000, sample=400) for name in ("wor", "wr"))
     assert attained_by_sample(wor, Pure(epsilon0=1.0), 1.0, 0.0) == pytest.approx(log(1 + 0.4 * (exp(1) - 1)))
     assert attained_by_sample(wr, Pure(epsilon0=1.0), 1.0, 0.1) is None
+
+
+def test_the_delta_of_a_pair_lies_in_a_narrow_band() -> None:
+    scheme = scheme_of("wor", population=1000, sample=100)
+    pairs = one_sided(scheme, 4.0)
+    low, high = (of(pairs, [1, 100, 400], [0.5, 1.0]) for of in (attained_deltas, composed_delta))
+    for below, above in zip(low, high, strict=True):
+        assert all(a <= b <= a * 1.02 + 1e-9 for a, b in zip(below, above, strict=True))
+    assert low[2][0] > 1e-4

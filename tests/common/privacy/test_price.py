@@ -199,6 +199,23 @@ def test_randomised_response_is_covered_by_its_pure_price(epsilon0: float) -> No
     assert least_mu(profile, slack=lambda _: 1e-12, pure_epsilon=epsilon0) == pytest.approx(found, rel=1e-3)
 
 
+@pytest.mark.parametrize("epsilon0", [0.05, 0.7, 3.0, 12.0])
+def test_rho_bounds_the_renyi_divergence_of_randomised_response(epsilon0: float) -> None:
+    of = price_of_pure_epsilon(Decimal(str(epsilon0)))
+    truth = mpmath.mpf(1) / (1 + mpmath.exp(-epsilon0))
+    for alpha in (1.001, 1.5, 2, 5, 40, 1000):
+        power = mpmath.mpf(alpha)
+        moment = truth**power * (1 - truth) ** (1 - power) + (1 - truth) ** power * truth ** (1 - power)
+        assert mpmath.log(moment) / (power - 1) <= float(of.rho) * alpha * (1 + 1e-12)
+
+
+def test_rho_is_rounded_up() -> None:
+    of = Price(mu=Decimal("0.23550001"), slack=Decimal("1e-7"))
+    assert of.rho >= of.mu * of.mu / 2
+    assert of.rho - of.mu * of.mu / 2 <= Decimal("1e-12")
+    assert of.statements() == {"gdp": {"mu": of.mu, "delta": of.slack}, "zcdp": {"rho": of.rho, "delta": of.slack}}
+
+
 def test_all_epsilons_count_not_the_one_of_interest() -> None:
     # A leak of probability 1/1000 is worse at a large epsilon than a Gaussian that covers it at epsilon 0.
     epsilons = np.linspace(0, 3, 200)

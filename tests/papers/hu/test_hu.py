@@ -75,11 +75,11 @@ def test_the_printed_numbers_that_agree(findings: Findings) -> None:
     wrong = {one.what for one in findings.comparisons if not one.agrees}
     assert wrong == {
         "delta = 1/(2N), as the caption has it",
-        "epsilon_n below which a 0.01% sample's mean gains",
+        "epsilon_n below which a 0.01% sample's mean gains (0: there is none)",
         "sampling rate below which accuracy falls, epsilon = 0.5, lognormal",
         "largest epsilon of the grid at which the median gains, lognormal",
     }
-    assert len(findings.comparisons) == 31
+    assert len(findings.comparisons) == 33
 
 
 def test_the_lognormal_median_gains_at_a_half(findings: Findings) -> None:

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.pricing.gain import sample_epsilon
-from veiltab.common.privacy.pricing.median_gain import median_gain
+from veiltab.common.privacy.pricing.median_gain import MedianMechanism, median_gain
 from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.hu.medians import median_law, sampling_error, smooth_sensitivities
 from veiltab.papers.hu.populations import DELTA, SIZE, Population, population
@@ -81,7 +81,17 @@ def test_the_error_is_that_of_whole_runs() -> None:
 def test_the_error_is_that_of_the_product_s_simulation() -> None:
     # Two means over 150 runs each: 5 standard errors of their difference.
     of = Population(values=np.sort(np.random.default_rng(3).lognormal(5, 0.5, 1001)), low=0.0, high=2000.0)
-    gain = median_gain(of.values, sample=201, epsilon=0.5, delta=DELTA, low=0, high=2000, trials=150, seed=2)
+    gain = median_gain(
+        of.values,
+        mechanism=MedianMechanism.LAPLACE,
+        sample=201,
+        epsilon=0.5,
+        delta=DELTA,
+        low=0,
+        high=2000,
+        trials=150,
+        seed=2,
+    )
     squares = draw_sensitivities(of, 201, (0.5,), 150, np.random.default_rng(5)) ** 2
     noise = np.array([noise_variance(float(square), gain.sample_epsilon) for square in squares[:, 0]])
     assert abs(noise.mean() - gain.sample.noise) < 5 * noise.std() * np.sqrt(2 / 150)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veiltab.papers.experiment import Comparison, Plain, Settings, Task
+from veiltab.papers.experiment import Comparison, Plain, Settings, Task, Verdict
 from veiltab.papers.must import (
     EXPERIMENT,
     bootstrap,
@@ -70,7 +70,10 @@ def test_table_3_agrees_but_for_the_row_that_is_repeated() -> None:
     wrong = disagreeing(found.comparisons, "Table 3")
     assert len(wrong) == 6
     assert all("repeats" in one.note and "gaussian, Delta/scale 1, MUST.WW" in one.what for one in wrong)
-    four, five = found.figures
+    four, five, s3 = found.figures
+    assert [curve.y[-1] for curve in s3.panels[0].curves] == sorted(
+        (c.y[-1] for c in s3.panels[0].curves), reverse=True
+    )
     # WOR amplifies strongly everywhere, the others not.
     for panel in four.panels:
         highest = {curve.group: max(curve.y) for curve in panel.curves}
@@ -193,7 +196,7 @@ def test_the_spread_of_different_rows_is_about_their_expected_number() -> None:
 def test_comparisons_allow_for_the_digits_that_are_printed() -> None:
     assert exact("x", "Table 1", "0.13", 0.1349).agrees
     assert not exact("x", "Table 1", "0.13", 0.1351, "reason").agrees
-    assert exact("x", "Table 1", "0.130", 0.1349).note.startswith("not explained")
+    assert exact("x", "Table 1", "0.130", 0.1349).verdict is Verdict.NOT_EXPLAINED
     assert simulated("x", "Table 1", "0.13", 0.17, 0.01).agrees
     assert not simulated("x", "Table 1", "0.13", 0.18, 0.01).agrees
 
