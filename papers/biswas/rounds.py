@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.papers.biswas.populations import (
     EPSILONS,
     EVERYBODY,
@@ -16,8 +17,8 @@ from veiltab.papers.biswas.populations import (
     truth,
 )
 from veiltab.papers.experiment import Plain, Settings, Task
-from veiltab.researcher.collection.simulation.simulation import draw_rounds
 from veiltab.researcher.estimates.projection import project_to_simplex
+from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, point_estimates
 from veiltab.researcher.frequency.frequencies import total_variation
 
@@ -113,6 +114,35 @@ def distances(arguments: Plain, generator: np.random.Generator) -> Plain:
     chance = float(arguments["rate"])
     error = (NODES * chance * (1 - chance) / len(reports)) ** 0.5
     return {**summaries, "reports": [float(reports.mean()), error]}
+
+
+def draw_rounds(
+    truth: NDArray[np.int64],
+    design: RoundDesign,
+    mechanism: GammaDiagonal,
+    trials: int,
+    generator: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw the counts of many rounds by k-ary randomised response, all values together by their exact law.
+
+        S_si ~ Bin(n_si, pi_s)    kept_si ~ Bin(S_si, 1 - r)    replaced_s ~ Mult(sum_i (S_si - kept_si); uniform)
+
+    Args:
+        truth: n_si, shape (strata, d).
+        design: source of the rates.
+        mechanism: that perturbs, with d cells.
+        trials: number of rounds.
+        generator: of the experiment.
+
+    Returns:
+        N_si, shape (trials, strata, d), and S_s, shape (trials, strata), int64.
+    """
+    rates = np.array([float(rate) for rate in design.rates])[:, None]
+    reports = generator.binomial(truth, rates, size=(trials, *truth.shape))
+    counts = generator.binomial(reports, float(mechanism.retention))
+    replaced = (reports - counts).sum(axis=-1)
+    counts += generator.multinomial(replaced, np.full(truth.shape[1], 1 / truth.shape[1]))
+    return counts, reports.sum(axis=-1)
 
 
 def _estimates(

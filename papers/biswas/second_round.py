@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from veiltab.common.collection.population import parse_population
 from veiltab.papers.biswas.populations import EPSILONS, VALUES, randomiser
+from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.researcher.collection.allocation import LEAST_RATE, allocate, minimax_rates, node_costs
-from veiltab.researcher.collection.simulation.simulation import draw_rounds, simulate
+from veiltab.researcher.collection.simulation.simulation import simulate
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.tally import Tally
@@ -132,6 +133,6 @@ def _best_rates(epsilon: str, budget: int) -> tuple[Fraction, ...]:
 def _simulated(epsilon: str, rates: tuple[Fraction, ...], trials: int, seed: int) -> list[float]:
     """Return the simulated standard error of the value whose exact one is largest, and its own error."""
     worst = int(np.argmax(_variances(epsilon, rates)))
-    performance = simulate(strata(), rates, randomiser(epsilon).mechanism, trials=trials, seed=seed)
+    performance = simulate(strata(), _design(epsilon, rates), trials=trials, seed=seed)
     error = float(np.sqrt(performance[Estimator.HORVITZ_THOMPSON].variance[worst]))
     return [error, error / (2 * trials) ** 0.5]

@@ -7,6 +7,7 @@ import numpy as np
 from veiltab.papers.biswas.populations import NODES, VALUES, design, randomiser, with_share
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.researcher.collection.simulation.simulation import simulate
+from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 
@@ -64,12 +65,13 @@ def simulated(arguments: Plain, generator: np.random.Generator) -> Plain:
         Errors are those of the mean of 20 batches.
     """
     held = with_share(arguments["values"], Fraction(arguments["share"]))
-    mechanism = randomiser(arguments["epsilon"], arguments["values"]).mechanism
+    oracle, rate = randomiser(arguments["epsilon"], arguments["values"]), Fraction(arguments["rate"])
+    spec = RoundDesign(populations=(NODES,), rates=(rate,), p=oracle.p, q=oracle.q)
     values = []
     for _ in range(_BATCHES):
         seed = int(generator.integers(2**63))
         trials = arguments["runs"] // _BATCHES
-        one = simulate(held, (Fraction(arguments["rate"]),), mechanism, trials=trials, seed=seed)
+        one = simulate(held, spec, trials=trials, seed=seed)
         values.append([float(one[which].variance[0]) / NODES for which in (Estimator.G, Estimator.C_HAT)])
     of_g, of_c_hat = np.array(values).T
     return {

@@ -18,8 +18,8 @@ from veiltab.common.study.naming import attribute_name
 from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.formats.columns.reading import read_batches, read_header
 from veiltab.curator.formats.opening import open_table
+from veiltab.play.studies.adult_tables import NAMES
 
-NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 _MOST_CATEGORIES = 64
 
 

@@ -38,7 +38,7 @@ class DemoOptions:
 
     Args:
         out: folder for all output; new or empty.
-        curators: 2 or 3, for the Adult table.
+        curators: 2 to 8, for the Adult table.
         epsilon: epsilon of the release, nats; pure unless there is a delta.
         delta: delta of the release.
         pad: "chacha20" or "otp".
@@ -190,14 +190,14 @@ def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStud
         text = study_text(own, free_endpoints([*curators, *_OTHERS]), str(budget), delta).encode()
         counts = own.truth()
     else:
-        curators = ["alice", "bob", "carol"][: options.curators]
+        curators = list(adult_tables.NAMES[: options.curators])
         endpoints = free_endpoints([*curators, *_OTHERS])
         text = adult_tables.adult_study(
             curators=options.curators, endpoints=endpoints, epsilon=budget, delta=budget_delta
         )
-        say("writing the Adult tables: 45,222 people whom every curator holds, and some whom one holds alone")
         paths = adult_tables.write_tables(options.out / "tables", adult_tables.assignment(options.curators))
-        counts = adult_tables.truth()
+        counts = adult_tables.truth(options.curators)
+        say(f"wrote the Adult tables: {counts.sum():,} people whom every curator holds, and some whom one holds alone")
     denial = f'[[rule]]\nresearcher = "{PARTIAL_RESEARCHER}"\ndecision = "deny"\n\n'
     policies = {name: f"{denial if name != curators[0] else ''}{APPROVAL}" for name in curators}
     local = LocalStudy.made_in(options.out, text, tables=paths, policies=policies)

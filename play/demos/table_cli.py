@@ -45,10 +45,10 @@ _NEXT = """Next:
 )
 @click.option(
     "--curators",
-    type=click.IntRange(2, 3),
+    type=click.IntRange(2, 8),
     default=2,
     show_default=True,
-    help="Number of curators that split the table.",
+    help="Number of curators that split the table; each after the fourth holds one attribute more.",
 )
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of the release, nats; pure without a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")

@@ -1,23 +1,30 @@
-"""The Adult study for two or three curators: its study file, its tables and the truth behind them.
+"""The Adult study for two to eight curators: its study file, its tables and the truth behind them.
 
-The tables are made from the published counts of the 24 cells: 45,222 people whom every curator holds, and some more
-whom one curator holds alone.
+With two to four curators the tables are made from the published counts of the 24 cells: 45,222 people whom every
+curator holds. Each further curator holds one more attribute, in two categories, of all 48,842 people of the data set.
+Some more people are in the table of one curator alone.
 """
 
 import csv
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
+from math import prod
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.toml_text import toml_text
+from veiltab.play.studies import linked_tables
 from veiltab.play.studies.registers import write_registers
 from veiltab.play.studies.templates import place_parties, set_budget
 
 _FOLDER = Path(__file__).parent / "adult"
+
+NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
+"""Curators, as many as a demonstration starts."""
 
 TWO_CURATORS: Mapping[str, str] = {"education": "alice", "marital": "bob", "sex": "alice", "salary": "bob"}
 """Attribute -> owner, in study order, with two curators."""
@@ -25,7 +32,17 @@ TWO_CURATORS: Mapping[str, str] = {"education": "alice", "marital": "bob", "sex"
 THREE_CURATORS: Mapping[str, str] = {"education": "alice", "marital": "bob", "sex": "carol", "salary": "bob"}
 """Attribute -> owner, in study order, with three curators."""
 
-EXTRA_PEOPLE: Mapping[str, int] = {"alice": 1200, "bob": 900, "carol": 600}
+_BASE = tuple(TWO_CURATORS)
+
+_FURTHER: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "age": ("under 40", ("15", "20", "25", "30", "35"), "40 and over"),
+    "hours": ("up to 40", ("0", "10", "20", "30", "35", "40"), "more than 40"),
+    "race": ("White", ("White",), "else"),
+    "capital_gain": ("none", ("0",), "some"),
+}
+"""Attribute -> a category, its raw values, and the category of all others."""
+
+EXTRA_PEOPLE: Mapping[str, int] = {"alice": 1200, "bob": 900} | dict.fromkeys(NAMES[2:], 600)
 """People whom one curator holds alone."""
 
 
@@ -41,7 +58,7 @@ def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
     """Return a study file for Adult.
 
     Args:
-        curators: 2 (alice, bob) or 3 (alice, bob, carol).
+        curators: 2 to 8, the first of NAMES.
         endpoints: party name -> host:port, where it differs from the study file in the package.
         epsilon: budget of each curator (nats), if it differs.
         delta: delta of that budget, if it is to have one.
@@ -49,9 +66,14 @@ def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
         release: defaults of a release (sampling, pad), where they differ.
     """
     study = tomllib.loads((_FOLDER / "study.toml").read_text("utf-8"), parse_float=Decimal)
-    if curators == 3:
-        study["curator"].append({**study["curator"][1], "name": "carol", "endpoint": "localhost:7403"})
+    for place, name in enumerate(NAMES[2:curators], start=7403):
+        study["curator"].append({**study["curator"][1], "name": name, "endpoint": f"localhost:{place}"})
     owners = assignment(curators)
+    for name in list(owners)[len(_BASE) :]:
+        values, _ = linked_tables.people()[name]
+        first, own, rest = _FURTHER[name]
+        recode = {value: first if value in own else rest for value in values}
+        study["attribute"].append({"name": name, "categories": [first, rest], "recode": recode})
     for attribute in study["attribute"]:
         attribute["owner"] = owners[attribute["name"]]
     place_parties(study, endpoints or {})
@@ -63,13 +85,20 @@ def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
 
 
 def assignment(curators: int) -> Mapping[str, str]:
-    """Return attribute -> owner for 2 or 3 curators."""
-    return {2: TWO_CURATORS, 3: THREE_CURATORS}[curators]
+    """Return attribute -> owner for 2 to 8 curators."""
+    if curators <= 3:
+        return {2: TWO_CURATORS, 3: THREE_CURATORS}[curators]
+    return dict(zip((*_BASE, *_FURTHER), NAMES[:curators], strict=False))
 
 
-def truth() -> NDArray[np.int64]:
-    """Return the true counts of the people whom all curators hold: int64, shape (24,), in C order of the study."""
-    return np.array([int(row["count"]) for row in _cells()], np.int64)
+def truth(curators: int = 2) -> NDArray[np.int64]:
+    """Return the true counts of the people whom all curators hold: int64, one a cell in C order of the study."""
+    if curators <= len(_BASE):
+        return np.array([int(row["count"]) for row in _cells()], np.int64)
+    rules = study_from_bytes(adult_study(curators=curators), "adult").attributes
+    shape = [rule.attribute.size for rule in rules]
+    cells = np.ravel_multi_index(linked_tables.symbols(rules), shape)
+    return np.bincount(cells, minlength=prod(shape)).astype(np.int64)
 
 
 def write_tables(folder: Path, owners: Mapping[str, str] = TWO_CURATORS) -> dict[str, Path]:
@@ -82,9 +111,12 @@ def write_tables(folder: Path, owners: Mapping[str, str] = TWO_CURATORS) -> dict
     Returns:
         Curator -> its file.
     """
-    cells = _cells()
-    common = [cell for cell in cells for _ in range(int(cell["count"]))]
-    return write_registers(folder, owners, common, cells, EXTRA_PEOPLE)
+    if set(owners) <= set(_BASE):
+        cells = _cells()
+        common = [cell for cell in cells for _ in range(int(cell["count"]))]
+        return write_registers(folder, owners, common, cells, EXTRA_PEOPLE)
+    rows = linked_tables.rows(owners)
+    return write_registers(folder, owners, rows, rows, EXTRA_PEOPLE)
 
 
 def _cells() -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ of attributes, and of .0199 over the 364 triples: what another sample of the sam
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import load_study
 from veiltab.common.study.toml_text import toml_text
 from veiltab.play.studies.registers import write_registers
@@ -53,20 +54,25 @@ def linked_study(
     return toml_text(study).encode()
 
 
-def write_tables(folder: Path, people: int = POPULATION) -> dict[str, Path]:
+def write_tables(folder: Path, size: int = POPULATION) -> dict[str, Path]:
     """Write one CSV file a curator, `<curator>.csv`, with an id column and its seven attributes.
 
     Args:
         folder: an existing folder.
-        people: so many that both curators hold, the first of the data set.
+        size: so many people that both curators hold, the first of the data set.
 
     Returns:
         Curator -> its file.
     """
     owners = {rule.name: rule.owner for rule in load_study(STUDY_FILE).attributes}
-    columns = {name: np.array(values)[entries].tolist() for name, (values, entries) in _people().items()}
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return write_registers(folder, owners, rows[:people], rows, EXTRA_PEOPLE)
+    whole = rows(owners)
+    return write_registers(folder, owners, whole[:size], whole, EXTRA_PEOPLE)
+
+
+def rows(names: Iterable[str]) -> list[dict[str, str]]:
+    """Return attribute -> raw value, for each person of the data set."""
+    columns = {name: np.array(people()[name][0])[people()[name][1]].tolist() for name in names}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 @lru_cache(maxsize=1)
@@ -77,17 +83,21 @@ def truth() -> NDArray[np.int64]:
         int64, shape (48842, 14), read-only: a row a person in the order of UCI's files, a column an attribute in study
         order; category `study.attributes[j].attribute.categories[symbol]`.
     """
-    rules = load_study(STUDY_FILE).attributes
-    columns = [
-        np.array([rule.coding.code(value) for value in values], np.int64)[entries]
-        for rule, (values, entries) in zip(rules, _people().values(), strict=True)
+    every: NDArray[np.int64] = np.column_stack(symbols(load_study(STUDY_FILE).attributes))
+    every.setflags(write=False)
+    return every
+
+
+def symbols(rules: Iterable[AttributeRule]) -> list[NDArray[np.int64]]:
+    """Return the symbols of all people of the data set, an array an attribute."""
+    return [
+        np.array([rule.coding.code(value) for value in people()[rule.name][0]], np.int64)[people()[rule.name][1]]
+        for rule in rules
     ]
-    symbols: NDArray[np.int64] = np.column_stack(columns)
-    symbols.setflags(write=False)
-    return symbols
 
 
-def _people() -> dict[str, tuple[list[str], NDArray[np.int32]]]:
+@lru_cache(maxsize=1)
+def people() -> dict[str, tuple[list[str], NDArray[np.int32]]]:
     """Return attribute -> its different raw values, and for each person the place of theirs among them."""
     table = pq.read_table(_FOLDER / "people.parquet").combine_chunks()
     return {

@@ -12,7 +12,8 @@ QUESTION_EXAMPLES = (
     "--attributes education,wage --given education --ratio --reference education=none\n\n"
     "--total 'wage=high & education=none|school' --total 'wage=high & education=college' --ratio\n\n"
     "--attributes wage --compare wages-before\n\n"
-    "--model 'wage=high ~ education + age' --odds-ratio"
+    "--model 'wage=high ~ education + age' --odds-ratio\n\n"
+    "--attributes education,wage --independence education"
 )
 
 _CONTRASTS = {
@@ -37,6 +38,11 @@ _QUESTION = (
         default="",
         metavar="'A=X ~ B + C'",
         help="Logistic regression; with nothing before ~ a log-linear model. B * C adds their interaction.",
+    ),
+    click.option(
+        "--independence",
+        metavar="A[,B]",
+        help="Test whether these attributes are independent of the others of the table.",
     ),
     click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that."),
 )

@@ -22,7 +22,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.extras import importing
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.frequency.design import RoundDesign
@@ -84,6 +84,7 @@ def allocate(  # noqa: PLR0913 - one argument a quantity
         Rates rounded down to six digits, so that the budget holds.
 
     Raises:
+        NotReadyError: the first round has no report.
         InvalidInputError: a budget that is more than the nodes or less than the floor takes, or a number out of range.
 
     Source: Biswas, Cormode, Maple, Section 6 (iii), which asks for it; Neyman, On the two different aspects of the
@@ -233,6 +234,12 @@ def _reports(rates: Sequence[Fraction], populations: Sequence[int]) -> Fraction:
 
 
 def _check(first: Tally, design: RoundDesign, budget: Fraction, least: Fraction, weights: Floats) -> None:
+    if not first.reports.sum():
+        raise NotReadyError(
+            "no node reported in the first round, so nothing is known of the strata",
+            where="allocation",
+            remedy="Close a round that has reports, or choose the rates yourself.",
+        )
     if len(design.populations) != len(first.populations):
         raise InvalidInputError("both rounds must have the same strata", where="allocation")
     if not 0 < least <= 1 or least % _STEP:

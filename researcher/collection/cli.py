@@ -13,7 +13,7 @@ from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_opti
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.researcher.collection.guarantee import DELTA_OF_COINS
 from veiltab.researcher.collection.plan_cli import plan
-from veiltab.researcher.collection.results.results_cli import adapt, estimate, report
+from veiltab.researcher.collection.results.results_cli import adapt, balance, estimate, report
 from veiltab.researcher.collection.round_options import CONNECTION, optional_round_option, round_option, with_rounds
 from veiltab.researcher.collection.simulation.simulate_cli import simulate
 from veiltab.researcher.collection.text import by_stratum_name, spec_dict, spec_text, status_dict, status_text
@@ -209,5 +209,5 @@ def close(rounds: "Rounds", round_id: str, as_json: bool) -> None:
     )
 
 
-for command in (estimate, report, adapt, plan, simulate):
+for command in (estimate, report, adapt, balance, plan, simulate):
     collect.add_command(command)

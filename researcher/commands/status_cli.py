@@ -43,10 +43,26 @@ def card_lines(spec: "TableSpec") -> list[str]:
     return [*(f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()), f"  {N_IS_EXACT}"]
 
 
-def status_dict(status: "Status") -> dict[str, object]:
-    """Return a status as plain data for JSON."""
+def _foreseen(table: "TableSpec") -> dict[str, float | None]:
+    """Return the expected error of a table, all cells together, and that of simple random sampling at its epsilon."""
+    from veiltab.common.privacy.planning.planning import Plan, plan_release
+
+    scheme, epsilon, delta = table.description.scheme, table.epsilon, table.delta
+    own = Plan(scheme=scheme, mechanism=table.mechanism, epsilon=epsilon, delta=delta).root_mse()
+    if scheme.is_simple_random:
+        return {"root_mse": own, "root_mse_of_wor": own}
+    wor = plan_release(population=table.population, cells=table.cells, epsilon=epsilon, delta=delta)
+    return {"root_mse": own, "root_mse_of_wor": wor.root_mse()}
+
+
+def _spec_dict(spec: "TableSpec") -> dict[str, object]:
     from veiltab.common.release.guarantees import guaranteed_epsilon, release_facts
 
+    return {**release_facts(spec), **_foreseen(spec), "guaranteed_epsilon": guaranteed_epsilon(spec)}
+
+
+def status_dict(status: "Status") -> dict[str, object]:
+    """Return a status as plain data for JSON."""
     spec = None if status.spec is None else status.spec.only_table
     return {
         "release": {
@@ -56,7 +72,7 @@ def status_dict(status: "Status") -> dict[str, object]:
             "attributes": list(status.attributes),
             "epsilon": status.epsilon,
             "study_digest": status.study_digest,
-            **({} if spec is None else release_facts(spec) | {"guaranteed_epsilon": guaranteed_epsilon(spec)}),
+            **({} if spec is None else _spec_dict(spec)),
         },
         "granted": list(status.granted),
         "tables": [
@@ -102,6 +118,11 @@ def status_text(status: "Status") -> str:
 def _spec_lines(spec: "ReleaseSpec") -> list[str]:
     sizes, table = f"  n = {spec.population}, m = {spec.sample}", spec.only_table
     if table is not None:
-        return [f"{sizes}, K = {table.cells}, gamma = {float(table.mechanism.gamma):.4f}", *card_lines(table)]
+        foreseen = _foreseen(table)
+        error = f"  expected root-mean-square error of all cells together: {foreseen['root_mse']:.5f}"
+        if not table.description.scheme.is_simple_random:
+            error += f"; by simple random sampling (wor) at this epsilon: {foreseen['root_mse_of_wor']:.5f}"
+        gamma = f"{float(table.mechanism.gamma):.4f}"
+        return [f"{sizes}, K = {table.cells}, gamma = {gamma}", error, *card_lines(table)]
     again = f", up to {spec.repeats} of them a second time" if spec.repeats else ""
     return [f"{sizes}, {len(spec.tables)} tables{again}"]

@@ -36,6 +36,7 @@ def estimate(
     attributes: str | None,
     given: str | None,
     contrast: str | None,
+    independence: str | None,
     compare: str | None,
     confidence: float,
     out: Path | None,
@@ -45,7 +46,8 @@ def estimate(
     """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
 
     A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
-    --given, --total, --model and --compare (which may go with --given).
+    --given, --total, --model, --independence and --compare (which may go with --given). The level of a test is 1 less
+    the confidence.
     """
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.analysis.question import Question, answer
@@ -64,6 +66,11 @@ def estimate(
     elif question.model or question.totals:
         names = question.attributes(release.domain())
     found = _table(release, names, confidence)
+    if independence is not None:
+        if not question.is_plain or compare is not None or out is not None:
+            raise InvalidInputError("a test goes with no other question", where="--independence")
+        _emit_test(release, found, listed(independence), 1 - confidence, as_json)
+        return
     if question.is_plain and compare is None and isinstance(found, TableEstimate):
         _emit_table(client.study, release, found, out, as_json)
         return
@@ -108,6 +115,45 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
         *([] if out is None else [f"Written: {out}"]),
     ]
     emit(as_json, data, "\n".join(lines))
+
+
+def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: float, as_json: bool) -> None:
+    """Show whether some attributes of a measured table are independent of its others."""
+    from veiltab.researcher.estimates.estimation import Estimate
+    from veiltab.researcher.estimates.independence import independence
+
+    if not isinstance(found, Estimate):
+        raise InvalidInputError(
+            "independence is tested in a table that one release measured",
+            where="--independence",
+            remedy="Ask for a release of these attributes as one table.",
+        )
+    unknown = [name for name in left if name not in found.domain.names]
+    if unknown:
+        raise InvalidInputError(
+            f"the table has no attribute {unknown[0]!r}",
+            where="--independence",
+            remedy=f"It has {', '.join(found.domain.names)}.",
+        )
+    test = independence(found, left, [name for name in found.domain.names if name not in left], level=round(level, 12))
+    data = {
+        "release": release.id,
+        "left": list(test.left),
+        "right": list(test.right),
+        "statistic": test.statistic,
+        "degrees": test.degrees,
+        "p_value": test.p_value,
+        "level": test.level,
+        "dependent": test.dependent,
+        "association": test.association,
+        "least_expected": test.least_expected,
+        "approximate": test.approximate,
+    }
+    facts = (
+        f"W = {test.statistic:.4g} with {test.degrees} degrees of freedom, p = {test.p_value:.3g};"
+        f" Cramer's V {test.association:.3f}, noise taken off."
+    )
+    emit(as_json, data, f"{test.verdict}\n{facts}")
 
 
 def _emit_analysis(

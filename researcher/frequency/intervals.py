@@ -10,6 +10,7 @@ hold a value are spread over the strata. The lower end removes nodes in proporti
 end adds nodes in proportion to the population, because unobserved nodes may be in any stratum.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import assert_never
@@ -64,15 +65,50 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927), with these variances.
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1", remedy="0.95 is customary.")
-    z2 = NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
-    design = tally.design
+    z2, design = _z2(confidence), tally.design
     raw = point_estimates(estimator, tally.counts, tally.reports, design)
     x, scale = _unbiased_share(estimator, raw, design)
     below, above = _variances(tally, estimator, scale)
     low, high = np.clip(below.ends(x, z2)[0], 0.0, 1.0), np.clip(above.ends(x, z2)[1], 0.0, 1.0)
     return design.population * low, design.population * high
+
+
+def combined_interval(
+    tallies: Sequence[Tally], weights: Sequence[float], counts: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Return the counts that a weighted sum of horvitz_thompson over several rounds does not contradict.
+
+    Args:
+        tallies: of rounds with coins of their own.
+        weights: of the rounds, summing to 1.
+        counts: the weighted sum, shape (d,) (nodes).
+        confidence: as for `score_interval`.
+
+    Returns:
+        Lower and upper ends, each of shape (d,), float64, within 0 and n (nodes).
+    """
+    n, z2 = tallies[0].design.population, _z2(confidence)
+    ends = [_variances(tally, Estimator.HORVITZ_THOMPSON, float(n)) for tally in tallies]
+    below, above = (_weighted_sum([pair[side] for pair in ends], weights) for side in (0, 1))
+    low, high = below.ends(counts / n, z2)[0], above.ends(counts / n, z2)[1]
+    return n * np.clip(low, 0.0, 1.0), n * np.clip(high, 0.0, 1.0)
+
+
+def _weighted_sum(parts: Sequence[_Quadratic], weights: Sequence[float]) -> _Quadratic:
+    """Return the variance of a weighted sum of independent estimates."""
+    squares = [weight * weight for weight in weights]
+    constant, linear = (
+        sum((square * np.asarray(part) for square, part in zip(squares, column, strict=True)), np.zeros(1))
+        for column in zip(*((part.constant, part.linear) for part in parts), strict=True)
+    )
+    return _Quadratic(constant=constant, linear=linear)
+
+
+def _z2(confidence: float) -> float:
+    """Return the square of the normal quantile of a confidence."""
+    if not 0.0 < confidence < 1.0:
+        raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1", remedy="0.95 is customary.")
+    return NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
 
 
 def _unbiased_share(estimator: Estimator, raw: Floats, design: RoundDesign) -> tuple[Floats, float]:

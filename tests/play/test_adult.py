@@ -33,7 +33,7 @@ def common_counts(study: Study, tables: dict[str, Table]) -> np.ndarray[tuple[in
     return counts.reshape(-1)
 
 
-@pytest.mark.parametrize("curators", [2, 3])
+@pytest.mark.parametrize("curators", [2, 3, 4])
 def test_the_tables_join_to_the_published_counts(tmp_path: Path, curators: int) -> None:
     study = study_from_bytes(adult_study(curators=curators), "adult")
     paths = write_tables(tmp_path, assignment(curators))
@@ -41,8 +41,16 @@ def test_the_tables_join_to_the_published_counts(tmp_path: Path, curators: int) 
     assert sorted(tables) == [curator.name for curator in study.curators]
     assert common_counts(study, tables).tolist() == truth().tolist()
     assert truth().sum() == 45_222
-    assert [table.rows for table in tables.values()] == [46_422, 46_122, 45_822][:curators]
+    assert [table.rows for table in tables.values()] == [46_422, 46_122, 45_822, 45_822][:curators]
     assert all(inspect_table(path, study, name).ok for name, path in paths.items())
+
+
+def test_each_further_curator_holds_one_attribute_more(tmp_path: Path) -> None:
+    study = study_from_bytes(adult_study(curators=8), "adult")
+    tables = {name: load_table(path, study, name) for name, path in write_tables(tmp_path, assignment(8)).items()}
+    assert [rule.owner for rule in study.attributes] == [curator.name for curator in study.curators]
+    assert common_counts(study, tables).tolist() == truth(8).tolist()
+    assert (truth(8).sum(), len(truth(8)), len(truth(5))) == (48_842, 24 * 16, 48)
 
 
 def test_the_tables_are_the_same_each_time_and_in_different_orders(tmp_path: Path) -> None:

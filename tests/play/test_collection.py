@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.collection.choosing import choose
-from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
 from veiltab.common.collection.population import parse_population
 from veiltab.common.errors import InvalidInputError
 from veiltab.play.demos.collection import CollectionOptions, foresight
 from veiltab.researcher.collection.simulation.simulation import simulate
+from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator
 
 
@@ -49,8 +49,8 @@ def test_the_foreseen_error_is_that_of_simulated_rounds_or_a_little_more(values:
     choice = options(distribution=values, oracle="krr").choice()
     truth = parse_population(values).counts(10_000, 12)[None]
     krr = choice.best.oracle
-    assert isinstance(krr, KaryRandomisedResponse)
-    simulated = simulate(truth, (Fraction(1, 2),), krr.mechanism, trials=4000, seed=1)[Estimator.C_HAT]
+    design = RoundDesign(populations=(10_000,), rates=(Fraction(1, 2),), p=krr.p, q=krr.q)
+    simulated = simulate(truth, design, trials=4000, seed=1)[Estimator.C_HAT]
     assert least < simulated.total_variation / choice.best.total_variation < 1.02
 
 

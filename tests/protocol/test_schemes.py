@@ -13,6 +13,7 @@ from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
 from veiltab.common.schemes import SCHEMES
 from veiltab.play.demos.table import DemoOptions, run_demo
+from veiltab.researcher.commands.status_cli import status_dict
 
 NAMES = ("region", "smoker")
 
@@ -35,6 +36,10 @@ def test_a_scheme_s_release_agrees_with_the_truth(village: World, scheme: str) -
             assert spec.scheme == scheme
             assert (spec.sample == 600) or scheme == "poisson"
             assert guaranteed_epsilon(spec) <= 3
+            facts = status_dict(asked.status())["release"]
+            assert isinstance(facts, dict)
+            # By exact formulas; what wor gives beside it is never much worse, and the same for wor's best sample.
+            assert facts["root_mse"] >= facts["root_mse_of_wor"] * (0.999 if "." in scheme or scheme == "wr" else 0.5)
             return agreement(asked.estimate(), truth)
 
     assert not confirmed(release)

@@ -12,7 +12,12 @@ from veiltab.researcher.collection.text import status_dict
 from veiltab.researcher.frequency.estimators import Estimator
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from veiltab.common.collection.round import RoundStatus
     from veiltab.researcher.collection.rounds_client import Rounds
+    from veiltab.researcher.frequency.frequencies import Frequencies
+    from veiltab.researcher.frequency.tally import Tally
 
 confidence_option = click.option(
     "--confidence",
@@ -28,17 +33,37 @@ estimator_option = click.option(
 )
 
 
-@click.command(epilog=f"Example: veiltab collect estimate {CONNECTION} --round ID --out age.csv")
+@click.command(
+    epilog=f"Example: veiltab collect estimate {CONNECTION} --round ID --out age.csv\n\n"
+    "Two rounds together: --round FIRST --with SECOND"
+)
 @with_rounds
 @round_option
+@click.option(
+    "--with",
+    "others",
+    multiple=True,
+    metavar="ID",
+    help="Another round of the question about the same nodes: the best linear combination of all.",
+)
 @estimator_option
 @confidence_option
 @click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
 @json_option
 def estimate(
-    rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path | None, as_json: bool
+    rounds: "Rounds",
+    round_id: str,
+    others: tuple[str, ...],
+    estimator: str | None,
+    confidence: float,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
-    """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
+    """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed.
+
+    Several rounds are combined with weights that make the sum of the variances least; a node that answered them all
+    paid all their epsilons.
+    """
     from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
     from veiltab.researcher.collection.results.results import values_frame, values_records
     from veiltab.researcher.estimates.table import check_table_path, write
@@ -47,14 +72,19 @@ def estimate(
     if out is not None:
         check_table_path(out)
     known, counted = rounds.result(round_id)
-    frequencies = estimated(counted, estimator, confidence)
+    more = [rounds.result(rounds.whole_id(other)) for other in others]
+    if more:
+        frequencies = _combined([(known, counted), *more], estimator, confidence)
+    else:
+        frequencies = estimated(counted, estimator, confidence)
     frame = values_frame(frequencies)
     codebook = {known.round.question: list(frequencies.labels)}
     frame.attrs |= {"study_digest": known.round.study_digest, "codebook": codebook}
     if out is not None:
         _check_no_tokens(out)
         write(frame, out)
-    card = bounds(known)
+    statuses = [known, *(status for status, _ in more)]
+    card = [(status.round.round_id, bound) for status in statuses for bound in bounds(status)]
     warnings = [sentence for sentence in (frequencies.biased, frequencies.warning) if sentence]
     data = {
         **status_dict(known),
@@ -65,19 +95,25 @@ def estimate(
         "biased": frequencies.biased,
         "warning": frequencies.warning,
         "values": values_records(frequencies),
-        "card": [bound.as_dict() for bound in card],
+        "rounds": [status.round.round_id for status in statuses],
+        "card": [{"round": one, **bound.as_dict()} for one, bound in card],
         "out": out,
     }
     lines = [
         frame.to_string(index=False, float_format=lambda number: f"{number:.5g}"),
         "",
         (
-            f"{frequencies.estimator} over {sum(known.reports)} reports of {frequencies.population} nodes. Intervals at"
+            f"{frequencies.estimator} over {sum(sum(status.reports) for status in statuses)} reports of"
+            f" {frequencies.population} nodes{f', {len(statuses)} rounds together' if more else ''}. Intervals at"
             f" {100 * confidence:g}%."
         ),
         *warnings,
-        *(f"  {bound.name}: {bound.faces}" for bound in card),
-        centre_text(centre(known, frequencies)),
+        *(f"  {f'round {one[:8]}, ' if more else ''}{bound.name}: {bound.faces}" for one, bound in card),
+        (
+            "A node that answered all of these rounds paid the sum of their epsilons."
+            if more
+            else centre_text(centre(known, frequencies))
+        ),
         f"Study: {rounds.study.title}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
@@ -102,6 +138,55 @@ def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: f
         )
     write_page(report_page(rounds.study, *rounds.result(round_id), estimator, confidence), out)
     emit(as_json, {"round": round_id, "report": out}, f"Report: {out}")
+
+
+def _combined(parts: "Sequence[tuple[RoundStatus, Tally]]", estimator: str | None, confidence: float) -> "Frequencies":
+    """Return the combined estimates of rounds of one question."""
+    from veiltab.researcher.frequency.combining import WHICH, combine
+
+    if estimator not in {None, WHICH.value}:
+        raise InvalidInputError(f"rounds are combined by {WHICH}", where="--estimator", remedy="Leave it out.")
+    ids = [status.round.round_id for status, _ in parts]
+    if len(set(ids)) < len(ids):
+        raise InvalidInputError("a round is combined with itself", where="--with", remedy="Name another round.")
+    if len({status.round.question for status, _ in parts}) > 1:
+        raise InvalidInputError("the rounds asked different questions", where="--with")
+    return combine([tally for _, tally in parts], confidence)
+
+
+@click.command(epilog=f"Example: veiltab collect balance {CONNECTION} --round ID")
+@with_rounds
+@round_option
+@json_option
+def balance(rounds: "Rounds", round_id: str, as_json: bool) -> None:
+    """Say what a sample of the reports with each value equally often would hold, and how far it is from balance.
+
+    Thinning reports costs no privacy. But reports are randomised: that each value is reported as often does not mean
+    that as many of the nodes hold it.
+    """
+    from veiltab.researcher.frequency.balancing import balance as balanced
+    from veiltab.researcher.frequency.frequencies import estimate as estimated
+
+    _, tally = rounds.result(round_id)
+    frequencies = estimated(tally)
+    found = balanced(tally, frequencies.shares(frequencies.projected))
+    rows = [
+        {"value": label, "kept": kept, "held": held, "bias": bias}
+        for label, kept, held, bias in zip(
+            tally.labels, found.kept.tolist(), found.held.tolist(), found.bias.tolist(), strict=True
+        )
+    ]
+    lines = [f"{'value':<24}{'reports kept':>14}{'nodes that hold it':>20}"]
+    lines += [f"{row['value']:<24}{row['kept']:>14.1%}{row['held']:>20.1%}" for row in rows]
+    lines.append(
+        f"{found.each} reports of each value, {found.size} in all. Balanced nodes would hold each value in"
+        f" {1 / tally.values:.1%}; the farthest is {abs(found.bias).max():.1%} off."
+    )
+    emit(
+        as_json,
+        {"round": round_id, "each": found.each, "size": found.size, "values": rows},
+        "\n".join(lines),
+    )
 
 
 def _check_no_tokens(path: Path) -> None:

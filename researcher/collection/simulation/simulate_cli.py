@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.errors import InvalidInputError
 
@@ -43,6 +44,7 @@ class _Setting:
 )
 @click.option("--domain", type=click.IntRange(2, 65536), help="Values of the domain, d; by default the distribution's.")
 @click.option("--epsilon", required=True, help="Epsilon of one report, nats.")
+@click.option("--oracle", type=click.Choice(ORACLE_NAMES), default="krr", show_default=True, help="Local randomiser.")
 @click.option("--rate", help="Probability that a node reports, above 0 and at most 1.")
 @click.option("--trials", default=200, show_default=True, type=click.IntRange(2, 1_000_000), help="Simulated rounds.")
 @click.option(
@@ -58,6 +60,7 @@ def simulate(
     distribution: str | None,
     domain: int | None,
     epsilon: str,
+    oracle: str,
     rate: str | None,
     trials: int,
     strata: Path | None,
@@ -65,13 +68,13 @@ def simulate(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Simulate rounds of k-ary randomised response and compare the estimators with their exact variances.
+    """Simulate rounds and compare the estimators with their exact variances.
 
     Estimates are of counts. With --strata, populations and rates come from the file, and values from its column
     distribution, or else from --distribution.
     """
-    from veiltab.common.core.mechanism import GammaDiagonal
-    from veiltab.common.core.numbers.rounding import exp_below, parse_epsilon
+    from veiltab.common.collection.oracles import oracle_for
+    from veiltab.common.core.numbers.rounding import parse_epsilon
     from veiltab.researcher.collection.simulation.simulation import simulate as simulated
     from veiltab.researcher.frequency.design import RoundDesign
 
@@ -86,15 +89,16 @@ def simulate(
         from veiltab.researcher.drawing.style import check_picture
 
         check_picture(plot)
-    mechanism = GammaDiagonal.from_gamma(setting.truth.shape[1], exp_below(nats))
-    results = simulated(setting.truth, setting.rates, mechanism, trials=trials, seed=seed)
-    design = RoundDesign.of_mechanism(setting.truth.sum(axis=1).tolist(), setting.rates, mechanism)
-    title = f"{_title(design, setting.truth.shape[1])}, epsilon = {nats.normalize():f}, {trials} trials"
+    randomiser = oracle_for(oracle, setting.truth.shape[1], nats)
+    populations = tuple(setting.truth.sum(axis=1).tolist())
+    design = RoundDesign(populations=populations, rates=setting.rates, p=randomiser.p, q=randomiser.q)
+    results = simulated(setting.truth, design, trials=trials, seed=seed)
+    title = f"{_title(design, setting.truth.shape[1])}, {oracle}, epsilon = {nats.normalize():f}, {trials} trials"
     if plot is not None:
         from veiltab.researcher.collection.simulation.simulate_picture import draw
 
         draw(results, title, plot)
-    settings = {"epsilon": nats, "trials": trials, "seed": seed}
+    settings = {"epsilon": nats, "oracle": oracle, "trials": trials, "seed": seed}
     emit(as_json, settings | _as_dict(setting, design, results), _text(design, results, title))
 
 

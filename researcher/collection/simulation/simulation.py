@@ -1,28 +1,28 @@
-"""Simulated rounds of collection by k-ary randomised response: the errors of the estimators, beside their exact values.
+"""Simulated rounds of collection by any oracle: the errors of the estimators, beside their exact values.
 
-The simulation draws a round's counts, not its nodes. With n_si nodes of stratum s that hold value i,
+The simulation draws a round's counts, not its nodes. With n_si nodes of stratum s that hold value i, S_s = sum_i S_si,
 
-    S_si ~ Bin(n_si, pi_s)    kept_si ~ Bin(S_si, 1 - r)    replaced_s ~ Multinomial(sum_i (S_si - kept_si); uniform)
+    S_si ~ Bin(n_si, pi_s)    N_si ~ Bin(S_si, p) + Bin(S_s - S_si, q)
 
-and N_si = kept_si + replaced_si is the exact law of what a server counts.
+This is the exact joint law of S and of the count of each value by itself, so biases, variances and mean distances,
+which are sums over the values, are those of real rounds. Counts of different values are drawn independently of one
+another given S; in a round by k-ary randomised response they sum to S.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, point_estimates
 from veiltab.researcher.frequency.frequencies import total_variation
 from veiltab.researcher.frequency.variances import Moments, moments
 
-SIMULATED = (Estimator.C, Estimator.G, Estimator.C_HAT, Estimator.HAJEK, Estimator.HORVITZ_THOMPSON)
-"""The estimators that a simulation compares; T is g."""
+SIMULATED = tuple(Estimator)
+"""The estimators that a simulation compares; T is g by its other name."""
 
 _AT_ONCE = 2_000_000
 """About how many counts are drawn at once."""
@@ -50,15 +50,12 @@ class Performance:
     trials: int
 
 
-def draw_rounds(
-    truth: Ints, design: RoundDesign, mechanism: GammaDiagonal, trials: int, generator: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """Draw the server's counts of many rounds.
+def draw_counts(truth: Ints, design: RoundDesign, trials: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw the counts of many rounds, each value's by its own law.
 
     Args:
         truth: n_si, shape (strata, d).
-        design: source of the rates.
-        mechanism: that perturbs, with d cells.
+        design: rates, p and q.
         trials: number of rounds.
         generator: of the experiment.
 
@@ -67,21 +64,18 @@ def draw_rounds(
     """
     rates = np.array([float(rate) for rate in design.rates])[:, None]
     reports = generator.binomial(truth, rates, size=(trials, *truth.shape))
-    counts = generator.binomial(reports, float(mechanism.retention))
-    replaced = (reports - counts).sum(axis=-1)
-    counts += generator.multinomial(replaced, np.full(truth.shape[1], 1 / truth.shape[1]))
-    return counts, reports.sum(axis=-1)
+    heard = reports.sum(axis=-1)
+    counts = generator.binomial(reports, float(design.p))
+    counts += generator.binomial(heard[..., None] - reports, float(design.q))
+    return counts, heard
 
 
-def simulate(
-    truth: Ints, rates: tuple[Fraction, ...], mechanism: GammaDiagonal, *, trials: int, seed: int
-) -> dict[Estimator, Performance]:
+def simulate(truth: Ints, design: RoundDesign, *, trials: int, seed: int) -> dict[Estimator, Performance]:
     """Return the performance of every estimator on a population.
 
     Args:
         truth: n_si, nodes of stratum s that hold value i, shape (strata, d).
-        rates: pi_s.
-        mechanism: k-ary randomised response over d cells.
+        design: rates, p and q.
         trials: rounds, at least 2.
         seed: of the experiment.
 
@@ -92,21 +86,18 @@ def simulate(
     """
     if trials < 2:
         raise InvalidInputError("fewer than 2 trials were asked for", where="--trials")
-    design = RoundDesign.of_mechanism(truth.sum(axis=1).tolist(), rates, mechanism)
     sums = {which: _Sums(which, truth, design) for which in SIMULATED}
-    for counts, reports in _batches(truth, design, mechanism, trials, seed):
+    for counts, reports in _batches(truth, design, trials, seed):
         for one in sums.values():
             one.add(counts, reports)
     return {which: one.performance() for which, one in sums.items()}
 
 
-def _batches(
-    truth: Ints, design: RoundDesign, mechanism: GammaDiagonal, trials: int, seed: int
-) -> Iterator[tuple[Ints, Ints]]:
+def _batches(truth: Ints, design: RoundDesign, trials: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
     generator = np.random.default_rng(seed)
     size = max(1, _AT_ONCE // truth.size)
     for start in range(0, trials, size):
-        yield draw_rounds(truth, design, mechanism, min(size, trials - start), generator)
+        yield draw_counts(truth, design, min(size, trials - start), generator)
 
 
 class _Sums:

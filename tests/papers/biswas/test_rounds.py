@@ -14,10 +14,9 @@ from veiltab.papers.biswas.communication import report_length
 from veiltab.papers.biswas.distance_figures import exact_distance, megabytes
 from veiltab.papers.biswas.expected_distance import expected_distance
 from veiltab.papers.biswas.populations import NODES, design, randomiser, truth
-from veiltab.papers.biswas.rounds import COMPARED, MODE, distances, one_round, tasks
+from veiltab.papers.biswas.rounds import COMPARED, MODE, distances, draw_rounds, one_round, tasks
 from veiltab.papers.biswas.stopping import _oracle
 from veiltab.papers.experiment import Settings
-from veiltab.researcher.collection.simulation.simulation import draw_rounds
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 

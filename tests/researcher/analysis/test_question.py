@@ -21,6 +21,7 @@ from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import NO_INTERVAL, Analysis
 from veiltab.researcher.analysis.subgroups import total_contrasts, totals
 from veiltab.researcher.cli import researcher
+from veiltab.researcher.estimates.independence import independence
 
 PAIR = ["education", "salary"]
 WHOLE = exact(ADULT, ADULT_DOMAIN)
@@ -90,6 +91,22 @@ def test_options_ask_for_their_analysis(words: str, monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(estimates, expected.estimate, rtol=1e-9)
     assert shown["measured"] is True
     assert (shown["unit"], shown["confidence"]) == (expected.unit.value, 0.95)
+
+
+def test_independence_is_tested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ["--attributes", "education,salary", "--independence", "education", "--confidence", "0.99"]
+    shown = json.loads(asked([*words, "--json"], monkeypatch, tmp_path).stdout)
+    expected = independence(WHOLE.marginal(PAIR), ["education"], ["salary"], level=0.01)
+    assert (shown["left"], shown["right"], shown["level"]) == (["education"], ["salary"], 0.01)
+    assert shown["p_value"] == pytest.approx(expected.p_value)
+    assert (shown["statistic"], shown["dependent"]) == (pytest.approx(expected.statistic), expected.dependent)
+    assert expected.verdict in asked(words, monkeypatch, tmp_path).stdout
+    for more, message in (
+        (["--given", "salary"], "no other question"),
+        (["--independence", "age"], "no attribute 'age'"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            asked([*words, *more], monkeypatch, tmp_path)
 
 
 def test_a_person_reads_a_table_and_a_file_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.researcher.collection.allocation import (
     Allocation,
     Objective,
@@ -255,3 +255,11 @@ def test_what_cannot_be_allocated_is_refused(changes: dict[str, object], message
     facts: dict[str, object] = {"budget": 4000} | changes
     with pytest.raises(InvalidInputError, match=message):
         allocate(TWO, **facts)  # type: ignore[arg-type]
+
+
+def test_a_round_without_reports_says_nothing() -> None:
+    nobody = Tally(
+        counts=TWO.counts * 0, reports=TWO.reports * 0, populations=TWO.populations, rates=TWO.rates, p=TWO.p, q=TWO.q
+    )
+    with pytest.raises(NotReadyError, match="no node reported"):
+        allocate(nobody, budget=1000)

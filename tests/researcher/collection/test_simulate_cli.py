@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from veiltab.common.errors import VeiltabError
 from veiltab.researcher.collection.simulation.simulate_cli import simulate
 
-NAMES = {"c", "g", "c_hat", "hajek", "horvitz_thompson"}
+NAMES = {"c", "g", "c_hat", "T", "hajek", "horvitz_thompson"}
 SMALL = ("--nodes", "2000", "--distribution", "binomial:9:0.5", "--epsilon", "2", "--rate", "0.25", "--trials", "50")
 FILE = "stratum,population,rate,distribution\nyoung,1200,0.05,binomial:9:0.3\nold,800,0.5,\n"
 

@@ -1,5 +1,6 @@
 """Simulated rounds follow the law of real ones, and their summary is what a plain calculation gives."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -7,12 +8,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2_contingency
 
+from veiltab.common.collection.oracles import ORACLE_NAMES, oracle_for
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import InvalidInputError
+from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.researcher.collection.simulation import simulation as collection
-from veiltab.researcher.collection.simulation.simulation import SIMULATED, draw_rounds, simulate
+from veiltab.researcher.collection.simulation.simulation import SIMULATED, draw_counts, simulate
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, point_estimates
 from veiltab.researcher.frequency.variances import moments
@@ -52,10 +55,32 @@ def test_the_law_is_that_of_the_kernel() -> None:
     assert chi2_contingency(np.hstack([table[:, frequent], rare])).pvalue > ALPHA
 
 
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+def test_the_count_of_each_value_has_the_law_of_real_reports(name: str) -> None:
+    rounds, oracle, rng = 3000, oracle_for(name, 4, Decimal(1)), np.random.default_rng(4)
+    held = np.array([[3, 2, 1, 0]])
+    design = RoundDesign(populations=(6,), rates=(Fraction(1, 2),), p=oracle.p, q=oracle.q)
+    drawn, reports = draw_counts(held, design, rounds, rng)
+    real, heard = np.zeros((rounds, 4), np.int64), rng.random((rounds, 6)) < 0.5
+    sent = oracle.randomise_many(np.tile(np.repeat(np.arange(4), held[0]), rounds), CipherStream(rng.bytes(32)))
+    for place, report in enumerate(sent):
+        if heard[place // 6, place % 6]:
+            real[place // 6, oracle.support(report)] += 1
+    for value in range(4):
+        codes = [
+            counts[:, value] * 7 + number
+            for counts, number in ((drawn[:, 0], reports[:, 0]), (real, heard.sum(axis=1)))
+        ]
+        table = np.array([np.bincount(code, minlength=49) for code in codes])
+        frequent = table.sum(axis=0) >= 30
+        rare = table[:, ~frequent].sum(axis=1, keepdims=True)
+        assert chi2_contingency(np.hstack([table[:, frequent], rare + 1])).pvalue > ALPHA
+
+
 def test_the_summary_is_a_plain_calculation(monkeypatch: pytest.MonkeyPatch) -> None:
     trials = 500
-    counts, reports = draw_rounds(TRUTH, DESIGN, MECHANISM, trials, np.random.default_rng(9))
-    found = simulate(TRUTH, RATES, MECHANISM, trials=trials, seed=9)
+    counts, reports = draw_counts(TRUTH, DESIGN, trials, np.random.default_rng(9))
+    found = simulate(TRUTH, DESIGN, trials=trials, seed=9)
     assert tuple(found) == SIMULATED
     held = TRUTH.sum(axis=0)
     for which, one in found.items():
@@ -71,7 +96,7 @@ def test_the_summary_is_a_plain_calculation(monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_array_equal(one.exact.bias, exact.bias)
     # In several batches nothing changes but what is drawn.
     monkeypatch.setattr(collection, "_AT_ONCE", 600)
-    again = simulate(TRUTH, RATES, MECHANISM, trials=trials, seed=9)
+    again = simulate(TRUTH, DESIGN, trials=trials, seed=9)
     # Variances of 500 trials each: their ratio is 1 within 0.1 or so.
     for which, one in again.items():
         assert one.trials > 0.9 * trials
@@ -80,7 +105,7 @@ def test_the_summary_is_a_plain_calculation(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_seeds_decide() -> None:
-    one, same, other = (simulate(TRUTH, RATES, MECHANISM, trials=20, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (simulate(TRUTH, DESIGN, trials=20, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one[Estimator.G].bias, same[Estimator.G].bias)
     assert (one[Estimator.G].bias != other[Estimator.G].bias).any()
 
@@ -88,7 +113,8 @@ def test_seeds_decide() -> None:
 def test_the_papers_setting_is_near_its_exact_variances() -> None:
     # The relative error of a variance from 300 trials is 8%, of the mean of 100 of them at least ten times less.
     truth = np.full((1, 100), 500)
-    found = simulate(truth, (Fraction(1, 10),), GammaDiagonal.from_gamma(100, Fraction("7.389")), trials=300, seed=3)
+    design = RoundDesign.of_mechanism([50_000], (Fraction(1, 10),), GammaDiagonal.from_gamma(100, Fraction("7.389")))
+    found = simulate(truth, design, trials=300, seed=3)
     for one in found.values():
         assert one.variance.mean() == pytest.approx(one.exact.variance.mean(), rel=0.05)
     assert found[Estimator.G].exact.variance[0] > found[Estimator.C_HAT].exact.variance[0]
@@ -99,4 +125,4 @@ def test_the_papers_setting_is_near_its_exact_variances() -> None:
 )
 def test_too_little_to_judge_is_refused(trials: int, rate: Fraction, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        simulate(TRUTH, (rate, rate), MECHANISM, trials=trials, seed=1)
+        simulate(TRUTH, RoundDesign.of_mechanism([3, 3], (rate, rate), MECHANISM), trials=trials, seed=1)

@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.collection.simulation.simulation import draw_rounds
+from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.researcher.estimates.uncertainty import ReleaseDesign
 from veiltab.researcher.estimates.uncertainty import score_interval as release_interval
 from veiltab.researcher.frequency.design import RoundDesign

@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.collection.simulation.simulation import draw_rounds
+from veiltab.papers.biswas.rounds import draw_rounds
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, linear_form, point_estimates
 from veiltab.researcher.frequency.tally import Tally

@@ -1,0 +1,124 @@
+"""Two rounds together, against weights that are tried one by one and every coin of tiny rounds."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.researcher.collection.simulation.simulation import draw_counts
+from veiltab.researcher.frequency.balancing import balance
+from veiltab.researcher.frequency.combining import best_weights, combine, total_variance
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import Estimator
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.variances import moments
+
+THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
+ONE = RoundDesign(populations=(600, 400), rates=(HALF, Fraction(1, 5)), p=Fraction(3, 4), q=Fraction(1, 8))
+TWO = RoundDesign(populations=(1000,), rates=(Fraction(9, 10),), p=HALF, q=Fraction(1, 4))
+
+
+def tally_of(design: RoundDesign, counts: np.ndarray, reports: np.ndarray) -> Tally:
+    return Tally(
+        counts=counts, reports=reports, populations=design.populations, rates=design.rates, p=design.p, q=design.q
+    )
+
+
+@pytest.mark.parametrize("design", [ONE, TWO])
+@pytest.mark.parametrize("held", [(0.1, 0.2, 0.7), (1.0, 0.0, 0.0)])
+def test_the_sum_of_the_variances_does_not_depend_on_the_values(design: RoundDesign, held: tuple[float, ...]) -> None:
+    truth = np.array([[round(nodes * share) for share in held] for nodes in design.populations])
+    truth[:, 0] += np.array(design.populations) - truth.sum(axis=1)
+    exact = moments(Estimator.HORVITZ_THOMPSON, truth, design).variance.sum()
+    assert float(total_variance(design, 3)) == pytest.approx(exact, rel=1e-12)
+
+
+def test_no_other_weights_are_better() -> None:
+    weights = best_weights([ONE, TWO], 3)
+    assert sum(weights) == 1
+
+    def together(first: Fraction) -> Fraction:
+        return first**2 * total_variance(ONE, 3) + (1 - first) ** 2 * total_variance(TWO, 3)
+
+    assert all(together(weights[0]) <= together(Fraction(tried, 1000)) for tried in range(1001))
+
+
+def test_every_coin_of_two_tiny_rounds() -> None:
+    # Two nodes, values 0 and 1 of two; both rounds enumerated: the mean is the truth, the variance the stated one.
+    designs = [
+        RoundDesign(populations=(2,), rates=(HALF,), p=Fraction(4, 5), q=Fraction(1, 5)),
+        RoundDesign(populations=(2,), rates=(THIRD,), p=Fraction(3, 5), q=Fraction(2, 5)),
+    ]
+    weights = best_weights(designs, 2)
+    mean, second = Fraction(0), Fraction(0)
+    laws = []
+    for design in designs:
+        law: list[tuple[Fraction, Fraction]] = []
+        for reports in product((0, 1), repeat=2):
+            for supports in product((0, 1), repeat=2):
+                chance = Fraction(1)
+                for node, (reported, supported) in enumerate(zip(reports, supports, strict=True)):
+                    rate, right = design.rates[0], design.p if node == 0 else design.q
+                    chance *= (rate if reported else 1 - rate) * (right if supported else 1 - right)
+                of = sum(
+                    ((supported - design.q) / (design.p - design.q) / design.rates[0])
+                    for reported, supported in zip(reports, supports, strict=True)
+                    if reported
+                )
+                law.append((chance, Fraction(of)))
+        laws.append(law)
+    for (chance, first), (other, after) in product(*laws):
+        value = weights[0] * first + weights[1] * after
+        mean, second = mean + chance * other * value, second + chance * other * value**2
+    stated = [moments(Estimator.HORVITZ_THOMPSON, np.array([[1, 1]]), design).variance[0] for design in designs]
+    assert mean == 1
+    assert float(second - 1) == pytest.approx(sum(float(w) ** 2 * v for w, v in zip(weights, stated, strict=True)))
+
+
+def test_combined_rounds_cover_and_are_nearer() -> None:
+    truth = [np.array([[300, 200, 100], [300, 50, 50]]), np.array([[600, 250, 150]])]
+    generator = np.random.default_rng(2)
+    drawn = [draw_counts(held, design, 400, generator) for held, design in zip(truth, (ONE, TWO), strict=True)]
+    covered, errors = 0, []
+    for trial in range(400):
+        tallies = [
+            tally_of(design, counts[trial], reports[trial])
+            for design, (counts, reports) in zip((ONE, TWO), drawn, strict=True)
+        ]
+        found = combine(tallies)
+        covered += int(((found.low <= truth[1][0]) & (truth[1][0] <= found.high)).sum())
+        errors.append((found.counts - truth[1][0]) / found.standard_errors)
+    # 1,200 intervals, three of a trial dependent: a standard error below .011.
+    assert 0.92 < covered / 1200 < 0.98
+    assert np.std(errors) == pytest.approx(1, abs=0.08)
+    assert found.projected.sum() == pytest.approx(1000)
+
+
+def test_what_cannot_be_combined_is_refused() -> None:
+    counts, reports = draw_counts(np.array([[600, 250, 150]]), TWO, 1, np.random.default_rng(1))
+    one = tally_of(TWO, counts[0], reports[0])
+    with pytest.raises(InvalidInputError, match="one round alone"):
+        combine([one])
+    fewer = RoundDesign(populations=(999,), rates=TWO.rates, p=TWO.p, q=TWO.q)
+    with pytest.raises(InvalidInputError, match="other values or other numbers"):
+        combine([one, tally_of(fewer, counts[0], reports[0])])
+    with pytest.raises(NotReadyError, match="no node has reported"):
+        combine([one, tally_of(TWO, counts[0] * 0, reports[0] * 0)])
+
+
+def test_a_balanced_sample_holds_what_is_said() -> None:
+    # k-RR over three values: every pair of held and reported value, weighed.
+    p, q, held = Fraction(3, 5), Fraction(1, 5), np.array([700, 200, 100])
+    counts = np.array([[500, 300, 200]])
+    tally = Tally(counts=counts, reports=np.array([1000]), populations=(1000,), rates=(Fraction(1),), p=p, q=q)
+    found = balance(tally, held / 1000)
+    assert (found.each, found.size, found.kept.tolist()) == (200, 600, [0.4, 200 / 300, 1.0])
+    law = held[:, None] * np.where(np.eye(3) == 1, float(p), float(q))
+    np.testing.assert_allclose(found.held, (law / law.sum(axis=0)).mean(axis=1))
+    assert found.held.sum() == pytest.approx(1)
+    assert found.bias[0] > 0 > found.bias[2]
+    sets = Tally(counts=counts, reports=np.array([1000]), populations=(1000,), rates=(Fraction(1),), p=HALF, q=THIRD)
+    with pytest.raises(InvalidInputError, match="does not name one value"):
+        balance(sets, held / 1000)
