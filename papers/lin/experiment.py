@@ -10,7 +10,7 @@ import numpy as np
 from veiltab.common.privacy.planning.planning import paper_sample
 from veiltab.papers.census import CELLS, POPULATION, known_tables
 from veiltab.papers.experiment import Findings, Plain, Settings, Task
-from veiltab.papers.lin import numbers, order, pictures
+from veiltab.papers.lin import numbers, order, pictures, structured
 from veiltab.papers.lin.curves import EPSILONS
 from veiltab.papers.lin.order import DELTAS
 from veiltab.papers.lin.pictures import SHAPES
@@ -53,6 +53,7 @@ class Lin:
                 pictures.figure_9(results, with_files=settings.adult is not None),
                 order.errors(results),
                 order.price(results),
+                structured.figure(),
             ),
             comparisons=numbers.comparisons(results, settings.adult),
         )

@@ -187,7 +187,7 @@ def findings() -> Findings:
 
 def test_every_figure_is_there_with_the_paper_s_number() -> None:
     figures = {figure.name: figure for figure in findings().figures}
-    assert list(figures) == [*(f"lin-figure-{i}" for i in range(5, 10)), "lin-order", "lin-price"]
+    assert list(figures) == [*(f"lin-figure-{i}" for i in range(5, 10)), "lin-order", "lin-price", "lin-structured"]
     for number in range(5, 10):
         assert f"Figure {number}:" in figures[f"lin-figure-{number}"].title
     for figure in figures.values():
