@@ -123,7 +123,7 @@ def _oracle(
     choice = choose_centrally(
         size,
         cap,
-        central=parse_epsilon(central),
+        central=parse_epsilon(central, what="--central-epsilon"),
         delta=advised_delta(max(total, 2)) * (1 - DELTA_OF_COINS),
         crowds=[(populations[name], int(populations[name] * rate)) for name, rate in rates.items()],
         population=total,

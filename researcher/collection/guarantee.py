@@ -1,5 +1,6 @@
 """What a round guarantees against each adversary, and the error of a trusted centre with the same guarantee."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +16,7 @@ from veiltab.researcher.collection.shuffling import (
     CentralGuarantee,
     central_guarantee,
     compare_with_gaussian,
+    guarantee_together,
 )
 from veiltab.researcher.frequency.frequencies import Frequencies
 
@@ -36,16 +38,35 @@ def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuara
     oracle = status.round.randomiser
     whole = delta or advised_delta(max(sum(status.enrolled), 2))
     coins = whole * DELTA_OF_COINS
-    active = [
-        least_active(reports, stratum.probability, coins)
-        for stratum, reports in zip(status.round.strata, status.reports, strict=True)
-    ]
     return central_guarantee(
-        active,
+        _active(status, coins),
         status.reports,
         oracle=oracle,
         delta=whole - coins,
     )
+
+
+def together(statuses: Sequence[RoundStatus]) -> tuple[Decimal, Decimal | None, Decimal]:
+    """Return what rounds together tell of a node: a pure epsilon against everybody; epsilon and delta by counts alone.
+
+    Neighbours: substitution of what one node answers in all of the rounds. Epsilon is None without a certificate.
+
+    Raises:
+        InvalidInputError: the extra "composition" is not installed.
+    """
+    pure = sum((Decimal(upward(status.round.randomiser.epsilon)) for status in statuses), Decimal(0))
+    whole = max(advised_delta(max(sum(status.enrolled), 2)) for status in statuses)
+    coins = whole * DELTA_OF_COINS
+    rounds = [(status.round.randomiser, _active(status, coins / len(statuses)), status.reports) for status in statuses]
+    return pure, guarantee_together(rounds, whole - coins), whole
+
+
+def _active(status: RoundStatus, probability: Decimal) -> list[int]:
+    """Return the least numbers of nodes, one a stratum, that the reports show to have tossed a coin."""
+    return [
+        least_active(reports, stratum.probability, probability)
+        for stratum, reports in zip(status.round.strata, status.reports, strict=True)
+    ]
 
 
 def least_active(reports: int, rate: Fraction, probability: Decimal) -> int:

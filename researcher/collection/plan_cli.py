@@ -52,7 +52,7 @@ def plan(
         choice = choose_centrally(
             domain,
             asked,
-            central=parse_epsilon(central_epsilon),
+            central=parse_epsilon(central_epsilon, what="--central-epsilon"),
             delta=at,
             crowds=[(population, expected)],
             population=population,

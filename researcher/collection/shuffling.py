@@ -27,6 +27,9 @@ from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_SAMPLE, OrderCertificate
 
+_POINTS_TOGETHER = 128
+"""Losses at which the profile of a round is read, where rounds are composed."""
+
 _SMALLEST_LOG_RATIO = -60.0
 """ln(sensitivity/sigma) at which Gaussian noise hides everything."""
 
@@ -130,6 +133,43 @@ def central_guarantee(
         known_epsilon=certified([(s, s) for _, s in heard]),
         why=why,
     )
+
+
+def guarantee_together(rounds: Sequence[tuple[Oracle, Sequence[int], Sequence[int]]], delta: Decimal) -> Decimal | None:
+    """Return the epsilon of several rounds together against who sees only their counts, nats, an upper bound.
+
+    A node may answer each of them; their coins are independent. The profile of a round is that of its worst stratum at
+    each epsilon, and the profiles are composed as privacy loss distributions.
+
+    Args:
+        rounds: the randomiser, nodes of each stratum (a lower bound is safe), and reports.
+        delta: of all rounds together.
+
+    Returns:
+        None where a round has no certificate.
+
+    Raises:
+        InvalidInputError: the extra "composition" is not installed.
+
+    Source: Su, Cheng, Wang 2025 (arXiv 2504.07414), joint composition; Sommer et al. 2018, Theorem 4.
+    """
+    from veiltab.common.privacy.pricing.composition import composed_epsilon  # noqa: PLC0415 - an optional room
+
+    parts = []
+    for oracle, populations, reports in rounds:
+        heard = sorted({(n, s) for n, s in zip(populations, reports, strict=True) if s})
+        if _why_not(heard):
+            return None
+        worst = [certificate_of(oracle, n, s) for n, s in undominated(heard)]
+
+        def profile(epsilons: NDArray[np.float64], worst: Sequence[OrderCertificate] = worst) -> NDArray[np.float64]:
+            return np.array([max(one.delta(float(epsilon)) for one in worst) for epsilon in epsilons])
+
+        if worst:
+            parts.append((profile, float(ln_above(oracle.gamma)), 1))
+    if not parts:
+        return Decimal(0)
+    return Decimal(composed_epsilon(parts, nextafter(float(delta), 0.0), points=_POINTS_TOGETHER))
 
 
 def undominated(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -113,18 +113,29 @@ def _by_losses(releases: Sequence[tuple[ReleaseDescription, int]], delta: float)
     releases = [(release, count) for release, count in releases if release.pure_epsilon > 0]
     if not releases:
         return 0.0
-    profiles = [_certified(release) for release, _ in releases]
-    tops = [
-        _top(partial(_at, profile), float(release.pure_epsilon))
-        for profile, (release, _) in zip(profiles, releases, strict=True)
-    ]
-    interval = max(max(tops) / _POINTS, min(tops) / _LEAST_POINTS)
+    parts = [(_certified(release), float(release.pure_epsilon), count) for release, count in releases]
+    return composed_epsilon(parts, delta)
+
+
+def composed_epsilon(parts: Sequence[tuple[Profile, float, int]], delta: float, *, points: int = _POINTS) -> float:
+    """Return an epsilon of independent mechanisms together, nats, rounded up.
+
+    Args:
+        parts: a profile that holds in both directions, its pure epsilon (above 0), and how often it runs.
+        delta: of all together, in (0, 1).
+        points: intervals up to the largest loss.
+
+    Raises:
+        InvalidInputError: the extra "composition" is not installed.
+    """
+    tops = [_top(partial(_at, profile), pure) for profile, pure, _ in parts]
+    interval = max(max(tops) / points, min(tops) / _LEAST_POINTS)
     whole = None
-    for profile, top, (_, count) in zip(profiles, tops, releases, strict=True):
+    for (profile, _, count), top in zip(parts, tops, strict=True):
         one = _distribution(profile, interval, ceil(top / interval)).self_compose(count)
         whole = one if whole is None else whole.compose(one)
     if whole is None:
-        raise AssertionError("there is a release")
+        raise AssertionError("there is a mechanism")
     return float(whole.get_epsilon_for_delta(delta * (1 - 1e-9) - _TRANSFORM_ERROR)) * (1 + 1e-9)
 
 

@@ -1,11 +1,12 @@
 """`veiltab collect estimate`, `report`, `adapt`: the results of a closed round."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option
+from veiltab.common.command.cli import PATH, emit, json_option, note
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.researcher.collection.round_options import CONNECTION, round_option, with_rounds
 from veiltab.researcher.collection.text import status_dict
@@ -85,6 +86,7 @@ def estimate(
         write(frame, out)
     statuses = [known, *(status for status, _ in more)]
     card = [(status.round.round_id, bound) for status in statuses for bound in bounds(status)]
+    paid = _together(statuses) if more else {}
     warnings = [sentence for sentence in (frequencies.biased, frequencies.warning) if sentence]
     data = {
         **status_dict(known),
@@ -97,6 +99,7 @@ def estimate(
         "values": values_records(frequencies),
         "rounds": [status.round.round_id for status in statuses],
         "card": [{"round": one, **bound.as_dict()} for one, bound in card],
+        "together": paid or None,
         "out": out,
     }
     lines = [
@@ -109,11 +112,7 @@ def estimate(
         ),
         *warnings,
         *(f"  {f'round {one[:8]}, ' if more else ''}{bound.name}: {bound.faces}" for one, bound in card),
-        (
-            "A node that answered all of these rounds paid the sum of their epsilons."
-            if more
-            else centre_text(centre(known, frequencies))
-        ),
+        _together_text(paid) if paid else centre_text(centre(known, frequencies)),
         f"Study: {rounds.study.title}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
@@ -152,6 +151,26 @@ def _combined(parts: "Sequence[tuple[RoundStatus, Tally]]", estimator: str | Non
     if len({status.round.question for status, _ in parts}) > 1:
         raise InvalidInputError("the rounds asked different questions", where="--with")
     return combine([tally for _, tally in parts], confidence)
+
+
+def _together(statuses: "Sequence[RoundStatus]") -> "dict[str, Decimal | None]":
+    """Return what a node that answered all rounds faces, as plain data."""
+    from veiltab.common.extras import is_installed
+    from veiltab.researcher.collection.guarantee import together
+
+    if not is_installed("composition"):
+        pure = sum((status.round.randomiser.epsilon for status in statuses), Decimal(0))
+        return {"pure_epsilon": pure, "epsilon": None, "delta": None}
+    note("composing what the rounds tell together")
+    pure, epsilon, delta = together(statuses)
+    return {"pure_epsilon": pure, "epsilon": epsilon, "delta": None if epsilon is None else delta}
+
+
+def _together_text(paid: "dict[str, Decimal | None]") -> str:
+    said = f"A node that answered all of these rounds paid epsilon {paid['pure_epsilon']:f} against everybody"
+    if paid["epsilon"] is None:
+        return f"{said}. What the counts alone tell of it needs `pip install 'veiltab[composition]'`."
+    return f"{said}; the counts alone guarantee ({float(paid['epsilon']):.4g}, {float(paid['delta'] or 0):.3g})."
 
 
 @click.command(epilog=f"Example: veiltab collect balance {CONNECTION} --round ID")
