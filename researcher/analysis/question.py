@@ -7,6 +7,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.formula import parse_formula
+from veiltab.researcher.analysis.means import means, sums
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
@@ -16,7 +17,7 @@ from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrast
 class Question:
     """A question about a table, as the options of `veiltab researcher estimate` put it.
 
-    Shares, totals and a model exclude one another; a contrast says how shares or totals are compared.
+    Shares, totals, a mean, a sum and a model exclude one another; a contrast says how shares or totals are compared.
 
     Args:
         given: attributes that are conditioned on.
@@ -24,6 +25,8 @@ class Question:
         reference: the group that others are compared with, as a subgroup; "" for the first.
         totals: subgroups, as text.
         model: the formula of a regression, or "".
+        mean: the attribute whose mean is asked for, in each group that is given; or "".
+        sum: likewise, whose sum.
 
     Raises:
         InvalidInputError: parts that do not go together.
@@ -34,11 +37,19 @@ class Question:
     reference: str = ""
     totals: tuple[str, ...] = ()
     model: str = ""
+    mean: str = ""
+    sum: str = ""
 
     def __post_init__(self) -> None:
-        kinds = [name for name, part in (("given", self.given), ("total", self.totals), ("model", self.model)) if part]
+        of_numbers = [name for name, part in (("mean", self.mean), ("sum", self.sum)) if part]
+        shares = (("given", () if of_numbers else self.given), ("total", self.totals), ("model", self.model))
+        kinds = [*of_numbers, *(name for name, part in shares if part)]
         if len(kinds) > 1:
             raise InvalidInputError(f"{' and '.join(kinds)} do not go together", remedy="Ask one after the other.")
+        if of_numbers and self.contrast:
+            raise InvalidInputError(
+                "means and sums are not compared here", where=of_numbers[0], remedy="Leave out the contrast."
+            )
         if self.reference and not (self.given and self.contrast):
             raise InvalidInputError(
                 "a reference was given without groups to compare",
@@ -56,7 +67,7 @@ class Question:
         return self == Question()
 
     def attributes(self, domain: Domain) -> tuple[str, ...]:
-        """Return the attributes of the table that a model or totals are about; none for shares, which name only groups.
+        """Return the attributes that the question names whole; none for shares, which name only groups.
 
         Args:
             domain: the attributes that may be named.
@@ -64,6 +75,8 @@ class Question:
         Raises:
             InvalidInputError: the model or a total does not parse.
         """
+        if number := self.mean or self.sum:
+            return (*self.given, number)
         named = {name for text in self.totals for name in parse_subgroup(text, domain)}
         if self.model:
             formula = parse_formula(self.model, domain)
@@ -83,13 +96,15 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
         InvalidInputError: the table cannot answer, or only shares can be compared between releases.
     """
     if other is not None:
-        if question.totals or question.model or question.reference:
+        if question.totals or question.model or question.reference or question.mean or question.sum:
             raise InvalidInputError(
                 "something else than shares was to be compared between releases",
                 where="compare",
                 remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
+    if number := question.mean or question.sum:
+        return (means if question.mean else sums)(table, number, question.given)
     if question.model:
         return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
     if question.totals:

@@ -8,8 +8,8 @@ import click
 
 from veiltab.common.command.cli import PATH, emit, json_option, listed
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.options import QUESTION_EXAMPLES, question_options
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, release_option, with_client
+from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, question_options
 from veiltab.researcher.commands.status_cli import card_lines, status_dict
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def estimate(
     """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
 
     A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
-    --given, --total, --model, --independence and --compare (which may go with --given). The level of a test is 1 less
-    the confidence.
+    --given, --mean or --sum (perhaps with --given), --total, --model, --independence and --compare (which may go with
+    --given). The level of a test is 1 less the confidence.
     """
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.analysis.question import Question, answer
@@ -63,7 +63,7 @@ def estimate(
     names: Sequence[str] = ()
     if attributes is not None:
         names = listed(attributes)
-    elif question.model or question.totals:
+    elif question.model or question.totals or question.mean or question.sum:
         names = question.attributes(release.domain())
     found = _table(release, names, confidence)
     if independence is not None:

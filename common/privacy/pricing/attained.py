@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _POINTS = 2**16
 """Losses on the grid up to the largest of one release."""
 
+_POINTS_OF_STEPS = 2**14
+"""The same of a noisy step, of which there may be thousands."""
+
 _REACH = 12
 """Standard deviations of a count that are looked at."""
 
@@ -137,8 +140,8 @@ def attained_deltas(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Seque
 
 def _rounded_down(pair: Pair) -> "DensePLDPmf":
     """Return the law of the losses of a pair on a grid, each rounded down."""
-    interval = pair.largest_loss() / _POINTS
-    cells = np.arange(-_POINTS, _POINTS + 1)
+    interval = pair.largest_loss() / _POINTS_OF_STEPS
+    cells = np.arange(-_POINTS_OF_STEPS, _POINTS_OF_STEPS + 1)
     beyond = pair.beyond(np.asarray(cells * interval * (1 + 1e-12)))
     return _dense(cells[0], -np.diff(beyond, append=0.0), interval)
 

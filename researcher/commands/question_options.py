@@ -13,7 +13,8 @@ QUESTION_EXAMPLES = (
     "--total 'wage=high & education=none|school' --total 'wage=high & education=college' --ratio\n\n"
     "--attributes wage --compare wages-before\n\n"
     "--model 'wage=high ~ education + age' --odds-ratio\n\n"
-    "--attributes education,wage --independence education"
+    "--attributes education,wage --independence education\n\n"
+    "--mean hours --given education"
 )
 
 _CONTRASTS = {
@@ -25,6 +26,8 @@ _CONTRASTS = {
 _QUESTION = (
     click.option("--given", metavar="A[,B]", help="Shares of the other attributes given these."),
     *(click.option(f"--{name}", "contrast", flag_value=name, help=text) for name, text in _CONTRASTS.items()),
+    click.option("--mean", default="", metavar="A", help="Mean of an attribute of numbers; with --given, by group."),
+    click.option("--sum", default="", metavar="A", help="Sum of an attribute of numbers; with --given, by group."),
     click.option("--reference", default="", metavar="A=X", help="Group to compare with; by default the first."),
     click.option(
         "--total",

@@ -1,0 +1,95 @@
+"""Means and sums: exact on the table itself, covering under noise, and refused where categories are not numbers."""
+
+import numpy as np
+import pytest
+
+from tests.researcher.analysis.simulated import design_for, exact, simulated_counts
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.means import means, sums
+from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.analysis.question import Question, answer
+from veiltab.researcher.estimates.estimation import Estimate
+
+HOURS = (10.0, 20.0, 40.0, 60.0)
+DOMAIN = Domain(
+    attributes=(
+        Attribute(name="sex", categories=("m", "f")),
+        Attribute(name="hours", categories=("10", "20", "40", "60")),
+    )
+)
+TABLE = np.array([[300, 700, 3000, 1000], [900, 1600, 2200, 300]])
+TRUE_MEANS = TABLE @ HOURS / TABLE.sum(axis=1)
+
+
+def releases(sample: int, kept: float, runs: int) -> list[Estimate]:
+    design = design_for(TABLE, sample, kept)
+    counts = simulated_counts(TABLE, design, runs, np.random.default_rng(8))
+    return [Estimate(domain=DOMAIN, design=design, counts=row) for row in counts]
+
+
+def test_of_the_table_itself() -> None:
+    whole = exact(TABLE, DOMAIN)
+    found = means(whole, "hours", ["sex"])
+    assert (found.title, found.names) == ("mean of hours given sex", ("m", "f"))
+    np.testing.assert_allclose(found.estimate, TRUE_MEANS)
+    np.testing.assert_allclose(found.high - found.low, 0, atol=1e-3)
+    everybody = means(whole, "hours")
+    assert (everybody.title, everybody.names) == ("mean of hours", ("all respondents",))
+    np.testing.assert_allclose(everybody.estimate, TABLE.sum(axis=0) @ HOURS / 10_000)
+    np.testing.assert_allclose(sums(whole, "hours", ["sex"]).estimate, TABLE @ HOURS)
+
+
+@pytest.mark.parametrize(("sample", "kept"), [(10_000, 0.3), (3000, 0.7), (10_000, 0.05)])
+def test_intervals_cover_and_means_are_unbiased(sample: int, kept: float) -> None:
+    runs = 1500
+    of_means = [means(one, "hours", ["sex"]) for one in releases(sample, kept, runs)]
+    of_sums = [sums(one, "hours", ["sex"]) for one in releases(sample, kept, runs)]
+    for found, truth in ((of_means, TRUE_MEANS), (of_sums, TABLE @ HOURS)):
+        covered = np.mean([(one.low <= truth) & (truth <= one.high) for one in found], axis=0)
+        # 1,500 releases: a standard error of .0056.
+        assert (covered > 0.93).all()
+        assert (covered < 0.97).all()
+    values = np.array([one.estimate for one in of_sums])
+    assert (np.abs(values.mean(axis=0) - TABLE @ HOURS) < 4 * values.std(axis=0) / np.sqrt(runs)).all()
+
+
+def test_a_group_that_may_be_empty_has_no_mean() -> None:
+    table = np.array([[0, 1, 0, 0], [900, 1600, 2200, 300]])
+    design = design_for(table, int(table.sum()), 0.05)
+    counts = simulated_counts(table, design, 20, np.random.default_rng(3))
+    found = [means(Estimate(domain=DOMAIN, design=design, counts=row), "hours", ["sex"]) for row in counts]
+    assert np.mean([np.isnan(one.estimate[0]) for one in found]) > 0.8
+    assert not any(np.isnan(one.estimate[1]) for one in found)
+
+
+def test_a_model_gives_no_interval() -> None:
+    table = ModelledTable(domain=DOMAIN, raw=TABLE.reshape(-1) / 10_000, population=10_000)
+    for found in (means(table, "hours", ["sex"]), sums(table, "hours")):
+        assert not found.is_measured
+        assert np.isnan(found.low).all()
+    np.testing.assert_allclose(means(table, "hours", ["sex"]).estimate, TRUE_MEANS)
+
+
+def test_what_has_no_mean_is_refused() -> None:
+    whole = exact(TABLE, DOMAIN)
+    with pytest.raises(InvalidInputError, match="'m' of sex is not a number"):
+        means(whole, "sex")
+    with pytest.raises(InvalidInputError, match="is given"):
+        means(whole, "hours", ["hours"])
+    with pytest.raises(InvalidInputError, match="income"):
+        means(whole, "income")
+
+
+def test_questions_of_means() -> None:
+    whole = exact(TABLE, DOMAIN)
+    asked = Question(mean="hours", given=("sex",))
+    assert asked.attributes(DOMAIN) == ("sex", "hours")
+    np.testing.assert_allclose(answer(asked, whole).estimate, TRUE_MEANS)
+    np.testing.assert_allclose(answer(Question(sum="hours"), whole).estimate, TABLE.sum(axis=0) @ HOURS)
+    with pytest.raises(InvalidInputError, match="do not go together"):
+        Question(mean="hours", sum="hours")
+    with pytest.raises(InvalidInputError, match="do not go together"):
+        Question(mean="hours", model="sex ~ hours")
+    with pytest.raises(InvalidInputError, match="shares"):
+        answer(asked, whole, exact(TABLE, DOMAIN))
