@@ -40,10 +40,10 @@ from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, l
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
-from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.measurement import Measurement
+from veiltab.researcher.model.row_drawing import Rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

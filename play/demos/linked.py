@@ -29,7 +29,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import ExpectedError
-from veiltab.researcher.microdata.files import Rows
+from veiltab.researcher.model.row_drawing import Rows
 from veiltab.researcher.status.release_status import Status
 
 RESEARCHER = "rosa"

@@ -12,8 +12,9 @@ from veiltab.common.study.file import Study
 from veiltab.common.web.document import write_page
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.console.downloads import file_name
-from veiltab.researcher.microdata.files import Rows, provenance_path, write_rows
+from veiltab.researcher.microdata.files import provenance_path, write_rows
 from veiltab.researcher.microdata.synthesis import REPLICATES, Microdata
+from veiltab.researcher.model.row_drawing import Rows
 from veiltab.researcher.report.microdata_page import render
 from veiltab.researcher.report.presentation import card_of, microdata_report
 from veiltab.researcher.status.release_status import Status

@@ -7,21 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.microdata.files import Rows
-
-
-def cells_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the cell of each row in the table of some attributes, in C order, shape (rows,).
-
-    Args:
-        rows: symbols, shape (rows, attributes).
-        shape: sizes of all attributes.
-        axes: which attributes.
-    """
-    cells = np.zeros(len(rows), np.int64)
-    for axis in axes:
-        cells = cells * shape[axis] + rows[:, axis]
-    return cells
+from veiltab.researcher.model.raking import cells_of
+from veiltab.researcher.model.row_drawing import Rows
 
 
 def fractions_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.float64]:

@@ -30,10 +30,10 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Domain
 from veiltab.researcher.estimates.table_result import TableResult, fitted
 from veiltab.researcher.microdata.comparison import distance, fractions_of
-from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.redrawing import drawn_anew
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table, pooled, tables_of
+from veiltab.researcher.model.row_drawing import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,10 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.estimates.table import plain_cell
 from veiltab.researcher.microdata.provenance import weight_columns
+from veiltab.researcher.model.row_drawing import Rows
 
 SUFFIXES = (".parquet", ".csv")
 """Kinds of file."""
-
-Rows = NDArray[np.integer[Any]]
-"""Symbols, shape (rows, attributes)."""
 
 Weights = NDArray[np.float32]
 """Replicate weights, shape (rows, M), each column with the mean 1."""

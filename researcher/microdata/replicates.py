@@ -22,11 +22,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from veiltab.researcher.microdata.comparison import cells_of
-from veiltab.researcher.microdata.files import Rows
-from veiltab.researcher.microdata.raking import rake
 from veiltab.researcher.model.measurement import Axes, Floats
-from veiltab.researcher.model.row_drawing import Uniforms
+from veiltab.researcher.model.raking import cells_of, rake
+from veiltab.researcher.model.row_drawing import Rows, Uniforms
 
 LEAST_PART = 1 / 50
 """Of a cell's fraction, which an error leaves at least."""
@@ -65,21 +63,6 @@ def replicate_counts(
         target = np.maximum(fractions + sign * error, fractions * LEAST_PART)
         targets[axes] = target / target.sum()
     return rake(rows, counts, targets, shape)
-
-
-def drawn_evenly(rows: Rows, counts: Floats, key: bytes) -> Rows:
-    """Return whole rows, each kind within one of its count, in random order.
-
-    Args:
-        rows: different ones in lexicographic order, shape (kinds, attributes): neighbours stand for one another.
-        counts: of each, shape (kinds,); their sum is a whole number.
-        key: any bytes; the same key gives the same rows.
-    """
-    uniforms, number, ends = Uniforms(key), round(float(counts.sum())), np.cumsum(counts)
-    steps = (np.arange(number) + uniforms.numbers(1)) * (ends[-1] / number)
-    chosen = np.searchsorted(ends, steps, side="right").clip(0, len(ends) - 1)
-    drawn: Rows = rows[chosen[np.argsort(uniforms.words(number))]]
-    return drawn
 
 
 def signs(count: int, seed: bytes) -> list[int]:

@@ -24,12 +24,14 @@ from veiltab.common.tasks.engine import InProcess, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.researcher.estimates.table import labelled
 from veiltab.researcher.estimates.table_result import TableResult, fitted
-from veiltab.researcher.microdata.files import Rows, Weights, copy_paths, write_rows
+from veiltab.researcher.microdata.files import Weights, copy_paths, write_rows
 from veiltab.researcher.microdata.provenance import Provenance, weight_columns
 from veiltab.researcher.microdata.replays import played_errors
-from veiltab.researcher.microdata.replicates import Kinds, drawn_evenly, replicate_counts, signs
+from veiltab.researcher.microdata.replicates import Kinds, replicate_counts, signs
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats
+from veiltab.researcher.model.raking import drawn_evenly
+from veiltab.researcher.model.row_drawing import Rows, Uniforms
 from veiltab.researcher.status.release_status import Status
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ class Microdata:
         if not 1 <= number <= self.provenance.copies:
             raise InvalidInputError(f"there are copies 1 to {self.provenance.copies}, not {number}")
         key = derive(_secret(self.provenance.seed), f"copy {number}")
-        return drawn_evenly(self._kinds.rows, self._counts(number - 1), key)
+        return drawn_evenly(self._kinds.rows, self._counts(number - 1), self.provenance.rows, Uniforms(key))
 
     def _counts(self, replicate: int) -> Floats:
         sign = signs(len(self.errors), derive(_secret(self.provenance.seed), "signs"))[replicate]

@@ -22,7 +22,7 @@ from veiltab.researcher.model.junction import Edge, Shape, junction_tree
 from veiltab.researcher.model.measurement import Axes, Measurement, Table, one_way, tables_of
 
 MOST_CELLS = 120_000
-"""Cells of a junction tree unless said: a fit takes 2 to 4 s of a processor."""
+"""Cells of the junction tree whose tables are measured again, unless said; a file has a larger one (fitting.py)."""
 
 
 def scores_of(shape: Shape, tables: Mapping[Axes, Table], *, rows: int) -> dict[Axes, float]:

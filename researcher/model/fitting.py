@@ -11,11 +11,9 @@ weaker and more of it noise. With A and B the marginals of tree and mixture ther
     s = sum_t w_t <B_t - A_t, y_t - z_t/c - A_t> / l,    l = sum_t w_t ||B_t - A_t||^2,    se(s)^2 = (1 + 1/c^2)/l
 
 is the share of B with which (1 - s) A + s B has the least squared error over all measured tables. The share used is
-(s - 3 se(s))/2, at least 0, in twentieths. The tables must need the mixture, since the tree has the larger entropy; and
-half of s has three quarters of the gain on what was measured, while most of what nobody measured, three attributes and
-more, is left to the tree (Adult, 14 attributes, epsilon 1: s - 3 se(s) is .55; the mean total variation distance over
-all pairs is .0225 with the tree alone, .0204 with .3 and .0205 with .6 of the mixture; over all triples it is .0505,
-.0486 and .0550). Then both are fitted to y, as far and with that share.
+(3/4) (s - 3 se(s)), in hundredths; below .05 the tree stands alone. The tables must need the mixture, since the tree
+has the larger entropy; and s is judged by measured pairs, whose noise the mixture fits too. Then both are fitted to y,
+as far, and the tree is raked to the pairs of (1 - share) A + share B (raking.py, docs/decisions/0033).
 
 Source: Wolpert, Stacked generalization (1992); Breiman et al., Classification and regression trees (1984), section
 3.4.3 (one standard error); Leiner, Duan, Wasserman, Ramdas, Data fission (2023); Neufeld et al., Data thinning (2024).
@@ -32,16 +30,22 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.model.average import Average, Distribution
-from veiltab.researcher.model.choosing import MOST_CELLS, graph_of, scores_of
+from veiltab.researcher.model.choosing import graph_of, scores_of
 from veiltab.researcher.model.descent import tree_path
 from veiltab.researcher.model.junction import Edge, JunctionTree, Shape, junction_tree
 from veiltab.researcher.model.measurement import Axes, Floats, Measurement, Table, one_way, pooled, tables_of
 from veiltab.researcher.model.mixture import mixture_path
+from veiltab.researcher.model.raking import Distribution, Raked
 from veiltab.researcher.model.row_drawing import Uniforms
 
 MOST_ROWS = 10_000_000
 """Most rows drawn at once."""
+
+MOST_CELLS = 400_000
+"""Cells of a junction tree unless said: a fit takes 3 to 9 s of a processor."""
+
+LEAST_SHARE = 0.05
+"""Of the mixture; a smaller one is not worth the raking, which takes rows less evenly than the tree draws them."""
 
 THINNING = 0.5
 """c: how much noise the tables get to which the two models are fitted for comparison, as a share of their own."""
@@ -79,7 +83,7 @@ class Model:
         rows: n, rows that the tables describe.
         junctions: tree of the graph.
         graph: pairs of attributes that the junction tree lets depend on each other directly, in the order of choice.
-        mixture_share: of the mixture of products; the rest is the junction tree.
+        mixture_share: of the mixture of products in the pairs; the rest is the junction tree's.
         looks: at which the fits stopped.
         best: looks with the least judged error, at or after those.
         distribution: the two together.
@@ -100,7 +104,7 @@ class Model:
         """What it is, in words."""
         if self.mixture_share == 0:
             return "junction tree"
-        return f"junction tree ({1 - self.mixture_share:.0%}) and mixture of products ({self.mixture_share:.0%})"
+        return f"junction tree, its pairs raked to {self.mixture_share:.0%} of a mixture of products"
 
     @cached_property
     def wider(self) -> JunctionTree:
@@ -204,7 +208,8 @@ def _average(
     tree = next(islice(_tree_path(junctions, tables, rows), looks.tree, None))
     if share == 0:
         return tree
-    return Average(tree, next(islice(_mixture_path(junctions.shape, tables, rows), looks.mixture, None)), share)
+    mixture = next(islice(_mixture_path(junctions.shape, tables, rows), looks.mixture, None))
+    return Raked(tree, mixture, share, junctions.shape)
 
 
 def _tree_path(tree: JunctionTree, tables: Mapping[Axes, Table], rows: int) -> Iterator[Distribution]:
@@ -264,7 +269,8 @@ def _share(tree: Distribution, mixture: Distribution, judge: Sequence[Table]) ->
     if length == 0:
         return 0.0
     supported = along / length - 3 * sqrt(_JUDGE_VARIANCE / length)
-    return round(min(max(supported, 0.0), 1.0) / 2 * 20) / 20
+    share = round(0.75 * min(max(supported, 0.0), 1.0), 2)
+    return share if share >= LEAST_SHARE else 0.0
 
 
 def parts_in(tree: JunctionTree, tables: Sequence[Table]) -> list[Table]:

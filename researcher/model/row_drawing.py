@@ -10,6 +10,7 @@ Such rows are not independent of one another: formulas for a simple random sampl
 """
 
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from veiltab.common.core.randomness import MAX_FILL, CipherStream
 from veiltab.researcher.model.measurement import Floats
 
 Symbols = NDArray[np.intp]
+
+Rows = NDArray[np.integer[Any]]
+"""Symbols, shape (rows, attributes)."""
 
 _WORDS = MAX_FILL // 8
 _DOMAIN = b"veiltab model rows"

@@ -16,11 +16,11 @@ from veiltab.researcher.estimates.pooling import pooled
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import distance, fractions_of
 from veiltab.researcher.microdata.expectation import ExpectedError, measured_pairs
-from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.microdata_pictures import agreement_picture, graph_picture, pairs_picture
 from veiltab.researcher.microdata.provenance import RELATION, WARNING, Provenance
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table
+from veiltab.researcher.model.row_drawing import Rows
 from veiltab.researcher.report.report import conditional
 
 PAIRS_LISTED = 200

@@ -21,8 +21,8 @@ from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.pooling import PooledEstimate
 from veiltab.researcher.microdata.expectation import expected_error
-from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.synthesis import Microdata
+from veiltab.researcher.model.row_drawing import Rows
 from veiltab.researcher.report.microdata_page import MicrodataReport
 from veiltab.researcher.report.report import ReportInput, render
 from veiltab.researcher.status.release_status import Status

@@ -23,8 +23,8 @@ from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.estimates.table_result import design_of
 from veiltab.researcher.microdata.comparison import fractions_of
-from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.redrawing import redrawn
+from veiltab.researcher.model.row_drawing import Rows
 from veiltab.researcher.status.release_status import Status, TableStatus
 
 N = 24_000

@@ -15,8 +15,8 @@ from veiltab.common.release.table_spec import Column
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of
-from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.redrawing import redrawn
+from veiltab.researcher.model.row_drawing import Rows
 from veiltab.researcher.status.release_status import Status
 
 PEOPLE = 4000

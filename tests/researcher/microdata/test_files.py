@@ -11,7 +11,8 @@ import pytest
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.microdata.files import Rows, check_microdata_path, copy_paths, provenance_path, write_rows
+from veiltab.researcher.microdata.files import check_microdata_path, copy_paths, provenance_path, write_rows
+from veiltab.researcher.model.row_drawing import Rows
 
 HOSTILE = ("=1+1", "+cmd|' /C calc'!A0", "@SUM(A1)", '<script>"x"</script>', "a,b\nc", "-5", "unused")
 DOMAIN = Domain(attributes=(Attribute(name="text", categories=HOSTILE), Attribute(name="=sex", categories=("f", "m"))))

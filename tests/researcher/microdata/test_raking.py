@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, people
-from veiltab.researcher.microdata.comparison import cells_of, fractions_of
-from veiltab.researcher.microdata.raking import rake
-from veiltab.researcher.microdata.replicates import Kinds, drawn_evenly, replicate_counts, signs
+from veiltab.researcher.microdata.comparison import fractions_of
+from veiltab.researcher.microdata.replicates import Kinds, replicate_counts, signs
 from veiltab.researcher.model.measurement import Axes, Floats
+from veiltab.researcher.model.raking import cells_of, drawn_evenly, rake
+from veiltab.researcher.model.row_drawing import Uniforms
 
 ROWS = people()
 KINDS = Kinds(ROWS)
@@ -70,10 +71,10 @@ def test_a_copy_has_every_kind_within_one_row_of_its_counts() -> None:
     rng = np.random.default_rng(1)
     counts = KINDS.counts * rng.gamma(2, size=len(KINDS.counts))
     counts *= len(ROWS) / counts.sum()
-    copy = drawn_evenly(KINDS.rows, counts, b"k")
+    copy = drawn_evenly(KINDS.rows, counts, len(ROWS), Uniforms(b"k"))
     assert len(copy) == len(ROWS)
     found = Kinds(np.concatenate([copy, KINDS.rows])).counts - 1
     assert np.abs(found - counts).max() <= 1
-    assert np.array_equal(copy, drawn_evenly(KINDS.rows, counts, b"k"))
+    assert np.array_equal(copy, drawn_evenly(KINDS.rows, 2 * counts, len(ROWS), Uniforms(b"k"))), "shares matter"
     halves = [fractions_of(half, DOMAIN.shape, (0, 1)) for half in np.split(copy, 2)]
     assert np.abs(halves[0] - halves[1]).max() < 0.05, "in random order"

@@ -17,7 +17,7 @@ from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, EpsilonCard
 from veiltab.researcher.estimates.table_result import fitted
 from veiltab.researcher.microdata import synthesis
-from veiltab.researcher.microdata.comparison import cells_of, distance, fractions_of, mean_distance
+from veiltab.researcher.microdata.comparison import distance, fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.files import provenance_path
 from veiltab.researcher.microdata.provenance import WARNING
@@ -32,6 +32,7 @@ from veiltab.researcher.microdata.synthesis import (
     synthesise,
 )
 from veiltab.researcher.model import fitting
+from veiltab.researcher.model.raking import cells_of
 from veiltab.researcher.report.microdata_page import render
 from veiltab.researcher.report.presentation import microdata_report
 

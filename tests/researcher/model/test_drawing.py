@@ -6,9 +6,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
-from veiltab.researcher.model.average import Average
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.mixture import Mixture
+from veiltab.researcher.model.raking import Raked
 from veiltab.researcher.model.row_drawing import Uniforms, draw, spread
 
 Symbols = NDArray[np.int32]
@@ -117,19 +117,32 @@ def test_the_mean_of_small_samples_is_the_model() -> None:
         assert (np.abs(counts / 10_000 - expected) <= 5 * np.sqrt(expected / 10_000)).all()
 
 
-def product(first: float) -> Mixture:
-    factor: Floats = np.array([[first, 1 - first]])
-    return Mixture(np.ones(1), [factor, factor])
+def third_order(table: Floats) -> Floats:
+    """Return what three attributes share beyond their pairs, in logarithms."""
+    logs = np.log(table)
+    for axis in range(3):
+        logs = logs - logs.mean(axis=axis, keepdims=True)
+    return logs
 
 
-def test_an_average_takes_its_share_of_rows_from_each_distribution() -> None:
-    average = Average(product(1.0), product(0.0), 0.25)
-    drawn = average.rows(400, Uniforms(b""))
-    assert drawn.sum(axis=0).tolist() == [100, 100]
-    assert (drawn[:, 0] == drawn[:, 1]).all()
-    assert np.allclose(average.marginal((0, 1)), [[0.75, 0], [0, 0.25]])
-    # In random order: the first half has its share too, within 4.9 standard deviations.
-    assert abs(int(drawn[:200, 0].sum()) - 50) < 4.9 * sqrt(200 * 0.25 * 0.75 / 2)
+def test_a_raked_distribution_has_the_pairs_of_the_average_and_keeps_what_three_attributes_share() -> None:
+    joint = log_linear((3, 3, 4), [(0, 1, 2)], seed=3)
+    tree = fit(domain_of(3, 3, 4), [measured(domain_of(3, 3, 4), joint, "abc")], rows=10**6).distribution
+    generator = np.random.default_rng(1)
+    mixture = Mixture(np.array([0.5, 0.5]), [generator.dirichlet(np.ones(size), 2) for size in (3, 3, 4)])
+    raked = Raked(tree, mixture, 0.4, (3, 3, 4))
+    every = raked.marginal((0, 1, 2))
+    rows = raked.rows(20_000, Uniforms(b""))
+    drawn = np.bincount(np.ravel_multi_index(tuple(rows.T), (3, 3, 4)), minlength=36).reshape(3, 3, 4) / 20_000
+    for axes in combinations(range(3), 2):
+        average = 0.6 * tree.marginal(axes) + 0.4 * mixture.marginal(axes)
+        assert np.allclose(raked.marginal(axes), average)
+        assert np.allclose(margin(every, axes), average, atol=1e-4)
+        assert total_variation(margin(drawn, axes), average) < 2e-3
+    assert np.allclose(third_order(every), third_order(tree.marginal((0, 1, 2))))
+    assert total_variation(drawn, every) < 2e-3
+    halves = [np.bincount(half[:, 0], minlength=3) for half in np.split(rows, 2)]
+    assert np.abs(halves[0] - halves[1]).max() < 4.9 * sqrt(20_000 / 4), "in random order"
 
 
 @pytest.mark.long
