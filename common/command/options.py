@@ -69,7 +69,7 @@ _TABLES_OPTIONS = (
     click.option(
         "--workload",
         type=click.Choice([one.value for one in Workload]),
-        help="Tables of the --attributes: every pair, or every pair and the strongest again. Needs a --delta.",
+        help="Tables of the --attributes: every pair; linked, the strongest again or every triple. Needs a --delta.",
     ),
     click.option(
         "--repeats",

@@ -19,7 +19,7 @@ from veiltab.common.privacy.planning.questions import LARGEST_EPSILON, Quantity
 from veiltab.common.privacy.planning.workload_questions import AIM, WorkloadAnswer, WorkloadQuestion, answer_workload
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.tables import asked_tables
+from veiltab.common.release.tables import Prospect, asked_tables
 from veiltab.common.study.file import Study, load_study
 from veiltab.deploy.plan.workload_plan import WorkloadPlan, plan_workload
 
@@ -131,19 +131,23 @@ def show_workload(
             remedy="Add --attributes A,B, or --tables A,B A,C, or --workload pairs.",
         )
     study = options.load()
-    names, several = asked_tables(study, options.attributes, options.tables, options.workload, options.repeats)
+    kept = None if epsilon is None else parse_epsilon(epsilon)
+    prospect = Prospect(rows=sample or population, epsilon=kept, delta=None if delta is None else parse_delta(delta))
+    names, several = asked_tables(
+        study, options.attributes, options.tables, options.workload, options.repeats, prospect
+    )
     request = ReleaseRequest(
         release_id=_NO_RELEASE,
         researcher=study.researchers[0].name,
         attributes=names,
-        epsilon=LARGEST_EPSILON if epsilon is None else parse_epsilon(epsilon),
+        epsilon=kept or LARGEST_EPSILON,
         purpose="",
         deadline=_DEADLINE,
         partial=False,
         sampling=Sampling(study.sampling),
         pad=Pad(study.pad),
         sample=sample,
-        delta=_SOME_DELTA if delta is None else parse_delta(delta),
+        delta=prospect.delta or _SOME_DELTA,
         noise_split=parse_split(noise_split),
         canaries=study.canaries,
         tables=several.tables,
@@ -154,8 +158,8 @@ def show_workload(
         tables=tuple(tuple(sizes[name] for name in table) for table in request.tables),
         repeats=request.repeats,
         population=population,
-        epsilon=None if epsilon is None else request.epsilon,
-        delta=None if delta is None else request.delta,
+        epsilon=kept,
+        delta=prospect.delta,
         pair_error=aim,
         sample=sample,
         scheme=request.scheme,
@@ -215,7 +219,9 @@ def _as_dict(plan: WorkloadPlan, reply: WorkloadAnswer | None) -> dict[str, obje
 def _text(plan: WorkloadPlan, aim: float | None, reply: WorkloadAnswer | None) -> str:
     workload = plan.workload
     again = f", and {workload.repeats} of them a second time" if workload.repeats else ""
-    what = f"{len(workload.tables)} tables of {len(workload.columns)} attributes{again}"
+    triples = sum(len(table.columns) == 3 for table in workload.tables)
+    of_three = f", {triples} of them of three" if triples else ""
+    what = f"{len(workload.tables)} tables of {len(workload.columns)} attributes{of_three}{again}"
     twice = "" if plan.repeated_pair_error is None else f"; {plan.repeated_pair_error:.4f} if it runs twice"
     delta = delta_text(workload.delta)
     lines = [

@@ -24,7 +24,7 @@ from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_spl
 from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.tables import Workload, asked_tables
+from veiltab.common.release.tables import Prospect, Workload, asked_tables
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import ReleaseList, release_status_from_proto
@@ -48,6 +48,7 @@ class Client(Connection):
         epsilon: Parameter,
         tables: Sequence[Sequence[str]] = (),
         workload: Workload | str | None = None,
+        population: int | None = None,
         repeats: int = 0,
         purpose: str = "",
         label: str = "",
@@ -72,7 +73,8 @@ class Client(Connection):
                 there is a delta. Of all tables together.
             tables: the attributes of each table, instead of `attributes`.
             workload: "pairs", every pair of the attributes; or "linked", every pair once and those that show the
-                strongest dependences again.
+                strongest dependences again, or every triple where the noise will be small.
+            population: respondents that there will be at least, for that choice; the study's fewest if not given.
             repeats: so many of `tables` may run a second time, chosen after the first results.
             purpose: for the persons who decide.
             label: your own name for the release; the same label is the same release.
@@ -96,7 +98,12 @@ class Client(Connection):
             VeiltabError: the request is not valid, or the service does not answer.
         """
         self.check_owner("start a release")
-        names, several = asked_tables(self.study, attributes, tables, workload, repeats)
+        prospect = Prospect(
+            rows=sample or population,
+            epsilon=parse_epsilon(epsilon),
+            delta=None if delta is None else parse_delta(delta),
+        )
+        names, several = asked_tables(self.study, attributes, tables, workload, repeats, prospect)
         asked = ReleaseRequest(
             release_id=secrets.token_hex(16),
             researcher=self.desk.name,
@@ -110,7 +117,7 @@ class Client(Connection):
             sampling=sampling or Sampling(self.study.sampling),
             pad=pad or Pad(self.study.pad),
             sample=sample,
-            delta=None if delta is None else parse_delta(delta),
+            delta=prospect.delta,
             max_local_epsilon=None
             if max_local_epsilon is None
             else parse_epsilon(max_local_epsilon, what="max_local_epsilon"),

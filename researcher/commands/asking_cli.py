@@ -42,6 +42,11 @@ if TYPE_CHECKING:
 )
 @click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
 @noise_options
+@click.option(
+    "--population",
+    type=click.IntRange(min=1),
+    help="Respondents that there will be at least: with enough of them --workload linked measures all triples.",
+)
 @click.option("--purpose", default="", help="Purpose, for the people who decide.")
 @click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
 @click.option("--partial", is_flag=True, help="Continue with the granted attributes if some are denied.")
@@ -103,10 +108,11 @@ def status(client: "Client", release_name: str | None, as_json: bool) -> None:
 def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:
     """Return the command that says what several tables cost and how near to the truth they come."""
     own = {name: choices[name] for name in ("workload", "repeats", "epsilon", "delta", "sample")}
-    words = [f"--{name} {shlex.quote(str(value))}" for name, value in own.items() if value]
+    words = [f"--population {choices['population'] or 'N'}"]
+    words += [f"--{name} {shlex.quote(str(value))}" for name, value in own.items() if value]
     words += [f"--attributes {shlex.quote(','.join(attributes))}"] if attributes else []
     words += [f"--tables {shlex.quote(','.join(table))}" for table in tables]
     return (
-        f"veiltab plan --study STUDY.toml --population N {' '.join(words)} says the tables, the price, the foreseen"
-        " error and the bytes; N is the number of common respondents."
+        f"veiltab plan --study STUDY.toml {' '.join(words)} says the tables, the price, the foreseen error and the"
+        " bytes; N is the number of common respondents."
     )

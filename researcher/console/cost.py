@@ -10,10 +10,10 @@ from veiltab.common.privacy.planning.planning import Plan
 from veiltab.common.privacy.planning.questions import Check, PlanAnswer, PlanQuestion, Quantity, answer
 from veiltab.common.privacy.planning.workload_questions import WorkloadAnswer, WorkloadQuestion, answer_workload
 from veiltab.common.privacy.pricing.price import Price, price_budget, price_within, share
-from veiltab.common.release.tables import Workload, asked_tables
+from veiltab.common.release.tables import Prospect, Workload, asked_tables
 from veiltab.common.study.file import Study
 
-SHAPES = {"table": "One table", "pairs": "All pairs", "linked": "All pairs, strongest twice"}
+SHAPES = {"table": "One table", "pairs": "All pairs", "linked": "All pairs, strongest twice, or all triples"}
 """What may be released of some attributes, as a form names it."""
 
 _UP = Context(prec=12, rounding=ROUND_CEILING)
@@ -136,7 +136,8 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
         )
     if wish.asked is not Quantity.DELTA and wish.delta is None:
         raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
-    tables = asked_tables(study, wish.attributes, (), Workload(wish.shape), 0)[1]
+    prospect = Prospect(rows=wish.population, epsilon=wish.epsilon, delta=wish.delta)
+    tables = asked_tables(study, wish.attributes, (), Workload(wish.shape), 0, prospect)[1]
     sizes = {rule.name: rule.attribute.size for rule in study.attributes}
     reply: WorkloadAnswer = answer_workload(
         WorkloadQuestion(

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from decimal import Decimal
 from enum import Enum
 from inspect import signature
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,10 +18,11 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT
 from veiltab.common.release.messages.release_messages import request_from_proto
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.tables import Workload, tables_of
+from veiltab.common.release.tables import Prospect, Workload, linked_tables
 from veiltab.common.rpc.parties.identity import Party, Role
-from veiltab.common.study.file import Study
+from veiltab.common.study.file import Study, load_study
 from veiltab.deploy.plan import plan_cli
+from veiltab.play.studies.linked_tables import STUDY_FILE
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.client.client import Client
 
@@ -48,7 +50,13 @@ def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **key
 
 
 def test_every_choice_is_a_keyword_of_the_client_s(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    keywords = set(signature(Client.request).parameters) - {"self", "label", "lifetime_seconds", "workload"}
+    keywords = set(signature(Client.request).parameters) - {
+        "self",
+        "label",
+        "lifetime_seconds",
+        "workload",
+        "population",
+    }
     assert keywords == set(CHOICES) == {field.name for field in fields(ReleaseRequest)} - NOT_CHOSEN
     plain = asked(study, monkeypatch, "sex", epsilon="0.1")
     for name in keywords - {"attributes"}:
@@ -158,8 +166,40 @@ def test_a_workload_becomes_the_tables_it_stands_for(study: Study, monkeypatch: 
     assert everything.attributes == tuple(rule.name for rule in study.attributes)
     listed = asked(study, monkeypatch, tables=[["age", "sex"], ["salary", "age"]], epsilon=1, delta="1e-6")
     assert (listed.attributes, listed.tables) == (("sex", "age", "salary"), (("sex", "age"), ("age", "salary")))
-    many = tables_of(Workload.LINKED, [f"a{number}" for number in range(14)])
+    unknown = Prospect(rows=None, epsilon=None, delta=None)
+    many = linked_tables(study, [f"a{number}" for number in range(14)], unknown)
     assert (len(many.tables), many.repeats) == (91, 40)
+
+
+LINKED = load_study(STUDY_FILE)
+NAMES = ("education", "marital", "sex", "salary")
+
+
+def test_a_request_says_what_is_known_of_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    choices = {"workload": "linked", "epsilon": "1", "delta": "1e-6"}
+    many = asked(LINKED, monkeypatch, *NAMES, **choices, population=10**7)
+    assert (many.tables, many.repeats) == (tuple(combinations(many.attributes, 3)), 0)
+    fewer: list[dict[str, Any]] = [{}, {"population": 10**7, "sample": 200}, {"population": 10**7, "workload": "pairs"}]
+    for one in fewer:
+        request = asked(LINKED, monkeypatch, *NAMES, **choices | one)
+        assert request.tables == tuple(combinations(request.attributes, 2))
+
+
+def test_triples_stand_alone_where_their_noise_is_small_and_keep_to_the_limits_of_the_study() -> None:
+    names = LINKED.domain(NAMES).names
+    cells = max(LINKED.domain(triple).cells for triple in combinations(names, 3))
+
+    def planned(rows: int, study: Study = LINKED) -> list[int]:
+        tables = linked_tables(study, names, Prospect(rows=rows, epsilon=Decimal(1), delta=Decimal("1e-6")))
+        return [sum(len(one) == size for one in tables.tables) for size in (2, 3)]
+
+    found = [planned(rows) for rows in (300, 1000, 3000, 10**4, 3 * 10**4, 10**5, 10**6)]
+    assert (found[0], found[-1]) == ([6, 0], [0, 4])
+    assert found == sorted(found, key=lambda one: (one[1], -one[0])), "more people, more triples"
+    assert [6, 4] in found
+    assert planned(10**6, replace(LINKED, maximum_tables=3)) == [6, 0]
+    assert planned(10**6, replace(LINKED, maximum_cells=cells - 1)) == [6, 0]
+    assert planned(1) == [6, 0]
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ class PlanningPages:
             epsilon=wish.epsilon,
             delta=wish.delta,
             workload=None if wish.is_one_table else wish.shape,
+            population=wish.population,
             purpose=purpose,
             label=label,
             partial=form.text("partial") == "yes",
