@@ -1,39 +1,43 @@
 """How far the pairs of a file of microdata are expected to be from the true ones.
 
 Two things separate them. What the noise of the release leaves unknown is played: noisy tables are drawn anew from the
-model, a model is fitted to them and a file drawn, and the distance D* of its pairs from those of the first model is
-known (a parametric bootstrap). But there the first model is the truth, which it is not. How far it misses the truth
-shows in the measured pairs y, which are unbiased: with f the file's pairs, v the variance of y's cells and * for what
-was played,
+model P, a model is fitted to them with the graph, the share and the looks of the first, a file is drawn, and its error
+f* - P is known (a parametric bootstrap). With choices of its own the second fit would smooth more than the first did:
+P is a smoother truth than the real one. But there the first model is the truth, which it is not. How far it misses the
+truth shows in the measured pairs y, which are unbiased: with f the file's pairs and v the variance of y's K cells,
 
-    misfit^2 = mean over pairs of (|y - f|^2 - K v) - mean over pairs of (|y* - f*|^2 - K v)
+    E |f - truth|^2 = E |y - f|^2 - K v + 2 Cov(y, f)
 
-is how much farther the file is from what was measured than it would be if the model were right. Errors of cells in
-proportion to the root of their fractions p have a distance of misfit sum sqrt(p) / sqrt(2 pi), on average. Pairs that
-the model joins directly and pairs that it does not are counted apart; in each group
+and the covariance, which is how closely a fit follows the noise, is seen where all is known: (y* - P)(f* - P). Errors
+of the file count as those that were played, times a factor: in each group of pairs
 
-    expected distance = sqrt(D*^2 + (misfit mean sum sqrt(p))^2 / (2 pi))
+    expected distance = D* sqrt(max(1, (|y - f|^2 - K v + 2 (y* - P)(f* - P)) / |f* - P|^2))
 
-An estimate, and no bound. On Adult it was 7 to 22% below the truth in seven releases at epsilon .5, 1 and 3.
+D* being the distance that was played. Pairs that the model joins directly and pairs that it does not are counted apart.
 
-Source: Efron, How biased is the apparent error rate of a prediction rule? (1986), for the correction.
+An estimate, and no bound. docs/microdata.md says how near to the distance it was on three sets of data.
+
+Source: Efron, The estimation of prediction error: covariance penalties and cross-validation (2004), section 4.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import pi, sqrt
+from math import sqrt
 
 import numpy as np
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.domain import Domain
-from veiltab.researcher.estimates.table_result import TableResult, fitted
-from veiltab.researcher.microdata.comparison import distance, fractions_of
-from veiltab.researcher.microdata.redrawing import drawn_anew
+from veiltab.researcher.estimates.table_result import TableResult
+from veiltab.researcher.microdata.comparison import fractions_of
+from veiltab.researcher.microdata.replays import played_release
+from veiltab.researcher.microdata.synthesis import LARGE
 from veiltab.researcher.model.fitting import Model
-from veiltab.researcher.model.measurement import Axes, Floats, Table, pooled, tables_of
+from veiltab.researcher.model.measurement import Axes, Floats, Table, pooled
 from veiltab.researcher.model.row_drawing import Rows
+
+PLAYS = 4
+"""How often the noise is played; of a large model, whose pairs are many, once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,55 +53,48 @@ class ExpectedError:
     noise: float
 
 
-def measured_pairs(domain: Domain, tables: Sequence[TableResult]) -> dict[Axes, Table]:
-    """Return what was measured of every pair that some table has, pooled over all of these."""
-    known = tables_of(domain, [one.measurement for one in tables])
+def measured_pairs(model: Model) -> dict[Axes, Table]:
+    """Return what was measured of every pair that some table of a model has, pooled over all of these."""
     pairs: dict[Axes, Table] = {}
-    for axes in combinations(range(len(domain.names)), 2):
-        having = [table.marginal(axes) for table in known.values() if set(axes) <= set(table.axes)]
+    for axes in combinations(range(len(model.domain.names)), 2):
+        having = [table.marginal(axes) for table in model.tables.values() if set(axes) <= set(table.axes)]
         if having:
             pairs[axes] = pooled(having)
     return pairs
 
 
-def expected_error(
-    domain: Domain, tables: Sequence[TableResult], model: Model, rows: Rows, key: bytes
-) -> ExpectedError:
+def expected_error(tables: Sequence[TableResult], model: Model, rows: Rows, key: bytes) -> ExpectedError:
     """Return the expected error of a file.
 
     Args:
-        domain: its columns, at least two.
         tables: as they were measured.
-        model: fitted to them.
+        model: fitted to them, of at least two attributes.
         rows: of the file, drawn from the model.
         key: 32 bytes; the same key plays the same noise.
     """
-    again = drawn_anew(domain, tables, model, derive(key, "tables"))
-    rows_again = fitted(domain, again).sample(len(rows), derive(key, "rows"))
-    measured, measured_again = measured_pairs(domain, tables), measured_pairs(domain, again)
+    domain, measured, plays = model.domain, measured_pairs(model), PLAYS if model.junctions.cells <= LARGE else 1
+    releases = [played_release(tables, model, model, derive(key, f"play {play}")) for play in range(plays)]
+    played = [(measured_pairs(one), one.sample(len(rows), derive(key, f"rows {k}"))) for k, one in enumerate(releases)]
     joined = {frozenset(domain.names.index(name) for name in pair) for pair in model.graph}
     groups: dict[bool, list[Axes]] = {}
     for axes in combinations(range(len(domain.names)), 2):
         groups.setdefault(frozenset(axes) in joined, []).append(axes)
     total = noise = 0.0
     for group in groups.values():
-        known = {axes: model.marginal([domain.names[axis] for axis in axes]) for axes in group}
-        played = float(np.mean([distance(fractions_of(rows_again, domain.shape, a), known[a]) for a in group]))
-        apart = _apparent(measured, rows, domain, group) - _apparent(measured_again, rows_again, domain, group)
-        roots = float(np.mean([np.sqrt(fractions).sum() for fractions in known.values()]))
-        misfit = sqrt(max(apart, 0.0))
-        total += len(group) * sqrt(played**2 + (misfit * roots) ** 2 / (2 * pi))
-        noise += len(group) * played
-    pairs = sum(map(len, groups.values()))
-    return ExpectedError(pairs=total / pairs, noise=noise / pairs)
-
-
-def _apparent(measured: Mapping[Axes, Table], rows: Rows, domain: Domain, group: Sequence[Axes]) -> float:
-    """Return the mean over the measured pairs of a group of |y - f|^2 less what the noise of y adds."""
-    excesses = []
-    for axes in group:
-        if axes in measured:
+        distance = misses = squares = 0.0
+        for axes in group:
+            known = model.marginal([domain.names[axis] for axis in axes])
+            errors = [fractions_of(drawn, domain.shape, axes) - known for _, drawn in played]
+            distance += float(np.abs(errors).sum()) / 2 / plays
+            if axes not in measured:
+                continue
             table = measured[axes]
             apart: Floats = table.values.reshape(-1) - fractions_of(rows, domain.shape, axes)
-            excesses.append(float(apart @ apart) - apart.size / table.weight)
-    return float(np.mean(excesses)) if excesses else 0.0
+            misses += float(apart @ apart) - apart.size / table.weight
+            for (again, _), error in zip(played, errors, strict=True):
+                misses += 2 * float((again[axes].values.reshape(-1) - known) @ error) / plays
+                squares += float(error @ error) / plays
+        noise += distance
+        total += distance * (sqrt(max(1.0, misses / squares)) if squares else 1.0)
+    pairs = sum(map(len, groups.values()))
+    return ExpectedError(pairs=total / pairs, noise=noise / pairs)

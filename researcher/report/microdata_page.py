@@ -245,7 +245,7 @@ def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
 def _pairs(report: MicrodataReport) -> tuple[_Pair, ...]:
     """Return every pair that was measured."""
     shape, pairs = report.domain.shape, []
-    for axes, known in measured_pairs(report.domain, report.tables).items():
+    for axes, known in measured_pairs(report.model).items():
         drawn = fractions_of(report.rows, shape, axes)
         noise = known.values.size / sqrt(2 * pi * known.weight)
         pairs.append(

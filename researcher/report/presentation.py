@@ -80,7 +80,7 @@ def microdata_report(
         model=model,
         rows=rows,
         tables=microdata.tables,
-        expected=expected_error(domain, microdata.tables, model, rows, hashlib.sha256(b"expected error").digest()),
+        expected=expected_error(microdata.tables, model, rows, hashlib.sha256(b"expected error").digest()),
         card=card.bounds,
         dates=_dates(),
         truth=truth,

@@ -110,7 +110,7 @@ def test_rows_are_near_the_truth_and_as_near_as_expected() -> None:
     made = microdata(rows=PEOPLE)
     rows = all_rows(made)
     actual = mean_distance(rows, TRUTH, DOMAIN.shape, 2)
-    expected = expected_error(DOMAIN, TABLES, made.model, rows, bytes(32))
+    expected = expected_error(TABLES, made.model, rows, bytes(32))
     assert expected.noise <= expected.pairs
     # One release and one play of its noise: within a factor of two of one another.
     assert actual / 2 < expected.pairs < 2 * actual
