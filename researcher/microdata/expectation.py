@@ -77,8 +77,8 @@ def expected_error(tables: Sequence[TableResult], model: Model, rows: Rows, key:
     played = [(measured_pairs(one), one.sample(len(rows), derive(key, f"rows {k}"))) for k, one in enumerate(releases)]
     joined = {frozenset(domain.names.index(name) for name in pair) for pair in model.graph}
     groups: dict[bool, list[Axes]] = {}
-    for axes in combinations(range(len(domain.names)), 2):
-        groups.setdefault(frozenset(axes) in joined, []).append(axes)
+    for pair in combinations(range(len(domain.names)), 2):
+        groups.setdefault(frozenset(pair) in joined, []).append(pair)
     total = noise = 0.0
     for group in groups.values():
         distance = misses = squares = 0.0

@@ -1,4 +1,4 @@
-"""The expected error is near the true one, on average over releases: of pairs that fit a tree, and of data that do not."""
+"""The expected error is near the true one, on average over releases: of data that fit a tree, and others."""
 
 from collections.abc import Sequence
 from decimal import Decimal
