@@ -87,7 +87,7 @@ def _as_dict(result: "LinkedResult") -> dict[str, object]:
             "mu": result.mu,
             "phases": list(result.phases),
         },
-        "errors": {"pairs": result.pairs, "triples": result.triples},
+        "errors": {"pairs": result.pairs, "triples": result.triples, "expected_pairs": result.expected.pairs},
         "expected": {"pairs": result.expected.pairs},
         "shares": {"title": result.shares.title, "rows": result.shares.records()},
         "seconds": result.seconds,

@@ -59,7 +59,7 @@ def test_a_small_one(tmp_path: Path) -> None:
     found = run("--people", "3000", "--attributes", "age,sex,education,salary", "--out", str(out))
     assert {"id", "n", "tables", "epsilon", "delta", "mu", "phases"} <= set(found["release"])
     assert (found["release"]["n"], found["release"]["tables"], found["release"]["phases"]) == (3000, 12, [6, 6])
-    assert set(found["errors"]) == {"pairs", "triples"}
+    assert set(found["errors"]) == {"pairs", "triples", "expected_pairs"}
     # Independent columns are .13 away, and the noise of one run moves the error by a few thousandths.
     assert found["errors"]["pairs"] < 0.1
     assert found["expected"]["pairs"] == pytest.approx(found["errors"]["pairs"], rel=0.5)
@@ -77,6 +77,6 @@ def test_a_small_one(tmp_path: Path) -> None:
 def test_the_whole_census_is_as_near_as_a_trusted_curator_would_bring_it(tmp_path: Path) -> None:
     found = run("--out", str(tmp_path / "out"))
     assert found["release"]["tables"] == 91 + 40
-    assert found["errors"]["pairs"] < 0.022
-    assert found["errors"]["triples"] < 0.051
-    assert found["expected"]["pairs"] == pytest.approx(found["errors"]["pairs"], rel=0.4)
+    assert found["errors"]["pairs"] < 0.021
+    assert found["errors"]["triples"] < 0.048
+    assert found["expected"]["pairs"] == pytest.approx(found["errors"]["pairs"], rel=0.2)
