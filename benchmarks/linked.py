@@ -1,19 +1,20 @@
-"""Linked data on Adult, beside what a trusted curator could do: python -m benchmarks.linked --seeds 3.
+"""Linked data on three sets, beside what a trusted curator could do: python -m benchmarks.linked --seeds 3.
 
-The plan `linked` (all pairs, then forty of them again) is simulated with the kernels that the parties run, without the
-parties: 44,000 people, fourteen attributes, delta 1e-6. Everything after the noise is the product's own. Beside it, in
+The plan `linked` is simulated with the kernels that the parties run, without the parties: 44,000 people, delta 1e-6, of
+Adult's fourteen attributes, of eight dense ones and of thirty (made_people.py). Everything after the noise is the
+product's own. Beside it, in
 the same run: the same plan with Gaussian noise of the same mu, which takes somebody who may hold the whole table;
 independent columns, which anybody may draw; and a bootstrap of the true rows, below which no file of that many rows can
 be expected. Errors are mean total variation distances of the drawn rows from the true ones, over all pairs and all
-triples. The last column is the area under the ROC curve of gradient boosting, trained on the drawn rows to predict
-salary, for 4,842 people who were held out.
+triples. On Adult the last column is the area under the ROC curve of gradient boosting, trained on the drawn rows
+to predict salary, for 4,842 people who were held out.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import combinations
-from math import sqrt
+from itertools import product
+from math import nan, prod, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from rich.table import Table
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.made_people import dense, wide
 from benchmarks.printing import console
 from veiltab.common.command.cli import note
 from veiltab.common.core.domain import Domain, Symbols, symbol_dtype
@@ -33,8 +35,9 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.tabulation import tabulate
 from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
 from veiltab.common.privacy.pricing.price import Price
+from veiltab.common.release.tables import Prospect, linked_tables
 from veiltab.common.schemes import WithoutReplacement
-from veiltab.common.study.file import load_study
+from veiltab.common.study.file import Study, load_study
 from veiltab.play.studies.linked_tables import STUDY_FILE, truth
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 from veiltab.researcher.estimates.estimation import ReleaseDesign
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
 
 DELTA = Decimal("1e-6")
 TRAINED = 44_000
-REPEATS = 40
 TARGET = "salary"
 
 METHODS = {
@@ -86,14 +88,19 @@ class People:
     """The rows that are released and those that are held out.
 
     Args:
-        domain: their attributes.
+        study: their study; its attributes are theirs.
         rows: symbols, shape (n, attributes).
-        held_out: symbols of the others.
+        held_out: symbols of the others; none of made people.
     """
 
-    domain: Domain
+    study: Study
     rows: Rows
-    held_out: Rows
+    held_out: Rows | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """Their attributes."""
+        return self.study.domain([rule.name for rule in self.study.attributes])
 
     def fractions(self, axes: Axes) -> NDArray[np.float64]:
         """Return the true table of some attributes."""
@@ -105,6 +112,8 @@ class People:
         return Figures(pairs=pairs, triples=triples, auc=self._auc(drawn))
 
     def _auc(self, drawn: Rows) -> float:
+        if self.held_out is None:
+            return nan
         target = self.domain.names.index(TARGET)
         features = [axis for axis in range(len(self.domain.shape)) if axis != target]
         categorical = [self.domain.names[axis] not in ORDERED for axis in features]
@@ -119,10 +128,23 @@ ORDERED = {"age", "education", "education_years", "capital_gain", "capital_loss"
 
 def adult(seed: int) -> People:
     """Split Adult at random."""
-    study = load_study(STUDY_FILE)
-    domain = study.domain([rule.name for rule in study.attributes])
     order = np.random.default_rng(seed).permutation(len(truth()))
-    return People(domain=domain, rows=truth()[order[:TRAINED]], held_out=truth()[order[TRAINED:]])
+    return People(study=load_study(STUDY_FILE), rows=truth()[order[:TRAINED]], held_out=truth()[order[TRAINED:]])
+
+
+def dense_people(seed: int) -> People:
+    """Make people of few attributes with strong dependences of three."""
+    study, rows = dense(seed)
+    return People(study=study, rows=rows)
+
+
+def wide_people(seed: int) -> People:
+    """Make people of thirty attributes."""
+    study, rows = wide(seed)
+    return People(study=study, rows=rows)
+
+
+DATA: dict[str, Callable[[int], People]] = {"Adult": adult, "dense": dense_people, "wide": wide_people}
 
 
 def veiltab_noise(people: People, rng: np.random.Generator) -> Noise:
@@ -160,19 +182,19 @@ def gaussian_noise(people: People, rng: np.random.Generator) -> Noise:
 
 
 def linked_rows(people: People, epsilon: Decimal, noise: Noise, seed: bytes) -> Rows:
-    """Return rows of the plan `linked`: all pairs, then the chosen ones again, then a model of both."""
+    """Return rows of the plan `linked`: its tables, then the chosen ones again, then a model of all."""
     domain, n = people.domain, len(people.rows)
-    tables = list(combinations(range(len(domain.shape)), 2))
-    cells = [domain.shape[a] * domain.shape[b] for a, b in tables]
-    prices = workload_prices(cells, REPEATS, epsilon, DELTA)
+    plan = linked_tables(people.study, domain.names, Prospect(rows=n, epsilon=epsilon, delta=DELTA))
+    tables = [tuple(domain.names.index(name) for name in table) for table in plan.tables]
+    cells = [prod(domain.shape[axis] for axis in axes) for axes in tables]
+    prices = workload_prices(cells, plan.repeats, epsilon, DELTA)
     scheme = WithoutReplacement(population=n, sample=n)
     first, again = workload_mechanisms(scheme, cells, prices)
-    if prices.again is None:
-        raise AssertionError("the plan has a second phase")
     measurements = [noise(t, price, law) for t, price, law in zip(tables, prices.first, first, strict=True)]
-    for pair in chosen_tables(domain, measurements, rows=n, count=REPEATS):
-        axes = (domain.names.index(pair[0]), domain.names.index(pair[1]))
-        measurements.append(noise(axes, prices.again, again[tables.index(axes)]))
+    if prices.again is not None:
+        for pair in chosen_tables(domain, measurements, rows=n, count=plan.repeats):
+            axes = (domain.names.index(pair[0]), domain.names.index(pair[1]))
+            measurements.append(noise(axes, prices.again, again[tables.index(axes)]))
     return fit(domain, measurements, rows=n).sample(n, seed)
 
 
@@ -181,19 +203,19 @@ def independent_rows(people: People, rng: np.random.Generator) -> Rows:
     return np.stack([rng.permutation(column) for column in people.rows.T], axis=1)
 
 
-def measure(epsilons: Sequence[Decimal], seeds: int) -> dict[tuple[str, Decimal | None], list[Figures]]:
+def measure(data: str, epsilons: Sequence[Decimal], seeds: int) -> dict[tuple[str, Decimal | None], list[Figures]]:
     """Return the figures of each method, at each epsilon that matters to it, one for each seed."""
     found: dict[tuple[str, Decimal | None], list[Figures]] = {}
     for seed in range(seeds):
-        people, rng = adult(seed), np.random.default_rng(1000 + seed)
-        note(f"seed {seed}: the true rows, independent columns, a bootstrap")
+        people, rng = DATA[data](seed), np.random.default_rng(1000 + seed)
+        note(f"{data}, seed {seed}: the true rows, independent columns, a bootstrap")
         found.setdefault(("true rows", None), []).append(people.figures(people.rows))
         found.setdefault(("independent", None), []).append(people.figures(independent_rows(people, rng)))
         bootstrap = people.rows[rng.integers(0, len(people.rows), len(people.rows))]
         found.setdefault(("bootstrap", None), []).append(people.figures(bootstrap))
         for epsilon in epsilons:
             for method, noise in (("veiltab", veiltab_noise), ("Gaussian", gaussian_noise)):
-                note(f"seed {seed}: {method} at epsilon {epsilon}")
+                note(f"{data}, seed {seed}: {method} at epsilon {epsilon}")
                 rows = linked_rows(people, epsilon, noise(people, rng), rng.bytes(32))
                 found.setdefault((method, epsilon), []).append(people.figures(rows))
     return found
@@ -227,9 +249,9 @@ def summaries(found: dict[tuple[str, Decimal | None], list[Figures]]) -> list[Su
     return summed
 
 
-def show(summed: Sequence[Summary], seeds: int) -> None:
+def show(data: str, summed: Sequence[Summary], seeds: int) -> None:
     """Print the figures."""
-    table = Table(title=f"Adult, 14 attributes, {TRAINED:,} people, delta {DELTA}; mean of {seeds} seeds")
+    table = Table(title=f"{data}, {TRAINED:,} people, delta {DELTA}; mean of {seeds} seeds")
     for heading in ("method", "epsilon", "pairs", "triples", "spread", "AUC"):
         table.add_column(heading, justify="left" if heading == "method" else "right")
     for one in summed:
@@ -239,19 +261,21 @@ def show(summed: Sequence[Summary], seeds: int) -> None:
     console().print(table)
 
 
-def draw(summed: Sequence[Summary], path: Path) -> None:
-    """Draw the errors of pairs and of triples against epsilon."""
+def draw(found: Mapping[str, Sequence[Summary]], path: Path) -> None:
+    """Draw the errors of pairs and of triples against epsilon, a column of panels for each set of data."""
     looks = {"veiltab": (INK, "o", "veiltab: nobody holds the table"), "Gaussian": (ACCENT, "s", METHODS["Gaussian"])}
 
     def paint(figure: "Figure") -> None:
-        for axes, size in zip(figure.subplots(1, 2), ("pairs", "triples"), strict=True):
+        grid = figure.subplots(2, len(found), squeeze=False)
+        for place, (size, (data, summed)) in enumerate(product(("pairs", "triples"), found.items())):
+            axes = grid.flat[place]
             for method, (colour, mark, label) in looks.items():
                 points = [(float(one.epsilon or 0), getattr(one.mean, size)) for one in summed if one.method == method]
                 axes.plot(*zip(*points, strict=True), mark + "-", color=colour, ms=7, label=label)
             for method, style in (("independent", ":"), ("bootstrap", "--")):
                 level = next(getattr(one.mean, size) for one in summed if one.method == method)
                 axes.axhline(level, color="#56616d", ls=style, lw=1.4, label=METHODS[method])
-            axes.set_title(f"tables of {size}", loc="left", fontweight="bold", color=INK)
+            axes.set_title(f"{data}: {size}", loc="left", fontweight="bold", color=INK)
             axes.set_xlabel("epsilon of the whole release")
             axes.set_ylabel("mean total variation distance")
             axes.grid(color=SOFT, lw=0.6)
@@ -259,21 +283,24 @@ def draw(summed: Sequence[Summary], path: Path) -> None:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
 
-    write_picture(path, (9.6, 4.6), paint, option="--picture")
+    write_picture(path, (3.4 * len(found) + 1, 7.2), paint, option="--picture")
 
 
 @click.command()
 @click.option("--epsilon", "epsilons", multiple=True, default=("0.5", "1", "3"), show_default=True)
+@click.option("--data", multiple=True, type=click.Choice(list(DATA)), default=tuple(DATA), show_default=True)
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the errors here (.svg, .png).")
-def main(epsilons: tuple[str, ...], seeds: int, picture: Path | None) -> None:
+def main(epsilons: tuple[str, ...], data: tuple[str, ...], seeds: int, picture: Path | None) -> None:
     """Measure linked data beside what a trusted curator could do."""
     if picture is not None:
         check_picture(picture)
-    summed = summaries(measure([Decimal(epsilon) for epsilon in epsilons], seeds))
-    show(summed, seeds)
+    found = {}
+    for one in data:
+        found[one] = summaries(measure(one, [Decimal(epsilon) for epsilon in epsilons], seeds))
+        show(one, found[one], seeds)
     if picture is not None:
-        draw(summed, picture)
+        draw(found, picture)
 
 
 if __name__ == "__main__":
