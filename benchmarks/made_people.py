@@ -1,5 +1,7 @@
 """People unlike Adult's, made: few attributes with strong dependences of three, and many attributes of a tree."""
 
+from decimal import Decimal
+
 import numpy as np
 
 from veiltab.common.study.file import Study, study_from_bytes
@@ -48,7 +50,7 @@ def _drawn(rng: np.random.Generator, chances: np.ndarray) -> np.ndarray:
 def _study(sizes: tuple[int, ...]) -> Study:
     text = {
         "study": {"id": "made", "title": "made people", "minimum_population": 100, "maximum_tables": 500},
-        "budget": {"epsilon": 10, "delta": "1e-5"},
+        "budget": {"epsilon": 10, "delta": Decimal("1e-5")},
         "server": {"name": "cloud", "endpoint": "localhost:1"},
         "curator": [
             {"name": name, "endpoint": f"localhost:{port}", "id_columns": ["id"]}
