@@ -2,11 +2,11 @@
 
 The plan `linked` is simulated with the kernels that the parties run, without the parties: 44,000 people, delta 1e-6, of
 Adult's fourteen attributes, of eight dense ones and of thirty (made_people.py). Everything after the noise is the
-product's own. Beside it, in
-the same run: the same plan with Gaussian noise of the same mu, which takes somebody who may hold the whole table;
-independent columns, which anybody may draw; and a bootstrap of the true rows: what another sample would differ by. Errors are mean total variation distances of the drawn rows from the true ones, over all pairs and all
-triples. On Adult the last column is the area under the ROC curve of gradient boosting, trained on the drawn rows
-to predict salary, for 4,842 people who were held out.
+product's own. Beside it, in the same run: the same plan with Gaussian noise of the same mu, which takes somebody who
+may hold the whole table; independent columns, which anybody may draw; and a bootstrap of the true rows: what another
+sample would differ by. Errors are mean total variation distances of the drawn rows from the true ones, over all pairs
+and all triples. On Adult the last column is the area under the ROC curve of gradient boosting, trained on the drawn
+rows to predict salary, for 4,842 people who were held out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
