@@ -132,6 +132,10 @@ def test_every_role_on_every_rpc(identity_of: Identities) -> None:
                 async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
                     for method in METHODS:
                         code = await outcome(method, channel)
+                        for _ in range(5 if method.client_streaming else 0):
+                            # A write that fails after the refusal hides it in grpc.aio (grpc/grpc, issue 36066).
+                            if code is grpc.StatusCode.INTERNAL:
+                                code = await outcome(method, channel)
                         # A party is not its own peer, and its status is for it alone.
                         own = method.containing_service.name == "StatusService"
                         admitted = peer.role in callers_of(method) and (peer == BOB) == own
