@@ -1,5 +1,6 @@
 """`veiltab privacy gain`: whether privatising a sample beats privatising the population."""
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,6 +138,7 @@ def _of_median(
     is_pure = how is MedianMechanism.EXPONENTIAL
     stated = 0.0 if is_pure else 1 / (2 * size) if delta is None else delta
 
+    @cache
     def of(sample: int) -> "Gain":
         note(f"samples of {sample}")
         return median_gain(

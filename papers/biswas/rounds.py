@@ -17,6 +17,7 @@ from veiltab.papers.biswas.populations import (
     truth,
 )
 from veiltab.papers.experiment import Plain, Settings, Task
+from veiltab.researcher.collection.simulation.simulation import draw_reports
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, point_estimates
@@ -137,8 +138,7 @@ def draw_rounds(
     Returns:
         N_si, shape (trials, strata, d), and S_s, shape (trials, strata), int64.
     """
-    rates = np.array([float(rate) for rate in design.rates])[:, None]
-    reports = generator.binomial(truth, rates, size=(trials, *truth.shape))
+    reports = draw_reports(truth, design, trials, generator)
     counts = generator.binomial(reports, float(mechanism.retention))
     replaced = (reports - counts).sum(axis=-1)
     counts += generator.multinomial(replaced, np.full(truth.shape[1], 1 / truth.shape[1]))

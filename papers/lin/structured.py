@@ -17,7 +17,10 @@ from math import exp, prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
+from veiltab.common.privacy.pricing.price import central_limit_gamma
+from veiltab.common.schemes import WithoutReplacement
 from veiltab.papers.experiment import Curve, Figure, Panel
 from veiltab.papers.lin.curves import PAPER
 
@@ -41,8 +44,7 @@ _ROOT = 1 / 3
 
 def least_a(budget: float, cells: int, rows: int) -> float:
     """Return A of the gamma-diagonal over some cells whose mu^2 is a budget."""
-    half = budget * rows / 4
-    return half + sqrt(half * half + 2 * half * cells)
+    return central_limit_gamma(WithoutReplacement(population=rows, sample=rows), cells, sqrt(budget)) - 1
 
 
 def shared(budget: float, tables: Sequence[int], rows: int) -> list[float]:
@@ -79,7 +81,7 @@ def budget_of_product(a: Sequence[float], sizes: Sequence[int], rows: int) -> fl
 
 def product_at(budget: float, sizes: Sequence[int], rows: int) -> list[float]:
     """Return A of every attribute, all equal, of the product whose mu^2 is a budget."""
-    log = _root(lambda at: budget_of_product([exp(at)] * len(sizes), sizes, rows) - budget, -12.0, 12.0)
+    log = brentq(lambda at: budget_of_product([exp(at)] * len(sizes), sizes, rows) - budget, -12.0, 12.0, xtol=1e-14)
     return [exp(log)] * len(sizes)
 
 
@@ -128,7 +130,7 @@ def circulant(decay: float, budget: float, bins: int, rows: int) -> Floats:
         law: Floats = (1 - share) * kernel + share / bins
         return law
 
-    return mixed(_root(lambda share: budget - budget_of_circulant(mixed(share), rows), 1e-12, 1.0))
+    return mixed(brentq(lambda share: budget - budget_of_circulant(mixed(share), rows), 1e-12, 1.0, xtol=1e-15))
 
 
 def budget_of_circulant(law: Floats, rows: int) -> float:
@@ -198,11 +200,3 @@ def figure() -> Figure:
         " differ in all of them are told apart. Right: a circulant matrix gains where rows a bin are few and bins are"
         " many; a gamma-diagonal over a quarter as many bins gains more.",
     )
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a rising function is zero."""
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if function(middle) < 0 else (low, middle)
-    return high

@@ -52,7 +52,6 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         part,
         f"mean of {name}",
         groups,
-        Unit.NUMBER,
         (np.where(said, value, np.nan), np.where(said, low, np.nan), np.where(said, high, np.nan)),
     )
 
@@ -67,7 +66,7 @@ def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         deviations = np.sqrt(np.maximum(np.diagonal(part.contrast_covariance(contrasts)), 0.0))
         half = quantile(table) * part.population * deviations
         low, high = value - half, value + half
-    return _analysis(part, f"sum of {name}", groups, Unit.NUMBER, (value, low, high))
+    return _analysis(part, f"sum of {name}", groups, (value, low, high))
 
 
 def numbers_of(attribute: Attribute) -> Floats:
@@ -136,7 +135,6 @@ def _analysis(
     part: Table,
     title: str,
     labels: dict[str, tuple[str, ...]],
-    unit: Unit,
     ends: tuple[Floats, Floats, Floats],
 ) -> Analysis:
     given = "" if EVERYBODY in labels.get("group", ()) else f" given {', '.join(labels)}"
@@ -144,7 +142,7 @@ def _analysis(
     return Analysis(
         title=title + given,
         labels=labels,
-        unit=unit,
+        unit=Unit.NUMBER,
         estimate=value,
         low=low,
         high=high,

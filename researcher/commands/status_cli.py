@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from veiltab.common.command.cli import note
@@ -43,6 +44,7 @@ def card_lines(spec: "TableSpec") -> list[str]:
     return [*(f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()), f"  {N_IS_EXACT}"]
 
 
+@lru_cache(maxsize=64)
 def _foreseen(table: "TableSpec") -> dict[str, float | None]:
     """Return the expected error of a table, all cells together, and that of simple random sampling at its epsilon."""
     from veiltab.common.privacy.planning.planning import Plan, plan_release

@@ -24,7 +24,7 @@ from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.pricing.pairs import Pair
+from veiltab.common.privacy.pricing.pairs import Pair, largest_deltas
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
 
 if TYPE_CHECKING:
@@ -128,14 +128,8 @@ def attained_deltas(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Seque
         For each number of steps, a list of one delta for each epsilon: lower bounds, beside the upper ones of
         `composed_delta`.
     """
-    laws = [_rounded_down(pair) for pair in pairs]
-    deltas = []
-    for count in steps:
-        totals = [law.self_compose(count) for law in laws]
-        deltas.append(
-            [max(0.0, *(float(one.get_delta_for_epsilon(at)) - _TRANSFORM_ERROR for one in totals)) for at in epsilons]
-        )
-    return deltas
+    deltas = largest_deltas([_rounded_down(pair) for pair in pairs], steps, epsilons)
+    return [[max(0.0, delta - _TRANSFORM_ERROR) for delta in row] for row in deltas]
 
 
 def _rounded_down(pair: Pair) -> "DensePLDPmf":

@@ -147,10 +147,14 @@ def composed_delta(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Sequen
 
     Source: Sommer et al. 2018, Theorem 4, in the discretisation of Doroshenko et al. 2022.
     """
-    ones = [_distribution(pair) for pair in pairs]
+    return largest_deltas([_distribution(pair) for pair in pairs], steps, epsilons)
+
+
+def largest_deltas(laws: "Sequence[PLDPmf]", steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
+    """Return, for each number of steps, the largest delta of the laws of losses at each epsilon (nats)."""
     deltas = []
     for count in steps:
-        totals = [one.self_compose(count) for one in ones]
+        totals = [law.self_compose(count) for law in laws]
         deltas.append([max(float(total.get_delta_for_epsilon(at)) for total in totals) for at in epsilons])
     return deltas
 

@@ -62,12 +62,18 @@ def draw_counts(truth: Ints, design: RoundDesign, trials: int, generator: np.ran
     Returns:
         N_si, shape (trials, strata, d), and S_s, shape (trials, strata), int64.
     """
-    rates = np.array([float(rate) for rate in design.rates])[:, None]
-    reports = generator.binomial(truth, rates, size=(trials, *truth.shape))
+    reports = draw_reports(truth, design, trials, generator)
     heard = reports.sum(axis=-1)
     counts = generator.binomial(reports, float(design.p))
     counts += generator.binomial(heard[..., None] - reports, float(design.q))
     return counts, heard
+
+
+def draw_reports(truth: Ints, design: RoundDesign, trials: int, generator: np.random.Generator) -> Ints:
+    """Draw S_si, how many nodes with each value report in many rounds; shape (trials, strata, d), int64."""
+    rates = np.array([float(rate) for rate in design.rates])[:, None]
+    reports: Ints = generator.binomial(truth, rates, size=(trials, *truth.shape))
+    return reports
 
 
 def simulate(truth: Ints, design: RoundDesign, *, trials: int, seed: int) -> dict[Estimator, Performance]:
