@@ -13,11 +13,8 @@ from typing import ClassVar, Protocol
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.profiles import GroupProfile
+from veiltab.common.privacy.profiles import LARGEST_BASE, GroupProfile
 from veiltab.common.schemes import Relation
-
-LARGEST_BASE = 700.0
-"""Largest epsilon (nats) whose e^epsilon is looked at as a float."""
 
 
 class MultiplicityLaw(Hashable, Protocol):

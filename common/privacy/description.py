@@ -13,8 +13,8 @@ from typing import Any
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.amplification import LARGEST_BASE, amplify, base_epsilon
-from veiltab.common.privacy.profiles import GammaDiagonalProfile
+from veiltab.common.privacy.amplification import amplify, base_epsilon
+from veiltab.common.privacy.profiles import LARGEST_BASE, GammaDiagonalProfile
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.schemes import Relation, Scheme, scheme_of
 

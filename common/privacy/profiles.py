@@ -14,7 +14,7 @@ import numpy as np
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
 
-_LARGEST = 700.0
+LARGEST_BASE = 700.0
 """Largest epsilon (nats) whose e^epsilon is looked at as a float."""
 
 _UP = 1 + 1e-11
@@ -157,9 +157,11 @@ class Guaranteed(GroupProfile):
     points: tuple[tuple[float, float], ...]
 
     def __post_init__(self) -> None:
-        if not self.points or not all(0 <= epsilon <= _LARGEST and 0 <= delta < 1 for epsilon, delta in self.points):
+        if not self.points or not all(
+            0 <= epsilon <= LARGEST_BASE and 0 <= delta < 1 for epsilon, delta in self.points
+        ):
             raise InvalidInputError(
-                f"an epsilon must lie between 0 and {_LARGEST:g}, and a delta from 0 to below 1", where="guarantee"
+                f"an epsilon must lie between 0 and {LARGEST_BASE:g}, and a delta from 0 to below 1", where="guarantee"
             )
 
     def delta(self, epsilon: float, copies: int) -> float:
@@ -167,7 +169,7 @@ class Guaranteed(GroupProfile):
         if copies == 1:
             return min(1.0, _UP * self._of_one(epsilon))
         part = epsilon / copies
-        terms = copies if part == 0 else expm1(epsilon) / expm1(part) if epsilon <= _LARGEST else inf
+        terms = copies if part == 0 else expm1(epsilon) / expm1(part) if epsilon <= LARGEST_BASE else inf
         return min(1.0, _UP * self._of_one(part) * terms)
 
     def _of_one(self, epsilon: float) -> float:

@@ -46,7 +46,7 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
     low, high = shares.interval(z)
     said = shares.is_said(z)
     return Analysis(
-        title=f"share of {_listed(ordered.domain.names[len(given) :])}" + _given(given),
+        title=f"share of {_listed(ordered.domain.names[len(given) :])}" + given_text(given),
         labels=cell_labels(ordered.domain),
         unit=Unit.SHARE,
         estimate=np.where(said, shares.estimate, np.nan),
@@ -99,7 +99,7 @@ def contrasts(
         first,
         second,
         first.correlation(second),
-        title=f"{_title(kind)} of the share of {_listed(asked)}{_given(given)}, against {against}",
+        title=f"{_title(kind)} of the share of {_listed(asked)}{given_text(given)}, against {against}",
         labels=cell_labels(ordered.domain, rows),
         table=table,
         remarks=few_rows(table),
@@ -148,7 +148,7 @@ def compare(table: Table, other: Table, kind: Contrast = Contrast.DIFFERENCE, gi
         first,
         second,
         np.zeros(first.part.size),
-        title=f"{_title(kind)} of the share of {_listed(asked)}{_given(given)}, between releases",
+        title=f"{_title(kind)} of the share of {_listed(asked)}{given_text(given)}, between releases",
         labels=cell_labels(ordered.domain),
         table=table,
         remarks=(*same, *dict.fromkeys(chain(few_rows(table), few_rows(other)))),
@@ -265,7 +265,8 @@ def _title(kind: Contrast) -> str:
     return kind.value.replace("-", " ")
 
 
-def _given(given: Sequence[str]) -> str:
+def given_text(given: Sequence[str]) -> str:
+    """Return the end of a title: " given A, B", or nothing."""
     return f" given {_listed(given)}" if given else ""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Attribute
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, cell_labels, few_rows, quantile
+from veiltab.researcher.analysis.comparisons import Table, cell_labels, few_rows, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
@@ -50,7 +50,7 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         low, high, said = _fieller(part, raw, numbers, quantile(table))
     return _analysis(
         part,
-        f"mean of {name}",
+        f"mean of {name}{given_text(given)}",
         groups,
         (np.where(said, value, np.nan), np.where(said, low, np.nan), np.where(said, high, np.nan)),
     )
@@ -66,7 +66,7 @@ def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         deviations = np.sqrt(np.maximum(np.diagonal(part.contrast_covariance(contrasts)), 0.0))
         half = quantile(table) * part.population * deviations
         low, high = value - half, value + half
-    return _analysis(part, f"sum of {name}", groups, (value, low, high))
+    return _analysis(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
 
 
 def numbers_of(attribute: Attribute) -> Floats:
@@ -137,10 +137,9 @@ def _analysis(
     labels: dict[str, tuple[str, ...]],
     ends: tuple[Floats, Floats, Floats],
 ) -> Analysis:
-    given = "" if EVERYBODY in labels.get("group", ()) else f" given {', '.join(labels)}"
     value, low, high = ends
     return Analysis(
-        title=title + given,
+        title=title,
         labels=labels,
         unit=Unit.NUMBER,
         estimate=value,
