@@ -114,7 +114,7 @@ def central_guarantee(
     if len(populations) != len(reports) or not all(0 <= s <= n for n, s in zip(populations, reports, strict=False)):
         raise InvalidInputError("a stratum has fewer than 0 reports, or more than it has nodes", where="reports")
     gamma = oracle.gamma
-    heard = sorted({(n, s) for n, s in zip(populations, reports, strict=True) if s})
+    heard = _heard(populations, reports)
     pure = max((ln_above(1 + Fraction(s, n) * (gamma - 1)) for n, s in heard), default=Decimal(0))
     why = _why_not(heard)
 
@@ -157,7 +157,7 @@ def guarantee_together(rounds: Sequence[tuple[Oracle, Sequence[int], Sequence[in
 
     parts = []
     for oracle, populations, reports in rounds:
-        heard = sorted({(n, s) for n, s in zip(populations, reports, strict=True) if s})
+        heard = _heard(populations, reports)
         if _why_not(heard):
             return None
         worst = [certificate_of(oracle, n, s) for n, s in undominated(heard)]
@@ -235,6 +235,11 @@ def certificate_of(oracle: Oracle, population: int, reports: int) -> OrderCertif
     return OrderCertificate(
         population=population, sample=reports, cells=oracle.size, gamma=oracle.gamma, reports=oracle.blanket
     )
+
+
+def _heard(populations: Sequence[int], reports: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (n, S) of the strata with reports, each once, in order."""
+    return sorted({(n, s) for n, s in zip(populations, reports, strict=True) if s})
 
 
 def _why_not(heard: Sequence[tuple[int, int]]) -> str:
