@@ -36,6 +36,7 @@ def results(folder: Path, design: Design) -> list[Attained]:
     return [one for who in BOUNDED for one in attained(who, design.release, design.card, here, there, level=level)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("design", [ORDER, SAMPLE], ids=str)
 def test_no_coalition_attains_more_than_the_card_says(
     tmp_path: Path, design: Design, record_property: Callable[[str, object], None]

@@ -41,6 +41,7 @@ class Zeros:
             yield bytes((part.stop - part.start) // step)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
 def test_many_canaries_fill_no_memory(store: CuratorStore, tmp_path: Path, sampling: Sampling) -> None:
     """A release of everybody with a delta has about as many as rows."""

@@ -100,6 +100,7 @@ def test_a_mail_server_without_tls_is_told_nothing(tmp_path: Path) -> None:
         assert [is_tls for _, _, is_tls in server.mails] == [False]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scheme", "first", "then"),
     [

@@ -300,6 +300,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS)
 def test_what_runs_never_exceeds_the_rule_whatever_happens(

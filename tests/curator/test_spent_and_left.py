@@ -103,6 +103,7 @@ def known_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_prices, "price", known_price)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(30))
 def test_the_card_says_what_the_ledger_says_is_spent(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
@@ -155,6 +156,7 @@ def check_left(allowance: Allowance, others: Sums, kind: Kind, split: str) -> Le
     return left
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(12))
 def test_what_one_more_release_may_have_is_admitted(seed: int) -> None:
     rng = np.random.default_rng(seed)

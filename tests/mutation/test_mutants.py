@@ -67,6 +67,7 @@ def test_every_mutant_is_another_program(name: str) -> None:
     assert ast.dump(ast.parse(source)) not in programs
 
 
+@pytest.mark.long
 def test_every_module_of_the_core_has_tests() -> None:
     assert all(nearest_tests(ROOT, name) for name in modules(ROOT, CORE))
 

@@ -33,6 +33,7 @@ def common_counts(study: Study, tables: dict[str, Table]) -> np.ndarray[tuple[in
     return counts.reshape(-1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("curators", [2, 3, 4])
 def test_the_tables_join_to_the_published_counts(tmp_path: Path, curators: int) -> None:
     study = study_from_bytes(adult_study(curators=curators), "adult")
@@ -45,6 +46,7 @@ def test_the_tables_join_to_the_published_counts(tmp_path: Path, curators: int) 
     assert all(inspect_table(path, study, name).ok for name, path in paths.items())
 
 
+@pytest.mark.long
 def test_each_further_curator_holds_one_attribute_more(tmp_path: Path) -> None:
     study = study_from_bytes(adult_study(curators=8), "adult")
     tables = {name: load_table(path, study, name) for name, path in write_tables(tmp_path, assignment(8)).items()}
@@ -67,6 +69,7 @@ def test_the_tables_are_the_same_each_time_and_in_different_orders(tmp_path: Pat
     assert abs(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]) < 0.02
 
 
+@pytest.mark.long
 def test_without_normalisation_careless_ids_do_not_meet(tmp_path: Path) -> None:
     text = adult_study().decode().replace('["strip", "casefold", "nfc"]', "[]")
     study = study_from_bytes(text.encode(), "adult")

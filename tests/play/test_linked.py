@@ -111,6 +111,7 @@ def test_the_file_of_people_is_small_and_names_its_authors() -> None:
         assert words in attribution
 
 
+@pytest.mark.long
 def test_the_people_are_those_of_the_original_files(tmp_path: Path) -> None:
     made = extract(raw_folder())
     assert made.equals(pq.read_table(PEOPLE))

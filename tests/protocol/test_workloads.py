@@ -68,6 +68,7 @@ def refusal(desk: RawDesk, release_id: str, numbers: list[int]) -> VeiltabError:
     return refused.value
 
 
+@pytest.mark.long
 def test_tables_run_under_one_charge_and_one_of_them_again(desk: RawDesk) -> None:
     asked = several(repeats=1)
     desk.propose(asked)

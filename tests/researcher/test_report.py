@@ -195,6 +195,7 @@ def test_cells_that_expect_few_rows_are_warned_of() -> None:
     assert FEW_ROWS in Page(render(make_report((3, 2), sample=29))).text
 
 
+@pytest.mark.long
 def test_large_tables_show_the_largest_cells_and_say_so() -> None:
     report = make_report((2, 501))
     text = Page(render(report)).text
@@ -205,6 +206,7 @@ def test_large_tables_show_the_largest_cells_and_say_so() -> None:
     assert cell_label(report.estimate, int(report.estimate.raw.argmax())) in text
 
 
+@pytest.mark.long
 def test_pair_of_the_heat_map_is_the_strongest_or_the_one_asked_for() -> None:
     report = make_report()
     asked = Page(render(replace(report, pair=("attribute 2", "attribute 0")))).text

@@ -17,6 +17,7 @@ from veiltab.researcher.estimates.uncertainty import ReleaseDesign, covariance, 
 ALPHA = 1e-4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "b"), [("wor", None), ("wr", None), ("must.ow", 25), ("must.wo", 50), ("must.ww", 25)]
 )

@@ -65,6 +65,7 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert len(first.trace) > 100
 
 
+@pytest.mark.long
 def test_whom_a_party_sends_how_many_bytes_and_when_does_not_depend_on_the_symbols() -> None:
     sent = 0
     for seed in range(4):
@@ -74,6 +75,7 @@ def test_whom_a_party_sends_how_many_bytes_and_when_does_not_depend_on_the_symbo
     assert sent > 10
 
 
+@pytest.mark.long
 def test_clocks_that_are_two_days_off_or_jump_end_no_release() -> None:
     happened, ends = Counter[str](), Counter[str]()
     for seed in range(6):

@@ -170,6 +170,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", LARGE, ids=str)
 def test_of_very_many_trials_neither_end_is_one_off(law: Binomial) -> None:
     mirrored = Binomial(law.trials, 1 - law.p)

@@ -63,6 +63,7 @@ def test_the_law_of_a_histogram_is_a_law() -> None:
     assert len(law) == factorial(4) // (factorial(2) * factorial(2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("releases", "ratio"),
     [
@@ -109,6 +110,7 @@ def test_steps_on_everybody_attain_what_the_gaussian_mechanism_does(steps: int) 
         assert 0.99 < found <= 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize(("name", "sizes"), [("wor", {}), ("wr", {}), ("must.ow", {"stage": 500})])
 def test_steps_attain_less_than_is_guaranteed(mechanism: str, name: str, sizes: dict[str, int]) -> None:

@@ -202,6 +202,7 @@ def test_blankets_that_cannot_be_are_refused() -> None:
         Blanket(apart=Fraction(1, 2), both=Fraction(0), neither=Fraction(1, 2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("nodes", "reports", "size", "epsilon", "ratio"),
     [(2000, 2000, 20, "1", 1.2), (50_000, 10_000, 100, "2", 1.08), (50_000, 50_000, 100, "3", 1.04)],

@@ -67,6 +67,7 @@ def test_smooth_sensitivity_is_smooth(values: list[float], other: float, data: s
     assert one <= exp(beta) * two * (1 + 1e-12)
 
 
+@pytest.mark.long
 def test_the_exponential_mechanism_is_private_and_its_error_is_the_integral() -> None:
     # The density, slowly, on a fine grid of the domain; and its largest ratio over every substitution of one value.
     values, grid, epsilon = [0.1, 0.15, 0.4, 0.4, 0.9], np.linspace(0, 1, 20_001)[1:] - 2.5e-5, 0.8

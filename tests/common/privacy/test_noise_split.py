@@ -109,6 +109,7 @@ def test_a_cap_on_pairs_is_kept_and_used(sample: int | None, delta: str | None, 
     assert plan.pure_epsilon <= Decimal("0.8") or plan.description.delta(0.8) <= float(at)
 
 
+@pytest.mark.long
 def test_a_cap_that_does_not_bind_changes_nothing() -> None:
     def planned(cap: Decimal | None) -> object:
         return plan_release(

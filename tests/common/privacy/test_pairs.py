@@ -53,6 +53,7 @@ def test_the_pair_that_can_occur_is_a_mixture_of_gaussians() -> None:
     assert found == pytest.approx(wanted, rel=5e-3)
 
 
+@pytest.mark.long
 def test_the_paper_s_pair_under_reports_what_a_pair_attains() -> None:
     scheme = Tabulated.of(COMPOSITION.scheme("must.ow"))
     claimed = composed_delta(eye_to_eye(scheme, 4.0), [1000], [1.0])[0][0]

@@ -86,6 +86,7 @@ def shows_raw_half(size: int, cells: int, columns: int, changed: int) -> bool:
     return low > 0 and below(changed, own / (some + raw), low - 1) >= Fraction(9995, 10_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", [(3, 8), (4, 6), (8, 10), (4, 4), (2, 2), (2, 12), (2, 3, 4), (2, 100)], ids=str)
 def test_so_many_changed_canaries_show_it_and_forty_more_do(sizes: Sizes) -> None:
     needed = changed_for_half_a_column(sizes)
@@ -124,6 +125,7 @@ def shows(canaries: int, p: Fraction, share: Fraction) -> bool:
     return low > 0 and below(canaries, p * share, low - 1) >= Fraction(999, 1000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", [TABLE[3][0], TABLE[5][0]], ids=str)
 def test_so_many_canaries_show_half_of_the_noise_and_one_fewer_does_not(release: tuple[int, Sizes, str, str]) -> None:
     server, sizes = server_of(*release), release[1]

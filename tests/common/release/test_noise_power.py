@@ -63,6 +63,7 @@ def check_alarms(found: Alarms, releases: int) -> None:
             assert counter[family] <= binom.isf(1e-3, releases, share * float(level)), (level, family)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 def test_honest_servers_fail_no_more_often_than_is_said(shape: str) -> None:
     releases = 400

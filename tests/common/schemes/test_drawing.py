@@ -44,6 +44,7 @@ def exact_law(name: str, n: int, m: int, b: int | None) -> Counter[tuple[int, ..
     return law
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "b"), CASES)
 def test_ordered_samples_have_the_law_of_the_scheme(name: str, b: int | None) -> None:
     n, m, trials = 4, 2, 8000

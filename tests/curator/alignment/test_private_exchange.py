@@ -205,6 +205,7 @@ def test_received_bytes_are_a_function_of_sizes_and_of_the_common_ids(tmp_path: 
             }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [2, 3])
 def test_whoever_has_the_same_common_ids_and_sizes_gets_the_same_picture(tmp_path: Path, count: int) -> None:
     """Two worlds that differ in ids that a curator does not have look alike to it: equal sizes, equal coincidences."""

@@ -118,6 +118,7 @@ def test_a_value_that_is_stored_once_for_many_rows_is_made_for_few_of_them_at_on
     assert max(rows) * LONGEST <= 1 << 26
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["t.parquet", "t.duckdb"])
 def test_few_rows_of_long_values_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     path = with_id(tmp_path / name, "x" * LONGEST, pa.string(), rows=400)

@@ -185,6 +185,7 @@ def findings() -> Findings:
     return EXPERIMENT.findings(Settings(quick=True, trials=40), results())
 
 
+@pytest.mark.long
 def test_every_figure_is_there_with_the_paper_s_number() -> None:
     figures = {figure.name: figure for figure in findings().figures}
     assert list(figures) == [*(f"lin-figure-{i}" for i in range(5, 10)), "lin-order", "lin-price", "lin-structured"]

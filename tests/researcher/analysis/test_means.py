@@ -40,6 +40,7 @@ def test_of_the_table_itself() -> None:
     np.testing.assert_allclose(sums(whole, "hours", ["sex"]).estimate, TABLE @ HOURS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sample", "kept"), [(10_000, 0.3), (3000, 0.7), (10_000, 0.05)])
 def test_intervals_cover_and_means_are_unbiased(sample: int, kept: float) -> None:
     runs = 1500

@@ -14,6 +14,7 @@ from veiltab.researcher.collection.shuffling import certificate_of
 DELTA = Decimal("1e-6")
 
 
+@pytest.mark.long
 def test_each_oracle_has_the_largest_epsilon_of_a_report_that_keeps_the_guarantee() -> None:
     central = Decimal("0.05")
     choice = choose_centrally(
@@ -54,6 +55,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
         asked(among=())
 
 
+@pytest.mark.long
 def test_a_plan_says_the_guarantee_of_every_candidate() -> None:
     sizes = ["--domain", "100", "--epsilon", "2", "--population", "50000"]
     found = json.loads(CliRunner().invoke(plan, [*sizes, "--json"], catch_exceptions=False).stdout)

@@ -59,6 +59,7 @@ def test_no_two_tiny_rounds_tell_more_than_is_stated(nodes: int, epsilons: tuple
     assert worst <= delta
 
 
+@pytest.mark.long
 def test_together_is_less_than_the_sum_and_more_than_each() -> None:
     oracles, delta = [oracle_for(name, 10, Decimal(2)) for name in ("krr", "ss")], Decimal("1e-6")
     each = [central_guarantee([3000], [2000], oracle=oracle, delta=delta).epsilon for oracle in oracles]

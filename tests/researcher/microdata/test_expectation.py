@@ -70,6 +70,7 @@ def released(rows: Rows, size: int, epsilon: str, seed: int) -> list[TableResult
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "most_cells"), [(chain(), 720), (classes(), 720), (classes(), 60)])
 def test_it_is_near_the_true_error_on_average(rows: Rows, most_cells: int) -> None:
     # A tree of 60 cells cannot join every pair: the model misses the truth.

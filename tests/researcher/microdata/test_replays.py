@@ -43,6 +43,7 @@ def coverage(fresh: float, factor: float) -> float:
     return float(((held @ density) / density.sum()).min())
 
 
+@pytest.mark.long
 def test_the_factor_holds_for_every_truth_and_less_of_it_does_not() -> None:
     assert coverage(FRESH_NOISE, FACTOR) == pytest.approx(0.951, abs=0.002)
     assert coverage(1, 1) == pytest.approx(0.883, abs=0.002)
@@ -78,6 +79,7 @@ def test_the_wider_graph_joins_pairs_that_show_nothing() -> None:
     assert model.wider.containing((0, 1, 2, 3)) is not None
 
 
+@pytest.mark.long
 def test_errors_are_those_of_every_pair_repeat_by_their_key_and_sum_to_nothing() -> None:
     errors = played_errors(TABLES, MODEL, bytes(32))
     assert list(errors) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]

@@ -200,6 +200,7 @@ def test_who_does_not_wait_for_an_answer_gets_no_further_one(rounds: RoundKeeper
     assert answers.count(b"HTTP/1.1 ") <= 1
 
 
+@pytest.mark.long
 def test_connections_that_begin_no_handshake_keep_nobody_out(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
