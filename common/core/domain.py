@@ -37,10 +37,18 @@ def check_names(names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """One attribute: its name and its categories; symbol i stands for categories[i]."""
+    """One attribute: its name and its categories; symbol i stands for categories[i].
+
+    Args:
+        name: of the attribute.
+        categories: in the order of their symbols.
+        number: names the numbers that were rounded at random to the categories, their curator and column; "" if none
+            were. Two attributes of one number were rounded independently: they are twins.
+    """
 
     name: str
     categories: tuple[str, ...]
+    number: str = ""
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -25,6 +25,10 @@ _MUCH_DROPPED = 0.01
 """Part of the rows that an attribute may drop before the report says what keeps them."""
 
 
+_MUCH_CLIPPED = 0.01
+"""Part of the rows that may lie outside a grid before the report says so."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributeInspection:
     """The values of one attribute's column, over all rows read.
@@ -34,6 +38,7 @@ class AttributeInspection:
         column: the column of the table.
         counts: category -> rows, in symbol order; missing values that become a category are among them.
         missing: rows with a missing value.
+        clipped: rows with a number outside the grid that became an end of it.
         missing_rule: "drop", or the category that missing values become.
         unknown_rows: rows with a value that the study does not know.
         unknown: those values, at most a thousand different ones.
@@ -43,6 +48,7 @@ class AttributeInspection:
     column: str
     counts: dict[str, int]
     missing: int
+    clipped: int
     missing_rule: str
     unknown_rows: int
     unknown: tuple[UnknownValue, ...]
@@ -215,6 +221,7 @@ def _attribute(column: ColumnReading) -> AttributeInspection:
         column=rule.column,
         counts=dict(zip(rule.attribute.categories, column.counts, strict=True)),
         missing=column.missing,
+        clipped=column.clipped,
         missing_rule=rule.coding.missing or "drop",
         unknown_rows=column.unknown_rows,
         unknown=column.unknown,
@@ -235,6 +242,13 @@ def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
                 f"attribute {column.rule.name}: {column.missing / reading.rows_read:.1%} of the rows miss it and leave"
                 f' every release, also those without {column.rule.name}; missing = "category" in the study keeps them'
             )
+        if column.clipped > _MUCH_CLIPPED * reading.rows_read:
+            notes.append(
+                f"attribute {column.rule.name}: {column.clipped / reading.rows_read:.1%} of the rows lie outside the"
+                " grid and count at its ends, which shifts means; compare the units of the column and the grid"
+            )
+        if column.rule.coding.grid:  # that nobody is near a point matters to nobody
+            continue
         absent = [c for c, n in zip(column.rule.attribute.categories, column.counts, strict=True) if n == 0]
         if absent:
             notes.append(f"attribute {column.rule.name}: no row is {', '.join(absent[:_SHOWN])}")
@@ -248,6 +262,7 @@ def _attribute_dict(attribute: AttributeInspection) -> dict[str, object]:
         "column": attribute.column,
         "counts": dict(attribute.counts),
         "missing": attribute.missing,
+        "clipped": attribute.clipped,
         "missing_rule": attribute.missing_rule,
         "unknown_rows": attribute.unknown_rows,
         "unknown": [{"value": u.value, "rows": u.rows, "first_rows": list(u.first_rows)} for u in attribute.unknown],
@@ -261,6 +276,8 @@ def _attribute_lines(attribute: AttributeInspection) -> list[str]:
     if attribute.missing:
         rule = "dropped" if attribute.missing_rule == "drop" else f"counted as {attribute.missing_rule}"
         lines.append(f"    {attribute.missing:>12,}  missing, {rule}")
+    if attribute.clipped:
+        lines.append(f"    {attribute.clipped:>12,}  outside the grid, counted at its ends")
     for unknown in attribute.unknown[:_SHOWN]:
         lines.append(f"    {unknown.rows:>12,}  unknown value {quoted(unknown.value)}{first_rows(unknown.first_rows)}")
     if len(attribute.unknown) > _SHOWN:

@@ -22,6 +22,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise import CuratorsNoise, canary_key, coin_key, curators_noise
+from veiltab.curator.columns.rounded_table import rounded_table
 from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
@@ -40,11 +41,13 @@ class SharedSample:
     """What the curators of a release draw from its seed, alike at each of them.
 
     Args:
+        table: all respondents, numbers rounded.
         rows: the sampled rows, in sample order.
         noise: the coins of the curators' noise, and the canaries.
         check: keyed digest of all of that.
     """
 
+    table: "AlignedTable"
     rows: "SampleRows | DrawnSample"
     noise: CuratorsNoise
     check: bytes
@@ -111,18 +114,19 @@ class Sampler:
             seed = await self._coins.toss(release_coin(spec.release_id), peers, shown)
         with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
             key = derive(seed, "sampling")
-            draw: Callable[[], SampleRows | DrawnSample]
+            draw: Callable[[AlignedTable], SampleRows | DrawnSample]
             match spec.sampling:
                 case Sampling.SEED | Sampling.SERVER:
-                    draw = partial(self._drawn_rows, spec, table, key, stage)
+                    draw = partial(self._drawn_rows, spec, key, stage)
                 case Sampling.INDICES:
-                    draw = partial(SampleRows, await self._indices(spec, peers), self._folder)
+                    pieces = await self._indices(spec, peers)
+                    draw = lambda _: SampleRows(pieces, self._folder)  # noqa: E731
                 case _:
                     assert_never(spec.sampling)
-            return await asyncio.to_thread(self._drawn, spec, seed, draw, stage)
+            return await asyncio.to_thread(self._drawn, spec, seed, table, draw, stage)
 
     def _drawn_rows(
-        self, spec: TableSpec, table: "AlignedTable", key: bytes, stage: Stage
+        self, spec: TableSpec, key: bytes, stage: Stage, table: "AlignedTable"
     ) -> "SampleRows | DrawnSample":
         """Draw rows by a key: in tasks if many are ordered."""
         scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
@@ -139,15 +143,21 @@ class Sampler:
         return SampleRows(pieces, self._folder)
 
     def _drawn(
-        self, spec: TableSpec, seed: bytes, draw: "Callable[[], SampleRows | DrawnSample]", stage: Stage
+        self,
+        spec: TableSpec,
+        seed: bytes,
+        table: "AlignedTable",
+        draw: "Callable[[AlignedTable], SampleRows | DrawnSample]",
+        stage: Stage,
     ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
-        rows = draw()
+        table = rounded_table(table, spec.columns_of(self._name), self._folder)
+        rows = draw(table)
         self._store.pads.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
         noise = curators_noise(spec, seed)
         with stage.of("checking the sample", None):
             check = sample_check(derive(seed, "sample check"), rows, noise)
-        return SharedSample(rows=rows, noise=noise, check=check)
+        return SharedSample(table=table, rows=rows, noise=noise, check=check)
 
     async def _indices(self, spec: TableSpec, peers: Peers) -> Iterator[Rows]:
         """Draw the row indices if this is the drawing curator, else fetch them from it; return them piece by piece."""

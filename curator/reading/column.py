@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.study.coding.coding import UNKNOWN
+from veiltab.common.study.coding.grids import PARTS, POSITION
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.curator.formats.columns.numerals import Notation, Numerals
 
@@ -40,8 +41,9 @@ class ColumnReading:
 
     Args:
         rule: the attribute.
-        counts: rows a category, missing values that became a category among them.
+        counts: rows a category, missing values that became a category among them; of a grid, rows nearest to a point.
         missing: rows with a missing value, whatever became of it.
+        clipped: rows with a number that became an end of the grid.
         unknown_rows: rows with an unknown value.
         unknown_first: file row numbers of the first few of them.
         unknown: the unknown values, at most a thousand different ones.
@@ -51,6 +53,7 @@ class ColumnReading:
     rule: AttributeRule
     counts: tuple[int, ...]
     missing: int
+    clipped: int
     unknown_rows: int
     unknown_first: tuple[int, ...]
     unknown: tuple[UnknownValue, ...]
@@ -63,11 +66,13 @@ class ColumnReader:
     def __init__(self, rule: AttributeRule) -> None:
         self.rule = rule
         self.numerals: Numerals | None = None
-        self.dtype = symbol_dtype(rule.attribute.size)
-        """Type of its symbols."""
-        self._code_dtype = np.min_scalar_type(-rule.attribute.size)
+        is_grid = rule.coding.grid is not None
+        self.dtype: np.dtype[np.unsignedinteger] = POSITION if is_grid else symbol_dtype(rule.attribute.size)
+        """Type of its symbols, or of positions on its grid."""
+        self._code_dtype = np.dtype(np.int64) if is_grid else np.min_scalar_type(-rule.attribute.size)
+        self._parts = PARTS if is_grid else 1
         self._counts = np.zeros(rule.attribute.size, np.int64)
-        self._missing = 0
+        self._missing = self._clipped = 0
         self._unknown_rows = 0
         self._unknown_first: list[int] = []
         self._unknown: dict[str, tuple[int, tuple[int, ...]]] = {}
@@ -91,15 +96,18 @@ class ColumnReader:
         codes = np.array([self._code(value) for value in values], self._code_dtype)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
-        np.add.at(self._counts, codes[known], rows[known])
+        np.add.at(self._counts, (codes[known] + self._parts // 2) // self._parts, rows[known])
         self._missing += sum(int(n) for v, n in zip(values, rows, strict=True) if n and is_missing(v))
+        if self.rule.coding.grid and self.rule.coding.grid.clips:
+            is_clipped = [self._is_clipped(value) for value in values]
+            self._clipped += int(rows[is_clipped].sum())
         if rows[codes == UNKNOWN].any():
             self._note_unknown(values, entries, codes, first_row)
         return codes.take(entries)
 
     def symbols(self, codes: NDArray[np.signedinteger]) -> Symbols:
         """Return the symbols of the codes of respondents."""
-        symbols: Symbols = codes.astype(self.dtype)  # type: ignore[assignment]
+        symbols: Symbols = codes.astype(self.dtype)
         return symbols
 
     def reading(self) -> ColumnReading:
@@ -108,6 +116,7 @@ class ColumnReader:
             rule=self.rule,
             counts=tuple(int(count) for count in self._counts),
             missing=self._missing,
+            clipped=self._clipped,
             unknown_rows=self._unknown_rows,
             unknown_first=tuple(self._unknown_first),
             unknown=tuple(UnknownValue(value=v, rows=n, first_rows=r) for v, (n, r) in self._unknown.items()),
@@ -122,6 +131,10 @@ class ColumnReader:
                 self._codes.clear()
             code = self._codes[value] = self._new_code(value)
         return code
+
+    def _is_clipped(self, value: str | None) -> bool:
+        plain = self.numerals.plain(value.strip()) if value and self.numerals else None
+        return self.rule.coding.is_clipped(value if plain is None else plain)
 
     def _new_code(self, value: str | None) -> int:
         """Return the code of a raw value, numbers as they are written in this column."""

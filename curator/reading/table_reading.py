@@ -164,7 +164,7 @@ class _Rows:
     def look_at(self, source: Source, decimal: str) -> None:
         """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
         for column in self._columns:
-            if column.rule.coding.bins:
+            if column.rule.coding.are_numbers:
                 column.numerals = numerals_of(source.where, find_column(source, column.rule.column), decimal)
 
     def take(self, batch: Batch) -> None:

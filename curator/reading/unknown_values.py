@@ -54,6 +54,8 @@ def _kind(coding: Coding) -> str:
     """Say what the values are that a coding does not know."""
     if coding.dates:
         return f"dates outside the bins, or none written as {coding.dates.format or 'ISO 8601 (2000-07-15)'}"
+    if coding.grid:
+        return "numbers outside the grid, or no numbers"
     return "numbers outside the bins, or no numbers" if coding.bins else "values the study does not know"
 
 
@@ -62,7 +64,7 @@ def _hint(column: ColumnReading) -> str:
     coding, values = column.rule.coding, [unknown.value.strip() for unknown in column.unknown]
     if coding.dates:
         return _date_hint(values)
-    if coding.bins:
+    if coding.are_numbers:
         return _number_hint(values, column.notation)
     return _text_hint(values, coding)
 

@@ -37,7 +37,7 @@ from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.upload import ServerLink
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.intersection import AlignedTable
+    pass
 
 _log = logging.getLogger(__name__)
 _HANGS_AFTER_SECONDS = 60.0
@@ -176,26 +176,26 @@ class Steps(Parts):
 
     async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
         spec = stored.planned_spec
-        table = self.alignment.table(spec.alignment)
         sample = self._run(spec.release_id).sample
         if sample is None:  # an earlier process drew it
+            table = self.alignment.table(spec.alignment)
             sample = await self.sampler.draw(spec, table, peers, stage)
             if sample.check != stored.sample_check:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
         try:
-            await asyncio.to_thread(self._encrypt_columns, spec, table, sample, stage)
+            await asyncio.to_thread(self._encrypt_columns, spec, sample, stage)
         finally:
             # After a failure, too: its files may be damaged or gone, and the next attempt draws the same again.
             self._run(spec.release_id).sample = None
         self._room.give_back(spec.release_id)
 
-    def _encrypt_columns(self, spec: TableSpec, table: "AlignedTable", sample: SharedSample, stage: Stage) -> None:
+    def _encrypt_columns(self, spec: TableSpec, sample: SharedSample, stage: Stage) -> None:
         columns, encryption = spec.columns_of(self.name), self.encryption(spec.release_id)
         with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
             plain = [
                 PlainColumn(
                     attribute=column.attribute,
-                    symbols=sample.rows.column(table, column.attribute),
+                    symbols=sample.rows.column(sample.table, column.attribute),
                     size=column.size,
                 )
                 for column in columns

@@ -8,6 +8,7 @@ from veiltab.common.collection.oracles import Report
 from veiltab.common.collection.round import EVERYONE, Round, Stratum
 from veiltab.common.core.randomness import ByteSource, SystemSource
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.grids import POSITION, rounded
 from veiltab.common.study.file import NodeGroup, Study
 
 _SHOWN = 8
@@ -75,16 +76,22 @@ def check_nodes(study: Study) -> NodeGroup:
 
 
 def symbol_of(study: Study, question: str, raw: str) -> int:
-    """Return the category of a raw value; raises InvalidInputError, without repeating the value."""
+    """Return the category of a raw value, of a number one drawn at random; it serves one answer.
+
+    Raises:
+        InvalidInputError: the value has none; the message does not repeat it.
+    """
     coding = study.question(question).coding
-    symbol = coding.code(raw)
-    if symbol < 0:
+    code = coding.code(raw)
+    if code < 0:
         raise InvalidInputError(
             "the value is outside the domain",
             where=f"question {question}",
             remedy=f"Categories: {_some(coding.categories)}.",
         )
-    return symbol
+    if coding.grid is None:
+        return code
+    return int(next(rounded(np.array([code], POSITION), len(coding.categories), SystemSource()))[0])
 
 
 def _some(names: Sequence[str]) -> str:

@@ -188,10 +188,10 @@ class Node:
 
 def _raw(value: object) -> str:
     """Return a value as text."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        raise InvalidInputError("the value is neither a text nor an integer", where="value")
+        raise InvalidInputError("the value is neither a text nor a number", where="value")
     return value
 
 

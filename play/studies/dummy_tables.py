@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
+from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import CuratorMember, Study
 
@@ -95,7 +96,9 @@ def dummy_tables(study: Study, people: int) -> DummyTables:
     for rules in _rules_of_columns(study):
         column = rules[0].owner, rules[0].column
         values[column] = _column(study, rules, trait, reverse=len(values) % 3 == 2)
-    symbols = [[rule.coding.code(raw) for raw in values[rule.owner, rule.column][:people]] for rule in study.attributes]
+    symbols = [
+        [_symbol(rule.coding, raw) for raw in values[rule.owner, rule.column][:people]] for rule in study.attributes
+    ]
     made = DummyTables(study=study, people=people, values=values, symbols=np.array(symbols, np.int64).T)
     _check_enough(made)
     return made
@@ -114,10 +117,18 @@ def raw_values(codings: Sequence[Coding]) -> list[tuple[str, ...]]:
     """
     groups: dict[tuple[int, ...], list[str]] = {}
     for raw in dict.fromkeys(raw for coding in codings for raw in coding.examples()):
-        symbols = tuple(coding.code(raw) for coding in codings)
+        symbols = tuple(_symbol(coding, raw) for coding in codings)
         if UNKNOWN not in symbols and not any(_is_of_missing(*pair) for pair in zip(codings, symbols, strict=True)):
             groups.setdefault(symbols, []).append(raw)
     return [tuple(groups[symbols]) for symbols in sorted(groups)]
+
+
+def _symbol(coding: Coding, raw: str) -> int:
+    """Return the symbol of a raw value; of a grid only its points are known, so that the true counts are whole."""
+    code = coding.code(raw)
+    if coding.grid is None or code < 0:
+        return code
+    return UNKNOWN if code % PARTS else code // PARTS
 
 
 def _is_of_missing(coding: Coding, symbol: int) -> bool:

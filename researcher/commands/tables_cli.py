@@ -50,9 +50,9 @@ def estimate(
     --given). The level of a test is 1 less the confidence.
     """
     from veiltab.researcher.analysis.contrasts import Contrast
-    from veiltab.researcher.analysis.question import Question, answer
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.estimates.table import check_table_path
+    from veiltab.researcher.questions.question import Question, answer
 
     if out is not None:
         check_table_path(out)

@@ -7,12 +7,12 @@ from markupsafe import Markup
 
 from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.researcher.analysis.comparisons import Table
-from veiltab.researcher.analysis.question import answer
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.console.charts import chart
 from veiltab.researcher.console.view import View
 from veiltab.researcher.drawing.pictures import CELLS_SHOWN, analysis_picture, estimates_picture, heat_map, largest
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
+from veiltab.researcher.questions.question import answer
 from veiltab.researcher.report.report import CELLS_LISTED, cell_texts, pair_tests, texts_of_test
 
 _MOST_TESTED = 6

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from veiltab.researcher.analysis.contrasts import Contrast
-from veiltab.researcher.analysis.question import Question
+from veiltab.researcher.questions.question import Question
 
 CONFIDENCES = ("0.8", "0.9", "0.95", "0.99")
 

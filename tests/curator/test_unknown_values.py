@@ -21,6 +21,7 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
         rule=rule,
         counts=(0, 0),
         missing=0,
+        clipped=0,
         unknown_rows=len(values),
         unknown_first=(7,),
         unknown=tuple(UnknownValue(value=value, rows=1, first_rows=(7,)) for value in values),

@@ -68,9 +68,9 @@ def rows_in_another_order() -> Iterator[None]:
     """Encrypt one curator's rows beside other people's."""
     known = driver.CuratorDriver._encrypt_columns
 
-    def turned(curator: driver.CuratorDriver, spec: Any, table: Any, sample: SharedSample, stage: Any) -> None:  # noqa: ANN401 - its own
+    def turned(curator: driver.CuratorDriver, spec: Any, sample: SharedSample, stage: Any) -> None:  # noqa: ANN401 - its own
         rows = SampleRows([np.roll(sample.rows[:], 1)], curator._folder) if curator.name == "bob" else sample.rows
-        known(curator, spec, table, replace(sample, rows=rows), stage)
+        known(curator, spec, replace(sample, rows=rows), stage)
 
     with patch.object(driver.CuratorDriver, "_encrypt_columns", turned):
         yield

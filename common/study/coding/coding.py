@@ -11,6 +11,7 @@ from itertools import pairwise
 from veiltab.common.core.domain import MAX_CATEGORIES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.dates import DateBins
+from veiltab.common.study.coding.grids import PARTS, Grid
 
 DROP = -1
 """Code of a missing value whose respondent leaves the table."""
@@ -27,14 +28,16 @@ class Coding:
     """How the raw values of one attribute become symbols; white space around a raw value never counts.
 
     A raw value equal to a category, or recoded to it, becomes its symbol. With bins, a number x becomes symbol i when
-    bins[i] <= x < bins[i+1]; the last bin holds its upper edge too. With dates, see `DateBins`. A value that is absent
-    or among `missing_values` becomes the symbol of `missing`, or DROP.
+    bins[i] <= x < bins[i+1]; the last bin holds its upper edge too. With dates, see `DateBins`. With a grid, a value
+    has a position in the place of a symbol; see `Grid`. A value that is absent or among `missing_values` becomes the
+    symbol of `missing`, or DROP.
 
     Args:
         categories: names of the symbols 0, 1, ..., all different.
         recode: pairs (raw value, category).
         bins: increasing edges, one more than there are binned categories; empty for texts.
         dates: bins of dates; None for texts and numbers.
+        grid: points between which numbers are rounded at random; None for categories.
         missing_values: raw values that stand for a missing one.
         missing: the category of missing values; None to drop their respondents.
 
@@ -46,6 +49,7 @@ class Coding:
     recode: tuple[tuple[str, str], ...] = ()
     bins: tuple[Decimal, ...] = ()
     dates: DateBins | None = None
+    grid: Grid | None = None
     missing_values: tuple[str, ...] = ("", "NA", "?")
     missing: str | None = None
     _known: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -53,7 +57,7 @@ class Coding:
     _missing: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.bins or self.dates:
+        if self._has_edges:
             _check_bins(self)
         _check_texts(self)
         symbols = {category: symbol for symbol, category in enumerate(self.categories)}
@@ -61,20 +65,33 @@ class Coding:
             raise InvalidInputError(
                 f"missing = {self.missing!r} is not a category", remedy='Name one of the categories, or "drop".'
             )
-        object.__setattr__(self, "_missing", DROP if self.missing is None else symbols[self.missing])
+        missing = DROP if self.missing is None else symbols[self.missing] * (PARTS if self.grid else 1)
+        object.__setattr__(self, "_missing", missing)
         object.__setattr__(self, "_absent", frozenset(self.missing_values))
-        if self.bins or self.dates:
+        if self._has_edges:
             object.__setattr__(self, "_known", {})
         else:
             object.__setattr__(self, "_known", symbols | _recoded(self, symbols))
             _check_apart(self)
+
+    @property
+    def _has_edges(self) -> bool:
+        return bool(self.bins or self.dates or self.grid)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether raw values are read as numbers."""
+        return bool(self.bins or self.grid)
 
     def is_missing(self, raw: str | None) -> bool:
         """Return whether a raw value stands for a missing one."""
         return raw is None or raw.strip() in self._absent
 
     def code(self, raw: str | None) -> int:
-        """Return the symbol of a raw value (None: absent), or DROP, or UNKNOWN, as of a number outside the bins."""
+        """Return the symbol of a raw value (None: absent), or DROP, or UNKNOWN, as of a number outside the bins.
+
+        With a grid it is a position.
+        """
         if raw is None:
             return self._missing
         value = raw.strip()
@@ -83,7 +100,18 @@ class Coding:
         if self.dates:
             place = self.dates.bin(value)
             return UNKNOWN if place is None else place
-        return self._bin(value) if self.bins else self._known.get(value, UNKNOWN)
+        if not self.are_numbers:
+            return self._known.get(value, UNKNOWN)
+        if not NUMBER.fullmatch(value):
+            return UNKNOWN
+        return self._bin(Decimal(value)) if self.bins else self._position(Decimal(value))
+
+    def is_clipped(self, raw: str | None) -> bool:
+        """Return whether a raw value is a number outside the grid that becomes an end of it."""
+        value = "" if raw is None else raw.strip()
+        if self.grid is None or not self.grid.clips or value in self._absent or not NUMBER.fullmatch(value):
+            return False
+        return self.grid.is_outside(Decimal(value))
 
     def examples(self) -> Iterator[str]:
         """Yield raw values of every kind: categories, what is recoded to them, edges and middles of bins, dates.
@@ -93,14 +121,16 @@ class Coding:
         yield from self.categories
         yield from (raw for raw, _ in self.recode)
         yield from self.dates.examples() if self.dates else ()
+        yield from self.grid.examples() if self.grid else ()
         yield from map(str, self.bins)
         yield from (str((low + high) / 2) for low, high in pairwise(self.bins))
 
-    def _bin(self, value: str) -> int:
-        """Return the bin of a number in decimal notation, compared exactly."""
-        if not NUMBER.fullmatch(value):
-            return UNKNOWN
-        number = Decimal(value)
+    def _position(self, number: Decimal) -> int:
+        place = self.grid.position(number) if self.grid else None
+        return UNKNOWN if place is None else place
+
+    def _bin(self, number: Decimal) -> int:
+        """Return the bin of a number, compared exactly."""
         if not self.bins[0] <= number <= self.bins[-1]:
             return UNKNOWN
         return min(bisect_right(self.bins, number), len(self.bins) - 1) - 1
@@ -139,6 +169,11 @@ def _check_bins(coding: Coding) -> None:
     """Refuse edges that are not finite and increasing, or do not match the categories."""
     if coding.dates and (coding.recode or coding.bins):
         raise InvalidInputError("dates stands beside recode or bins", remedy="Keep one of them.")
+    if coding.grid:
+        if coding.recode:
+            raise InvalidInputError("both recode and a grid are given", remedy="Keep the grid; numbers need no recode.")
+        _check_binned(coding, len(coding.grid.labels), "points")
+        return
     if coding.recode:
         raise InvalidInputError(
             "both recode and bins are given", remedy="Keep one: recode for texts, bins for numbers."
@@ -153,13 +188,13 @@ def _check_bins(coding: Coding) -> None:
     _check_binned(coding, len(coding.bins) - 1)
 
 
-def _check_binned(coding: Coding, binned: int) -> None:
-    """Refuse categories that are not one a bin, and at most one more for missing values."""
+def _check_binned(coding: Coding, binned: int, what: str = "bins") -> None:
+    """Refuse categories that are not one a bin or point, and at most one more for missing values."""
     own_last = coding.categories[-1:] == (coding.missing,)
     if len(coding.categories) != binned and not (own_last and len(coding.categories) == binned + 1):
         raise InvalidInputError(
-            f"{len(coding.categories)} categories for {binned} bins",
-            remedy="Name one category a bin; one more, the last, may be that of missing values.",
+            f"{len(coding.categories)} categories for {binned} {what}",
+            remedy="Name one category for each; one more, the last, may be that of missing values.",
         )
 
 

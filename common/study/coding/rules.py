@@ -7,9 +7,10 @@ from veiltab.common.core.domain import MAX_CATEGORIES, Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins
+from veiltab.common.study.coding.grids import Grid, decade_steps, equal_steps
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.keys import key, optional_key, read_table
-from veiltab.common.study.naming import check_attribute_name
+from veiltab.common.study.naming import check_attribute_name, check_one_of
 
 _MISSING = "missing"
 
@@ -66,6 +67,23 @@ class WrittenRule:
         "its categories, in the order of every result; with bins, their names",
         "names of the bins, dates or integers",
     )
+    kind: str = optional_key(
+        "category",
+        '"category", or "number": each value is rounded at random to a point of the `grid`, so that means stay',
+    )
+    grid: tuple[Decimal, ...] = optional_key(
+        (), 'with kind = "number", its increasing points; with `step` or `decade_points` the ends alone', "none"
+    )
+    step: Decimal | None = optional_key(None, "equal steps between the two ends of the grid", "none")
+    decade_points: int | None = optional_key(
+        None,
+        "points a decade, of two digits, between the two positive ends of the grid; a first point 0 may stand"
+        " before them",
+        "none",
+    )
+    outside: str = optional_key(
+        "refuse", 'what becomes of numbers outside the grid: "refuse", or "clip" to its nearest end'
+    )
     recode: tuple[tuple[str, str], ...] = optional_key((), "other raw values of the column, and their categories", "{}")
     bins: tuple[Decimal, ...] = optional_key(
         (), "increasing edges for a column of numbers: [low, high), the last bin with both its edges", "none"
@@ -96,16 +114,18 @@ class WrittenRule:
 
     def coding(self) -> Coding:
         """Return how raw values become categories; binned categories without names are named after their edges."""
-        integers, dates = self._integers(), self._dates()
+        integers, dates, grid = self._integers(), self._dates(), self._grid()
         missing, is_listed = self._missing_category()
         if integers and (self.bins or dates or self.categories is not None):
             raise InvalidInputError(
                 f"integers stands beside {'dates' if dates else 'bins or categories'}", remedy="Keep one of them."
             )
+        if grid and (self.bins or dates or integers or self.categories is not None):
+            raise InvalidInputError("grid stands beside bins, dates, integers or categories", remedy="Keep the grid.")
         added = () if missing is None else (missing,)
-        implied = integers or (dates.labels if dates else bin_labels(self.bins))
+        implied = integers or (dates.labels if dates else grid.labels if grid else bin_labels(self.bins))
         named = (*implied, *(added if is_listed else ())) if self.categories is None else self.categories
-        if self.categories is None and not (self.bins or integers or dates):
+        if self.categories is None and not implied:
             raise InvalidInputError("categories is not there", remedy="Add categories: a list of texts.")
         _check_no_rule(named, is_listed=is_listed)
         if not is_listed and missing in named:
@@ -118,6 +138,7 @@ class WrittenRule:
             recode=self.recode,
             bins=self.bins,
             dates=dates,
+            grid=grid,
             missing_values=self.missing_values,
             missing=missing,
         )
@@ -143,6 +164,31 @@ class WrittenRule:
             raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
         return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
 
+    def _grid(self) -> Grid | None:
+        """Return the grid of numbers; None of categories."""
+        check_one_of("kind", self.kind, ("category", "number"))
+        check_one_of("outside", self.outside, ("refuse", "clip"))
+        parts = (self.grid, self.step is not None, self.decade_points is not None, self.outside != "refuse")
+        if self.kind == "category":
+            if any(parts):
+                raise InvalidInputError(
+                    'grid, step, decade_points or outside stands without kind = "number"',
+                    remedy="Keep both, or neither.",
+                )
+            return None
+        if not self.grid:
+            raise InvalidInputError('kind = "number" stands without grid', remedy="Write its points, or its ends.")
+        if self.step is not None and self.decade_points is not None:
+            raise InvalidInputError("step stands beside decade_points", remedy="Keep one of them.")
+        points = self.grid
+        if self.step is not None:
+            if len(points) != 2:
+                raise InvalidInputError("step takes the two ends of a grid", remedy="Write grid = [0, 100].")
+            points = equal_steps(*points, self.step)
+        if self.decade_points is not None:
+            points = decade_steps(points, self.decade_points)
+        return Grid(points=points, clips=self.outside == "clip")
+
     def _dates(self) -> DateBins | None:
         """Return the bins of dates; None without them."""
         if self.dates:
@@ -163,18 +209,20 @@ def question_rule(fields: Fields) -> Question:
 
 
 def _attribute_rule(written: WrittenRule) -> AttributeRule:
-    coding = written.coding()
+    coding, column = written.coding(), written.name if written.column is None else written.column
+    number = f"{written.owner}/{column}" if coding.grid else ""
     return AttributeRule(
-        attribute=Attribute(name=written.name, categories=coding.categories),
+        attribute=Attribute(name=written.name, categories=coding.categories, number=number),
         owner=written.owner,
-        column=written.name if written.column is None else written.column,
+        column=column,
         coding=coding,
     )
 
 
 def _question(written: WrittenRule) -> Question:
     coding = written.coding()
-    return Question(attribute=Attribute(name=written.name, categories=coding.categories), coding=coding)
+    number = written.name if coding.grid else ""
+    return Question(attribute=Attribute(name=written.name, categories=coding.categories, number=number), coding=coding)
 
 
 def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:

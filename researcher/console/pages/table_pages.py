@@ -13,13 +13,13 @@ from veiltab.common.web.forms import Form
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.contrasts import Contrast
-from veiltab.researcher.analysis.question import answer
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.display import Display
 from veiltab.researcher.console.downloads import file_name, written_file
 from veiltab.researcher.console.view import CONFIDENCES, View
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.table import SUFFIXES, to_frame, write
+from veiltab.researcher.questions.question import answer
 from veiltab.researcher.report.presentation import report_page, source_sentence
 from veiltab.researcher.status.release_status import Status
 

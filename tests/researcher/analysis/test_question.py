@@ -16,12 +16,12 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
-from veiltab.researcher.analysis.question import Question, answer
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import NO_INTERVAL, Analysis
 from veiltab.researcher.analysis.subgroups import total_contrasts, totals
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.estimates.independence import independence
+from veiltab.researcher.questions.question import Question, answer
 
 PAIR = ["education", "salary"]
 WHOLE = exact(ADULT, ADULT_DOMAIN)

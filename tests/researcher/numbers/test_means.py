@@ -6,10 +6,10 @@ import pytest
 from tests.researcher.analysis.simulated import design_for, exact, simulated_counts
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.means import means, sums
 from veiltab.researcher.analysis.modelled import ModelledTable
-from veiltab.researcher.analysis.question import Question, answer
 from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.numbers.means import means, sums
+from veiltab.researcher.questions.question import Question, answer
 
 HOURS = (10.0, 20.0, 40.0, 60.0)
 DOMAIN = Domain(

@@ -1,27 +1,27 @@
-"""Means and sums of an attribute whose categories are numbers, by group.
+"""Means and sums of numbers, by group.
 
 The mean of a group is theta = sum x T / sum T over its cells, x the number of each. The contrast c = x - theta on the
 cells of the group has T c = 0, and T_hat c is linear in the table, so it has mean 0 and exactly the variance
 
     V(theta) = C sum c^2 + L T(c^2) - B (sum c)^2
 
-with the constant, linear and background terms of Cov(T_hat). The interval has the theta with (T_hat c)^2 <= z^2
+with the constant, linear and background terms of Cov(T_hat); rounded numbers add `rounding_variance`, which theta does
+not change. The interval has the theta with (T_hat c)^2 <= z^2
 V(theta): Fieller's argument, a quadratic in theta, as for conditional shares; T(c^2) is taken at the projected table.
-The sum n sum x T is a contrast itself.
+The sum n sum x T is a contrast itself. Respondents whose number is missing are in no group.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from veiltab.common.core.domain import Attribute
-from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, cell_labels, few_rows, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
+from veiltab.researcher.numbers.points import check_given, numbers_of, rounding_variance
 
 EVERYBODY = "all respondents"
 
@@ -47,8 +47,8 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     low = high = np.full(value.shape, np.nan)
     said = whole > 0
     if isinstance(part, TableEstimate):
-        low, high, said = _fieller(part, raw, numbers, quantile(table))
-    return _analysis(
+        low, high, said = _fieller(part, (len(raw), len(numbers)), quantile(table))
+    return number_analysis(
         part,
         f"mean of {name}{given_text(given)}",
         groups,
@@ -62,62 +62,53 @@ def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     value = part.population * (raw @ numbers)
     low = high = np.full(value.shape, np.nan)
     if isinstance(part, TableEstimate):
-        contrasts = np.kron(np.eye(len(raw)), numbers).astype(np.float64)
-        deviations = np.sqrt(np.maximum(np.diagonal(part.contrast_covariance(contrasts)), 0.0))
+        contrasts = by_group(len(raw), np.nan_to_num(numbers_of(part.domain.attributes[-1])))
+        variances = np.diagonal(part.contrast_covariance(contrasts) + rounding_variance(part, contrasts))
+        deviations = np.sqrt(np.maximum(variances, 0.0))
         half = quantile(table) * part.population * deviations
         low, high = value - half, value + half
-    return _analysis(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
-
-
-def numbers_of(attribute: Attribute) -> Floats:
-    """Return the numbers that the categories of an attribute are, shape (k,).
-
-    Raises:
-        InvalidInputError: a category is no finite number.
-    """
-    try:
-        numbers = np.array([float(category) for category in attribute.categories])
-    except ValueError:
-        numbers = np.full(1, np.nan)
-    if not np.isfinite(numbers).all():
-        strange = next((one for one in attribute.categories if not _is_number(one)), attribute.categories[0])
-        raise InvalidInputError(
-            f"the category {strange!r} of {attribute.name} is not a number",
-            where=attribute.name,
-            remedy="Means and sums take attributes of `integers`, or whose categories are all numbers.",
-        )
-    return numbers
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
+    return number_analysis(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
 
 
 def _cells(table: Table, name: str, given: Sequence[str]) -> tuple[Floats, Floats, Table, dict[str, tuple[str, ...]]]:
-    """Return T_hat of shape (groups, k), the numbers, the marginal that they are of, and the labels of the groups."""
-    if name in given:
-        raise InvalidInputError(f"{name} is given, and its mean was asked for", where="given")
+    """Return T_hat of shape (groups, k), the k numbers, the marginal that they are of, and the labels of the groups."""
+    check_given(table.domain, given, name)
     part = table.marginal([*given, name])
     numbers = numbers_of(part.domain.attributes[-1])
-    labels: dict[str, tuple[str, ...]] = cell_labels(part.domain.subset(given)) if given else {"group": (EVERYBODY,)}
-    return part.raw.reshape(-1, len(numbers)), numbers, part, labels
+    known = ~np.isnan(numbers)
+    return part.raw.reshape(-1, len(numbers))[:, known], numbers[known], part, groups_of(part, given)
 
 
-def _fieller(part: TableEstimate, raw: Floats, numbers: Floats, z: float) -> tuple[Floats, Floats, Floats]:
-    """Return the ends of the intervals, and which groups can be told from empty ones."""
-    constant, linear, background = (
-        float(one) for one in (part.design.terms.constant, part.design.terms.linear, part.design.terms.background)
-    )
+def groups_of(table: Table, given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the labels of the groups of some attributes; of none, of all respondents."""
+    return cell_labels(table.domain.subset(given)) if given else {"group": (EVERYBODY,)}
+
+
+def by_group(groups: int, contrast: Floats) -> Floats:
+    """Return a contrast for each of some groups, which is 0 in the others, shape (groups, groups k)."""
+    return np.kron(np.eye(groups), contrast).astype(np.float64)
+
+
+def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Floats, Floats, Floats]:
+    """Return the ends of the intervals, and which groups can be told from empty ones.
+
+    Args:
+        part: the groups, and last the numbers.
+        shape: (groups, numbers that are not missing).
+        z: standard deviations.
+    """
+    terms = part.design.terms
+    constant, linear, background = (float(one) for one in (terms.constant, terms.linear, terms.background))
+    numbers = numbers_of(part.domain.attributes[-1])
+    known, k = ~np.isnan(numbers), shape[1]
+    raw, true = (t.reshape(shape[0], -1)[:, known] for t in (part.raw, project_to_simplex(part.raw)))
     # Numbers about their middle, so that no digits are lost in squares.
-    middle = float(numbers.min() + numbers.max()) / 2
-    x, k = numbers - middle, len(numbers)
-    true = project_to_simplex(part.raw).reshape(raw.shape)
+    middle = float(np.nanmin(numbers) + np.nanmax(numbers)) / 2
+    x = numbers[known] - middle
     first, whole = raw @ x, raw.sum(axis=1)
+    rounding = rounding_variance(part, by_group(shape[0], np.where(known, numbers - middle, 0.0)))
     # (first - theta whole)^2 - z^2 (v0 - 2 v1 theta + v2 theta^2) <= 0
-    v0 = constant * float(x @ x) + linear * (true @ (x * x)) - background * float(x.sum()) ** 2
+    v0 = constant * float(x @ x) + linear * (true @ (x * x)) - background * float(x.sum()) ** 2 + np.diagonal(rounding)
     v1 = constant * float(x.sum()) + linear * (true @ x) - background * k * float(x.sum())
     v2 = constant * k + linear * true.sum(axis=1) - background * k * k
     lead = whole**2 - z * z * v2
@@ -127,16 +118,18 @@ def _fieller(part: TableEstimate, raw: Floats, numbers: Floats, z: float) -> tup
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(half * half - lead * rest, 0.0))
         low, high = (half - root) / lead + middle, (half + root) / lead + middle
-    low, high = np.clip(low, numbers.min(), numbers.max()), np.clip(high, numbers.min(), numbers.max())
+    low, high = (np.clip(end, np.nanmin(numbers), np.nanmax(numbers)) for end in (low, high))
     return low, high, said
 
 
-def _analysis(
+def number_analysis(
     part: Table,
     title: str,
     labels: dict[str, tuple[str, ...]],
     ends: tuple[Floats, Floats, Floats],
+    remarks: tuple[str, ...] = (),
 ) -> Analysis:
+    """Return an analysis whose rows are groups; `ends` are the estimates and their intervals' lower and upper ends."""
     value, low, high = ends
     return Analysis(
         title=title,
@@ -147,6 +140,6 @@ def _analysis(
         high=high,
         confidence=part.confidence,
         is_measured=isinstance(part, TableEstimate),
-        remarks=few_rows(part),
+        remarks=(*remarks, *few_rows(part)),
         study_digest=part.study_digest,
     )

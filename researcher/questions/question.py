@@ -7,10 +7,10 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.formula import parse_formula
-from veiltab.researcher.analysis.means import means, sums
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
+from veiltab.researcher.numbers.means import means, sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,57 @@
+"""The table of one draw: its columns of numbers rounded at random, afresh for each release and table.
+
+Rounding comes before the sample, so all copies of a row have one symbol; see docs/numbers.md for what follows.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.release.table_spec import Column
+from veiltab.common.study.coding.grids import POSITION, rounded
+from veiltab.curator.alignment.intersection import AlignedTable
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedTable(AlignedTable):
+    """An aligned table with some columns in a folder of their own, which goes with this object."""
+
+    names: frozenset[str]
+    place: TemporaryDirectory[str]
+
+    def column_file(self, attribute: str) -> Path:
+        """Return the file of an attribute."""
+        if attribute in self.names:
+            return Path(self.place.name, f"{attribute}.npy")
+        return AlignedTable.column_file(self, attribute)
+
+
+def rounded_table(table: AlignedTable, columns: Sequence[Column], folder: Path) -> AlignedTable:
+    """Return the table with symbols in every column, under coins that nobody can repeat.
+
+    Args:
+        table: all respondents.
+        columns: those of its columns that are drawn from.
+        folder: on whose disk rounded columns lie.
+    """
+    numbers = [column for column in columns if table.column(column.attribute).dtype == POSITION]
+    if not numbers:
+        return table
+    place = TemporaryDirectory(dir=folder, prefix="rounded-")
+    made = RoundedTable(table.folder, frozenset(column.attribute for column in numbers), place)
+    for column in numbers:
+        positions = table.column(column.attribute)
+        path = made.column_file(column.attribute)
+        symbols = np.lib.format.open_memmap(path, "w+", symbol_dtype(column.size), positions.shape)
+        start = 0
+        for chunk in rounded(positions, column.size, CipherStream(os.urandom(32))):
+            symbols[start : start + len(chunk)] = chunk
+            start += len(chunk)
+        symbols.flush()
+    return made

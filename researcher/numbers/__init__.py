@@ -1,0 +1,1 @@
+"""Analyses of numbers: means, sums, variances, quantiles and linear regression, each with its interval."""

@@ -1,0 +1,220 @@
+"""Linear regression of a number on numbers and categories, by the moments of one table or of several.
+
+beta solves A beta = b with A = E[z z'] and b = E[z y]; z has 1, numbers, and an indicator of each category but the
+first. A product of two attributes comes from a table with both, the square of a rounded number from one with its twin:
+E[g g'] = E[X^2]. To first order
+
+    beta_hat - beta = sum_t T_hat_t(c_t),    sum_t T_t(c_t) = 0,
+
+c_t being A^-1 times the part of z (y - z' beta) that table t measures. Noise and samples of tables are independent
+given the respondents, so their variances add up; rounded numbers add `rounding_variance`. The true coefficients are
+those of the true rows of all n respondents.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
+from veiltab.researcher.analysis.formula import Reader
+from veiltab.researcher.analysis.result import Analysis
+from veiltab.researcher.analysis.shares import Floats
+from veiltab.researcher.drawing.shown import Unit
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.numbers.points import are_numbers, numbers_of, rounding_variance, twin_of
+
+_EXAMPLE = 'Write for example "wage ~ age + education".'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearFormula:
+    """A number that is explained by others and by categories.
+
+    Args:
+        response: the number.
+        terms: attributes on the right; those whose categories are all numbers are numbers.
+    """
+
+    response: str
+    terms: tuple[str, ...]
+
+    def attributes(self, domain: Domain) -> tuple[str, ...]:
+        """Return all attributes that a table must have: the twins of rounded numbers on the right, too."""
+        twins = (twin_of(attribute, domain).name for attribute in domain.subset(self.terms).attributes)
+        return tuple(dict.fromkeys((self.response, *self.terms, *twins)))
+
+
+def parse_linear(text: str, domain: Domain) -> LinearFormula:
+    """Read "y ~ x + z"; names are the longest that fit.
+
+    Raises:
+        InvalidInputError: it does not parse, names an attribute twice, or explains what is no number.
+    """
+    reader = Reader(text, domain, where="linear")
+    response = reader.attribute()
+    numbers_of(response)
+    if not reader.takes("~"):
+        raise reader.refusal("~", _EXAMPLE)
+    terms = [reader.attribute().name]
+    while not reader.is_done:
+        if not reader.takes("+"):
+            raise reader.refusal("+", _EXAMPLE)
+        terms.append(reader.attribute().name)
+    if len({response.name, *terms}) != len(terms) + 1:
+        raise InvalidInputError("an attribute stands twice in the formula", where="linear", remedy=_EXAMPLE)
+    return LinearFormula(response=response.name, terms=tuple(terms))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Feature:
+    """A column of z, or y: the value of each category of an attribute, and the attribute for its own square."""
+
+    label: str
+    attribute: Attribute
+    twin: Attribute
+    values: Floats
+
+
+def linear(tables: Sequence[Table], text: str) -> Analysis:
+    """Regress a number on others.
+
+    Args:
+        tables: of one release, each pair of attributes in one of them at least; of several with both, the one with the
+            least error counts.
+        text: the formula.
+
+    Returns:
+        A row a coefficient, the intercept first.
+
+    Raises:
+        InvalidInputError: the formula does not parse, a rounded number on the right has no twin, no table has two
+            attributes, or the attributes on the right determine one another.
+    """
+    domain = _domain_of(tables)
+    formula = parse_linear(text, domain)
+    (response,) = domain.subset([formula.response]).attributes
+    columns = [column for name in formula.terms for column in _features(name, domain)]
+    explained = _Feature(label=response.name, attribute=response, twin=response, values=_whole(response))
+    every, p = [*columns, explained], len(columns) + 1
+    moments, kept = np.zeros((p + 1, p + 1)), dict[int, dict[tuple[int, int], Floats]]()
+    moments[0, 0] = 1.0
+    for i in range(1, p + 1):
+        for j in range(i + 1):
+            if i == j == p:
+                continue  # the square of y is in no coefficient
+            number, product = _product(tables, every[i - 1], every[j - 1] if j else None)
+            moments[i, j] = moments[j, i] = float(tables[number].raw @ product)
+            kept.setdefault(number, {})[i, j] = product
+    square, cross = moments[:p, :p], moments[:p, p]
+    try:
+        inverse = np.linalg.inv(square)
+    except np.linalg.LinAlgError:
+        raise InvalidInputError("the attributes on the right determine one another", where="linear") from None
+    beta = inverse @ cross
+    is_known = bool(np.linalg.eigvalsh(square)[0] > 0)
+    half = _half_widths(tables, kept, inverse, beta) if is_known else np.full(p, np.nan)
+    value = beta if is_known else np.full(p, np.nan)
+    parts = [tables[number] for number in kept]
+    labels = ("(intercept)", *(column.label for column in columns))
+    return Analysis(
+        title=f"linear regression of {formula.response}",
+        labels={"coefficient": labels},
+        unit=Unit.NUMBER,
+        estimate=value,
+        low=value - half,
+        high=value + half,
+        neutral=0.0,
+        confidence=tables[0].confidence,
+        is_measured=all(isinstance(part, TableEstimate) for part in parts),
+        remarks=(
+            "The first category of each attribute is the reference.",
+            *dict.fromkeys(r for t in parts for r in few_rows(t)),
+        ),
+        study_digest=tables[0].study_digest,
+    )
+
+
+def _half_widths(
+    tables: Sequence[Table], kept: dict[int, dict[tuple[int, int], Floats]], inverse: Floats, beta: Floats
+) -> Floats:
+    """Return half the width of each interval; NaN if a table comes from a model."""
+    p, covariance = len(beta), np.zeros((len(beta), len(beta)))
+    for number, products in kept.items():
+        table = tables[number]
+        if not isinstance(table, TableEstimate):
+            return np.full(p, np.nan)
+        scores = np.zeros((p, table.domain.cells))
+        for (i, j), product in products.items():
+            # Where moment (i, j) stands in b - A beta.
+            if i == p:
+                scores[j] += product
+                continue
+            scores[i] -= product * beta[j]
+            if i != j:
+                scores[j] -= product * beta[i]
+        contrasts = inverse @ scores
+        covariance += table.contrast_covariance(contrasts) + rounding_variance(table, contrasts)
+    half: Floats = quantile(tables[0]) * np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    return half
+
+
+def _product(tables: Sequence[Table], one: _Feature, other: _Feature | None) -> tuple[int, Floats]:
+    """Return the best table for the product of two columns (None: of 1), and its value in each cell."""
+    if other is None:
+        factors = {one.attribute.name: one.values}
+    elif one.attribute.name != other.attribute.name:
+        factors = {one.attribute.name: one.values, other.attribute.name: other.values}
+    elif one.twin is one.attribute:
+        factors = {one.attribute.name: one.values * other.values}
+    else:
+        factors = {one.attribute.name: one.values, one.twin.name: other.values}
+    having = [place for place, table in enumerate(tables) if set(factors) <= set(table.domain.names)]
+    if not having:
+        raise InvalidInputError(
+            f"no table has {' and '.join(factors)}", where="linear", remedy="Ask for a release with a table of both."
+        )
+    best = min(having, key=lambda place: _error(tables[place], list(factors)))
+    domain = tables[best].domain
+    product = np.ones(domain.shape)
+    for name, values in factors.items():
+        shape = [1] * len(domain.shape)
+        shape[domain.names.index(name)] = -1
+        product = product * values.reshape(shape)
+    return best, product.reshape(-1)
+
+
+def _error(table: Table, names: Sequence[str]) -> float:
+    part = table.marginal(names)
+    return part.root_mse if isinstance(part, TableEstimate) else np.inf
+
+
+def _features(name: str, domain: Domain) -> list[_Feature]:
+    """Return the columns of an attribute: its numbers, or indicators of its categories but the first."""
+    (attribute,) = domain.subset([name]).attributes
+    if are_numbers(attribute) or attribute.number:
+        twin = twin_of(attribute, domain)
+        return [_Feature(label=name, attribute=attribute, twin=twin, values=_whole(attribute))]
+    return [
+        _Feature(label=f"{name}={category}", attribute=attribute, twin=attribute, values=indicator)
+        for category, indicator in zip(attribute.categories[1:], np.eye(attribute.size)[1:], strict=True)
+    ]
+
+
+def _whole(attribute: Attribute) -> Floats:
+    """Return the numbers of an attribute without missing ones."""
+    numbers = numbers_of(attribute)
+    if np.isnan(numbers).any():
+        raise InvalidInputError(
+            f"some respondents miss {attribute.name}, and a regression takes one table of all",
+            where=attribute.name,
+            remedy='Ask for a release under a study whose attribute has missing = "drop".',
+        )
+    return numbers
+
+
+def _domain_of(tables: Sequence[Table]) -> Domain:
+    """Return all attributes of some tables."""
+    return Domain(attributes=tuple(dict.fromkeys(a for table in tables for a in table.domain.attributes)))

@@ -1,0 +1,101 @@
+"""The numbers that the categories of an attribute are, and what rounding them at random adds to a variance.
+
+The true table of a release has rounded numbers. An estimate of the numbers themselves has the variance of the release,
+and that of the rounding: of a contrast c, at most sum T (dc)^2 / (4 n) for each attribute that was rounded, dc the
+longer of its two steps from a cell; that much if every number lies in the middle of its step.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.shares import Floats
+from veiltab.researcher.estimates.estimation import TableEstimate
+
+_REMEDY = "This takes attributes of kind number, of `integers`, or whose categories are all numbers."
+
+
+def numbers_of(attribute: Attribute) -> Floats:
+    """Return the numbers that the categories of an attribute are, shape (k,); NaN for one that stands for missing ones.
+
+    Raises:
+        InvalidInputError: a category is no finite number, and it is not the last one of an attribute of kind number.
+    """
+    numbers = np.array([_number(category) for category in attribute.categories])
+    strange = np.flatnonzero(np.isnan(numbers))
+    if len(strange) > (1 if attribute.number else 0) or (len(strange) and strange[0] != attribute.size - 1):
+        raise InvalidInputError(
+            f"the category {attribute.categories[strange[0]]!r} of {attribute.name} is not a number",
+            where=attribute.name,
+            remedy=_REMEDY,
+        )
+    return numbers
+
+
+def are_numbers(attribute: Attribute) -> bool:
+    """Return whether all categories are numbers."""
+    return not np.isnan([_number(category) for category in attribute.categories]).any()
+
+
+def twin_of(attribute: Attribute, domain: Domain) -> Attribute:
+    """Return the attribute that was rounded from the same numbers, independently; of exact numbers, itself.
+
+    Raises:
+        InvalidInputError: there is none.
+    """
+    if not attribute.number:
+        return attribute
+    for other in domain.attributes:
+        if other.number == attribute.number and other.name != attribute.name:
+            return other
+    raise InvalidInputError(
+        f"{attribute.name} has no twin here, and the mean of its squares cannot be told from rounded numbers",
+        where=attribute.name,
+        remedy="Give the study a second attribute of kind number with the same column, and release both in a table.",
+    )
+
+
+def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
+    """Return at most how much rounding adds to the (c, c) covariance of contrasts, shape (c, K)."""
+    shape = table.domain.shape
+    tensors, shares = contrasts.reshape(-1, *shape), table.projected.reshape(shape)
+    added = np.zeros((len(contrasts), len(contrasts)))
+    for axis, attribute in enumerate(table.domain.attributes, 1):
+        if not attribute.number:
+            continue
+        by_point = np.moveaxis(tensors, axis, -1)
+        steps = np.diff(by_point[..., : _points(attribute)], axis=-1)
+        up, down = np.zeros_like(by_point), np.zeros_like(by_point)
+        up[..., : steps.shape[-1]] = steps
+        down[..., 1 : 1 + steps.shape[-1]] = steps
+        longer = np.moveaxis(np.where(np.abs(up) > np.abs(down), up, down), -1, axis).reshape(len(contrasts), -1)
+        added += (longer * shares.reshape(-1)) @ longer.T / (4 * table.population)
+    return added
+
+
+def _points(attribute: Attribute) -> int:
+    """Return how many categories are points of the grid."""
+    return attribute.size - int(np.isnan(_number(attribute.categories[-1])))
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        return float("nan")
+    return number if np.isfinite(number) else float("nan")
+
+
+def check_given(domain: Domain, given: Sequence[str], name: str) -> None:
+    """Refuse groups of rounded numbers, and an attribute that is asked for and given."""
+    if name in given:
+        raise InvalidInputError(f"{name} is given, and was asked for", where="given")
+    for attribute in domain.subset(given).attributes if given else ():
+        if attribute.number:
+            raise InvalidInputError(
+                f"{attribute.name} was rounded at random, so its points are no groups of respondents",
+                where="given",
+                remedy="Give the study an attribute with bins of the same column.",
+            )

@@ -1,0 +1,66 @@
+"""Variances of numbers by group.
+
+Of rounded numbers g the mean of g^2 is not that of X^2; of two independent roundings of the same number, twins, the
+product has it: E[g g'] = E[X^2]. So the variance of a group with weight W is V = sum g g' T / W - (sum g T / W)
+(sum g' T / W), and to first order V_hat - V = T_hat(((g - m)(g' - m') - V) 1_group) / W: a contrast of the table, whose
+variance is known. Of exact numbers g' = g.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from veiltab.researcher.analysis.comparisons import Table, given_text, quantile
+from veiltab.researcher.analysis.result import Analysis
+from veiltab.researcher.analysis.shares import Floats
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.numbers.means import by_group, groups_of, number_analysis
+from veiltab.researcher.numbers.points import check_given, numbers_of, rounding_variance, twin_of
+
+
+def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
+    """Estimate the variance of an attribute of numbers in each group, with the divisor n.
+
+    Args:
+        table: with all attributes concerned; of rounded numbers, the twin too.
+        name: the attribute.
+        given: attributes whose combinations of categories are the groups; none is all respondents.
+
+    Returns:
+        A row a group; NaN where noise exceeds the group, or makes the variance negative.
+
+    Raises:
+        InvalidInputError: an unknown attribute, one without numbers, or rounded numbers without a twin.
+    """
+    check_given(table.domain, given, name)
+    (attribute,) = table.domain.subset([name]).attributes
+    twin = twin_of(attribute, table.domain)
+    part = table.marginal([*given, *dict.fromkeys((name, twin.name))])
+    first, second = _pair(numbers_of(attribute), numbers_of(twin), is_same=twin is attribute)
+    known = ~np.isnan(first * second)
+    groups = part.raw.reshape(-1, len(first))
+    whole = groups @ known
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean, other = (groups @ np.where(known, one, 0.0) / whole for one in (first, second))
+        value = groups @ np.where(known, first * second, 0.0) / whole - mean * other
+    low = high = np.full(value.shape, np.nan)
+    said = (whole > 0) & (value > 0)
+    if isinstance(part, TableEstimate):
+        half = np.full(value.shape, np.nan)
+        for place in np.flatnonzero(said):
+            contrast = (
+                np.where(known, (first - mean[place]) * (second - other[place]) - value[place], 0.0) / whole[place]
+            )
+            each = by_group(len(groups), contrast)[place : place + 1]
+            spread = part.contrast_covariance(each) + rounding_variance(part, each)
+            half[place] = quantile(table) * np.sqrt(max(float(spread[0, 0]), 0.0))
+        low, high = np.maximum(value - half, 0.0), value + half
+    value = np.where(said, value, np.nan)
+    return number_analysis(part, f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))
+
+
+def _pair(first: Floats, second: Floats, *, is_same: bool) -> tuple[Floats, Floats]:
+    """Return both numbers of each cell of the two attributes, or of the one that is its own twin."""
+    if is_same:
+        return first, first
+    return np.repeat(first, len(second)), np.tile(second, len(first))

@@ -1,0 +1,1 @@
+"""What may be asked of tables in one sentence, and which analysis answers it."""
