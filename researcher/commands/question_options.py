@@ -14,7 +14,9 @@ QUESTION_EXAMPLES = (
     "--attributes wage --compare wages-before\n\n"
     "--model 'wage=high ~ education + age' --odds-ratio\n\n"
     "--attributes education,wage --independence education\n\n"
-    "--mean hours --given education"
+    "--mean hours --given education\n\n"
+    "--quantile .5 --of hours --given education\n\n"
+    "--linear 'wage ~ age + education'"
 )
 
 _CONTRASTS = {
@@ -28,6 +30,17 @@ _QUESTION = (
     *(click.option(f"--{name}", "contrast", flag_value=name, help=text) for name, text in _CONTRASTS.items()),
     click.option("--mean", default="", metavar="A", help="Mean of an attribute of numbers; with --given, by group."),
     click.option("--sum", default="", metavar="A", help="Sum of an attribute of numbers; with --given, by group."),
+    click.option("--variance", default="", metavar="A", help="Variance of an attribute of numbers; perhaps by group."),
+    click.option(
+        "--quantile",
+        type=click.FloatRange(0, 1),
+        metavar="Q",
+        help="With --of, a quantile, such as .5; perhaps by group.",
+    ),
+    click.option("--of", default="", metavar="A", help="The attribute of numbers of --quantile."),
+    click.option(
+        "--linear", default="", metavar="'A ~ B + C'", help="Linear regression of a number on numbers and categories."
+    ),
     click.option("--reference", default="", metavar="A=X", help="Group to compare with; by default the first."),
     click.option(
         "--total",

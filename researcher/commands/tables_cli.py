@@ -46,8 +46,8 @@ def estimate(
     """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
 
     A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
-    --given, --mean or --sum (perhaps with --given), --total, --model, --independence and --compare (which may go with
-    --given). The level of a test is 1 less the confidence.
+    --given, --mean, --sum, --variance or --quantile (perhaps with --given), --total, --model, --linear, --independence
+    and --compare (which may go with --given). The level of a test is 1 less the confidence.
     """
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.estimates.estimation import TableEstimate
@@ -63,7 +63,7 @@ def estimate(
     names: Sequence[str] = ()
     if attributes is not None:
         names = listed(attributes)
-    elif question.model or question.totals or question.mean or question.sum:
+    elif question.names_attributes:
         names = question.attributes(release.domain())
     found = _table(release, names, confidence)
     if independence is not None:

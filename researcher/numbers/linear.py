@@ -19,7 +19,7 @@ import numpy as np
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
-from veiltab.researcher.analysis.formula import Reader
+from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
@@ -110,10 +110,10 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
             kept.setdefault(number, {})[i, j] = product
     square, cross = moments[:p, :p], moments[:p, p]
     try:
-        inverse = np.linalg.inv(square)
+        inverse: Floats = np.linalg.inv(square).astype(np.float64)
     except np.linalg.LinAlgError:
         raise InvalidInputError("the attributes on the right determine one another", where="linear") from None
-    beta = inverse @ cross
+    beta: Floats = inverse @ cross
     is_known = bool(np.linalg.eigvalsh(square)[0] > 0)
     half = _half_widths(tables, kept, inverse, beta) if is_known else np.full(p, np.nan)
     value = beta if is_known else np.full(p, np.nan)

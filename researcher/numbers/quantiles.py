@@ -8,7 +8,7 @@ they were rounded:
 since a number up to g_i was rounded to one of these points, and one above g_(i+1) was not. So with the first i where
 S_i >= q, the quantile is above g_(i-1) and at most g_(i+1). Of exact numbers F(g_i) = S_i, and it is g_i.
 
-The interval tests D_i = T(points up to g_i) - q T(group), a contrast of the table whose variance is known, at each point
+The interval tests D_i = T(points up to g_i) - q T(group) at each point, a contrast of the table whose variance is known
 (Woodruff 1952): that i is at least the first one with D_i + z sd >= 0, and at most the one after the last one with
 D_i - z sd < 0.
 """
@@ -76,7 +76,8 @@ def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) 
 
 def _first(flags: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return the first true place of each row, its length if there is none."""
-    return np.where(flags.any(axis=1), flags.argmax(axis=1), flags.shape[1])
+    places: NDArray[np.intp] = np.where(flags.any(axis=1), flags.argmax(axis=1), flags.shape[1])
+    return places
 
 
 def _deviations(part: TableEstimate, groups: int, contrasts: Floats) -> Floats:

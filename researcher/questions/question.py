@@ -10,7 +10,14 @@ from veiltab.researcher.analysis.formula import parse_formula
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
+from veiltab.researcher.numbers.linear import linear, parse_linear
 from veiltab.researcher.numbers.means import means, sums
+from veiltab.researcher.numbers.points import twin_of
+from veiltab.researcher.numbers.quantiles import quantiles
+from veiltab.researcher.numbers.variances import variances
+
+_OF_NUMBERS = ("mean", "sum", "variance", "of")
+"""Fields that name an attribute of numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +34,10 @@ class Question:
         model: the formula of a regression, or "".
         mean: the attribute whose mean is asked for, in each group that is given; or "".
         sum: likewise, whose sum.
+        variance: likewise, whose variance.
+        quantile: of the attribute that is named by `of`, in each group that is given: a share between 0 and 1; None.
+        of: the attribute of the quantile.
+        linear: the formula of a linear regression, or "".
 
     Raises:
         InvalidInputError: parts that do not go together.
@@ -39,16 +50,27 @@ class Question:
     model: str = ""
     mean: str = ""
     sum: str = ""
+    variance: str = ""
+    quantile: float | None = None
+    of: str = ""
+    linear: str = ""
 
     def __post_init__(self) -> None:
-        of_numbers = [name for name, part in (("mean", self.mean), ("sum", self.sum)) if part]
-        shares = (("given", () if of_numbers else self.given), ("total", self.totals), ("model", self.model))
+        if (self.quantile is None) != (not self.of):
+            raise InvalidInputError("quantile and of go together", where="quantile", remedy="Say of which attribute.")
+        of_numbers = [name for name in _OF_NUMBERS if getattr(self, name)]
+        shares = (
+            ("given", () if of_numbers else self.given),
+            ("total", self.totals),
+            ("model", self.model),
+            ("linear", self.linear),
+        )
         kinds = [*of_numbers, *(name for name, part in shares if part)]
         if len(kinds) > 1:
             raise InvalidInputError(f"{' and '.join(kinds)} do not go together", remedy="Ask one after the other.")
         if of_numbers and self.contrast:
             raise InvalidInputError(
-                "means and sums are not compared here", where=of_numbers[0], remedy="Leave out the contrast."
+                f"a {of_numbers[0]} is not compared here", where=of_numbers[0], remedy="Leave out the contrast."
             )
         if self.reference and not (self.given and self.contrast):
             raise InvalidInputError(
@@ -60,6 +82,16 @@ class Question:
             raise InvalidInputError(
                 "a model gives coefficients, or odds ratios", where="model", remedy="Leave out the other contrast."
             )
+
+    @property
+    def number(self) -> str:
+        """The attribute whose mean, sum, variance or quantile is asked for; "" if none is."""
+        return self.mean or self.sum or self.variance or self.of
+
+    @property
+    def names_attributes(self) -> bool:
+        """Whether `attributes` says which table is asked."""
+        return bool(self.number or self.model or self.totals or self.linear)
 
     @property
     def is_plain(self) -> bool:
@@ -75,8 +107,12 @@ class Question:
         Raises:
             InvalidInputError: the model or a total does not parse.
         """
-        if number := self.mean or self.sum:
-            return (*self.given, number)
+        if self.number:
+            (attribute,) = domain.subset([self.number]).attributes
+            twins = (twin_of(attribute, domain).name,) if self.variance else ()
+            return tuple(dict.fromkeys((*self.given, self.number, *twins)))
+        if self.linear:
+            return parse_linear(self.linear, domain).attributes(domain)
         named = {name for text in self.totals for name in parse_subgroup(text, domain)}
         if self.model:
             formula = parse_formula(self.model, domain)
@@ -96,15 +132,23 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
         InvalidInputError: the table cannot answer, or only shares can be compared between releases.
     """
     if other is not None:
-        if question.totals or question.model or question.reference or question.mean or question.sum:
+        if question.names_attributes or question.reference:
             raise InvalidInputError(
                 "something else than shares was to be compared between releases",
                 where="compare",
                 remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
-    if number := question.mean or question.sum:
-        return (means if question.mean else sums)(table, number, question.given)
+    if question.mean:
+        return means(table, question.mean, question.given)
+    if question.sum:
+        return sums(table, question.sum, question.given)
+    if question.variance:
+        return variances(table, question.variance, question.given)
+    if question.quantile is not None:
+        return quantiles(table, question.of, question.quantile, question.given)
+    if question.linear:
+        return linear([table], question.linear)
     if question.model:
         return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
     if question.totals:
