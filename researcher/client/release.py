@@ -6,15 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, overload
 
 from veiltab.common.core.domain import Domain
-from veiltab.common.errors import (
-    InvalidInputError,
-    NotFoundError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.extras import importing
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.missing import respondents_sentence
+from veiltab.researcher.client.answers import Answers
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.status.release_status import Status, TableStatus
 
@@ -37,7 +33,7 @@ _MANY_TABLES_SECONDS = 0.5
 """Seconds between looks at a release of several tables, each of which tells of all of them."""
 
 
-class Release:
+class Release(Answers):
     """One release of a client's."""
 
     def __init__(self, client: Connection, release_id: str, *, continued: bool) -> None:
@@ -150,6 +146,15 @@ class Release:
         """
         status = self._ready_status()
         return self._results(status, status.ready_tables)
+
+    def measured(self, *, confidence: float = 0.95) -> "tuple[TableEstimate, ...]":
+        """Return each set of attributes that was measured as one table, all its runs pooled; as `measurements` does."""
+        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
+
+        status, runs = self._ready_status(), dict[tuple[str, ...], list[Estimate]]()
+        for result in self.measurements():
+            runs.setdefault(tuple(result.names), []).append(self._estimate(status, result, confidence))
+        return tuple(pooled(same) for same in runs.values())
 
     @overload
     def estimate(self, attributes: None = None, *, confidence: float = 0.95) -> "Estimate": ...

@@ -41,11 +41,6 @@ class LinearFormula:
     response: str
     terms: tuple[str, ...]
 
-    def attributes(self, domain: Domain) -> tuple[str, ...]:
-        """Return all attributes that a table must have: the twins of rounded numbers on the right, too."""
-        twins = (twin_of(attribute, domain).name for attribute in domain.subset(self.terms).attributes)
-        return tuple(dict.fromkeys((self.response, *self.terms, *twins)))
-
 
 def parse_linear(text: str, domain: Domain) -> LinearFormula:
     """Read "y ~ x + z"; names are the longest that fit.
@@ -130,7 +125,8 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         confidence=tables[0].confidence,
         is_measured=all(isinstance(part, TableEstimate) for part in parts),
         remarks=(
-            "The first category of each attribute is the reference.",
+            f"n = {tables[0].population:,}. The first category of each attribute is the reference.",
+            *([f"By the moments of {len(parts)} tables of the release."] if len(parts) > 1 else []),
             *dict.fromkeys(r for t in parts for r in few_rows(t)),
         ),
         study_digest=tables[0].study_digest,

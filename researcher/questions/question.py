@@ -10,7 +10,6 @@ from veiltab.researcher.analysis.formula import parse_formula
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
-from veiltab.researcher.numbers.linear import linear, parse_linear
 from veiltab.researcher.numbers.means import means, sums
 from veiltab.researcher.numbers.points import twin_of
 from veiltab.researcher.numbers.quantiles import quantiles
@@ -91,7 +90,7 @@ class Question:
     @property
     def names_attributes(self) -> bool:
         """Whether `attributes` says which table is asked."""
-        return bool(self.number or self.model or self.totals or self.linear)
+        return bool(self.number or self.model or self.totals)
 
     @property
     def is_plain(self) -> bool:
@@ -111,8 +110,6 @@ class Question:
             (attribute,) = domain.subset([self.number]).attributes
             twins = (twin_of(attribute, domain).name,) if self.variance else ()
             return tuple(dict.fromkeys((*self.given, self.number, *twins)))
-        if self.linear:
-            return parse_linear(self.linear, domain).attributes(domain)
         named = {name for text in self.totals for name in parse_subgroup(text, domain)}
         if self.model:
             formula = parse_formula(self.model, domain)
@@ -121,7 +118,7 @@ class Question:
 
 
 def answer(question: Question, table: Table, other: Table | None = None) -> Analysis:
-    """Return the analysis that answers a question.
+    """Return the analysis that answers a question about one table; for a linear model see `linear`.
 
     Args:
         question: what is asked.
@@ -132,23 +129,15 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
         InvalidInputError: the table cannot answer, or only shares can be compared between releases.
     """
     if other is not None:
-        if question.names_attributes or question.reference:
+        if question.names_attributes or question.linear or question.reference:
             raise InvalidInputError(
                 "something else than shares was to be compared between releases",
                 where="compare",
                 remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
-    if question.mean:
-        return means(table, question.mean, question.given)
-    if question.sum:
-        return sums(table, question.sum, question.given)
-    if question.variance:
-        return variances(table, question.variance, question.given)
-    if question.quantile is not None:
-        return quantiles(table, question.of, question.quantile, question.given)
-    if question.linear:
-        return linear([table], question.linear)
+    if question.number:
+        return _of_numbers(question, table)
     if question.model:
         return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
     if question.totals:
@@ -161,3 +150,11 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
             raise InvalidInputError(f"the reference has several categories of {several[0]}", where="reference")
         return contrasts(table, question.contrast, question.given, {name: one for name, (one, *_) in named.items()})
     return conditional_shares(table, question.given)
+
+
+def _of_numbers(question: Question, table: Table) -> Analysis:
+    """Return the mean, sum, variance or quantile of an attribute by group."""
+    if question.quantile is not None:
+        return quantiles(table, question.of, question.quantile, question.given)
+    of = means if question.mean else sums if question.sum else variances
+    return of(table, question.number, question.given)
