@@ -41,7 +41,8 @@ def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -
     """
 
     def drawn_bytes(spec: TableSpec) -> int:
-        return _drawn_bytes(spec, curator) + (_copied_bytes(spec, curator) if copies else 0)
+        copied = _rounded_bytes(spec, curator) + TOKEN_LENGTH * spec.population if copies else 0
+        return _drawn_bytes(spec, curator) + _rounded_bytes(spec, curator) + copied
 
     drawn = sorted((drawn_bytes(one) + _sent_bytes(one, curator) for one in planned.each_table()), reverse=True)
     return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(lambda table: _pad_bytes(table, curator))
@@ -57,10 +58,9 @@ def _drawn_bytes(spec: TableSpec, curator: str) -> int:
     return max(3 * rows + ROW_BYTES * looked_up, 2 * (rows + _sent_bytes(spec, curator))) + FOLDERS
 
 
-def _copied_bytes(spec: TableSpec, curator: str) -> int:
-    return TOKEN_LENGTH * spec.population + sum(
-        column.byte_length(spec.population) for column in spec.columns_of(curator)
-    )
+def _rounded_bytes(spec: TableSpec, curator: str) -> int:
+    """Return the bytes of a curator's columns with all respondents, as they are if all of them are numbers."""
+    return sum(column.byte_length(spec.population) for column in spec.columns_of(curator))
 
 
 def _sent_bytes(spec: TableSpec, curator: str) -> int:

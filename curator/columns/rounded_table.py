@@ -4,6 +4,7 @@ Rounding comes before the sample, so all copies of a row have one symbol; see do
 """
 
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,15 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.release.table_spec import Column
 from veiltab.common.study.coding.grids import POSITION, rounded
 from veiltab.curator.alignment.intersection import AlignedTable
+
+
+_PREFIX = "rounded-"
+
+
+def forget_rounded(folder: Path) -> None:
+    """Delete what an earlier process on this folder left behind."""
+    for place in folder.glob(f"{_PREFIX}*"):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,7 @@ def rounded_table(table: AlignedTable, columns: Sequence[Column], folder: Path) 
     numbers = [column for column in columns if table.column(column.attribute).dtype == POSITION]
     if not numbers:
         return table
-    place = TemporaryDirectory(dir=folder, prefix="rounded-")
+    place = TemporaryDirectory(dir=folder, prefix=_PREFIX)
     made = RoundedTable(table.folder, frozenset(column.attribute for column in numbers), place)
     for column in numbers:
         positions = table.column(column.attribute)

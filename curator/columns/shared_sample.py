@@ -22,7 +22,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise import CuratorsNoise, canary_key, coin_key, curators_noise
-from veiltab.curator.columns.rounded_table import rounded_table
+from veiltab.curator.columns.rounded_table import forget_rounded, rounded_table
 from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
@@ -68,6 +68,7 @@ class Sampler:
         self._name = name
         self._folder = folder
         self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
+        forget_rounded(folder)
         self._coins = coins
         self._store = store
         self._workplace = workplace

@@ -7,8 +7,9 @@ E[g g'] = E[X^2]. To first order
     beta_hat - beta = sum_t T_hat_t(c_t),    sum_t T_t(c_t) = 0,
 
 c_t being A^-1 times the part of z (y - z' beta) that table t measures. Noise and samples of tables are independent
-given the respondents, so their variances add up; rounded numbers add `rounding_variance`. The true coefficients are
-those of the true rows of all n respondents.
+given the respondents, so their variances add up; rounded numbers add `rounding_variance`. The next order has the mean
+-A^-1 E[dA A^-1 e], where dA is the error of A and e that of b - A beta; it is taken off. The true coefficients are those
+of the true rows of all n respondents.
 """
 
 from collections.abc import Sequence
@@ -110,8 +111,8 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         raise InvalidInputError("the attributes on the right determine one another", where="linear") from None
     beta: Floats = inverse @ cross
     is_known = bool(np.linalg.eigvalsh(square)[0] > 0)
-    half = _half_widths(tables, kept, inverse, beta) if is_known else np.full(p, np.nan)
-    value = beta if is_known else np.full(p, np.nan)
+    bias, half = _errors(tables, kept, inverse, beta) if is_known else (np.nan, np.nan)
+    value = beta - bias
     parts = [tables[number] for number in kept]
     labels = ("(intercept)", *(column.label for column in columns))
     return Analysis(
@@ -133,15 +134,16 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     )
 
 
-def _half_widths(
+def _errors(
     tables: Sequence[Table], kept: dict[int, dict[tuple[int, int], Floats]], inverse: Floats, beta: Floats
-) -> Floats:
-    """Return half the width of each interval; NaN if a table comes from a model."""
+) -> tuple[Floats, Floats]:
+    """Return the bias of the second order, and half the width of each interval: 0 and NaN if a table is modelled."""
     p, covariance = len(beta), np.zeros((len(beta), len(beta)))
+    bias = np.zeros(p)
     for number, products in kept.items():
         table = tables[number]
         if not isinstance(table, TableEstimate):
-            return np.full(p, np.nan)
+            return np.zeros(p), np.full(p, np.nan)
         scores = np.zeros((p, table.domain.cells))
         for (i, j), product in products.items():
             # Where moment (i, j) stands in b - A beta.
@@ -151,10 +153,15 @@ def _half_widths(
             scores[i] -= product * beta[j]
             if i != j:
                 scores[j] -= product * beta[i]
-        contrasts = inverse @ scores
-        covariance += table.contrast_covariance(contrasts) + rounding_variance(table, contrasts)
+        contrasts = np.concatenate([inverse @ scores, list(products.values())])
+        each = table.contrast_covariance(contrasts) + rounding_variance(table, contrasts)
+        covariance += each[:p, :p]
+        for place, (i, j) in enumerate(products, p):
+            if i < p:
+                bias -= inverse[:, i] * each[j, place]
+                bias -= inverse[:, j] * each[i, place] * (i != j)
     half: Floats = quantile(tables[0]) * np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    return half
+    return bias, half
 
 
 def _product(tables: Sequence[Table], one: _Feature, other: _Feature | None) -> tuple[int, Floats]:

@@ -1,0 +1,78 @@
+"""Questions that a release answers in one call, in the words of `veiltab researcher estimate`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from veiltab.common.core.domain import Domain
+
+if TYPE_CHECKING:
+    from veiltab.researcher.analysis.comparisons import Table
+    from veiltab.researcher.analysis.result import Analysis
+    from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.questions.question import Question
+
+
+class Answers(ABC):
+    """Tables that questions about numbers are put to.
+
+    Every method returns an Analysis: `frame()` for pandas, `plot()` for a picture. `given` names an attribute or
+    several, whose combinations of categories are the groups. InvalidInputError: an unknown attribute, one without
+    numbers, a missing twin, or a parameter out of range; NotReadyError: the release is not ready.
+    """
+
+    @abstractmethod
+    def domain(self) -> Domain:
+        """Return the attributes that have a result, with the study's categories."""
+
+    @abstractmethod
+    def table(self, attributes: Sequence[str], *, confidence: float = 0.95) -> "Table":
+        """Return a table of some attributes, measured or from a model."""
+
+    @abstractmethod
+    def measured(self, *, confidence: float = 0.95) -> "tuple[TableEstimate, ...]":
+        """Return each set of attributes that was measured as one table, all its runs pooled."""
+
+    def mean(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
+        """Estimate the mean of an attribute by group: release.mean("hours", given="education").frame()."""
+        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
+
+        return self._answer(Question(mean=attribute, given=_names(given)), confidence)
+
+    def sum(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
+        """Estimate the sum of an attribute over the respondents of each group."""
+        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
+
+        return self._answer(Question(sum=attribute, given=_names(given)), confidence)
+
+    def variance(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
+        """Estimate the variance of an attribute by group; one that was rounded takes a table with its twin."""
+        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
+
+        return self._answer(Question(variance=attribute, given=_names(given)), confidence)
+
+    def quantile(
+        self, share: float, *, of: str, given: str | Sequence[str] = (), confidence: float = 0.95
+    ) -> "Analysis":
+        """Estimate a quantile of an attribute by group: release.quantile(.5, of="hours")."""
+        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
+
+        return self._answer(Question(quantile=share, of=of, given=_names(given)), confidence)
+
+    def linear(self, formula: str, *, confidence: float = 0.95) -> "Analysis":
+        """Regress a number on numbers and categories, by the moments of every table that was measured.
+
+        release.linear("wage ~ age + education")
+        """
+        from veiltab.researcher.numbers.linear import linear  # noqa: PLC0415 - analyses
+
+        return linear(self.measured(confidence=confidence), formula)
+
+    def _answer(self, question: "Question", confidence: float) -> "Analysis":
+        from veiltab.researcher.questions.question import answer  # noqa: PLC0415 - analyses
+
+        return answer(question, self.table(question.attributes(self.domain()), confidence=confidence))
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

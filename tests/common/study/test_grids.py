@@ -1,0 +1,201 @@
+"""Numbers on a grid: the law of their rounding, enumerated; what leaves a curator then; and hostile grids."""
+
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.coding import UNKNOWN, Coding
+from veiltab.common.study.coding.grids import PARTS, POSITION, Grid, decade_steps, equal_steps, rounded
+from veiltab.common.study.file import study_from_bytes
+
+GRID = Grid(points=tuple(map(Decimal, ("0", "10", "25", "100"))))
+
+
+class EveryCoin:
+    """A source whose n-th coin is n: over 2^16 rows each coin comes once."""
+
+    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+        """Fill with all coins, in order."""
+        assert (label, chunk) == (0, 0)
+        out.view("<u2")[:] = np.arange(len(out) // 2, dtype="<u2")
+
+
+def law(number: str, grid: Grid = GRID) -> dict[int, Fraction]:
+    """Return the law of the symbol of a number, by every coin."""
+    position = grid.position(Decimal(number))
+    assert position is not None
+    (symbols,) = rounded(np.full(PARTS, position, POSITION), len(grid.points), EveryCoin())
+    return {int(s): Fraction(int(n), PARTS) for s, n in zip(*np.unique(symbols, return_counts=True), strict=True)}
+
+
+@pytest.mark.parametrize("number", ["0", "0.00001", "3", "9.9999", "10", "17.5", "24.99999", "25", "99", "100"])
+def test_a_number_becomes_one_of_its_two_points_and_its_mean_stays(number: str) -> None:
+    chances, value = law(number), Decimal(number)
+    around = [symbol for symbol, point in enumerate(GRID.points) if abs(point - value) < 75]
+    assert set(chances) <= set(around)
+    assert len(chances) <= 2
+    assert max(chances) - min(chances) <= 1
+    mean = sum(Fraction(GRID.points[symbol]) * chance for symbol, chance in chances.items())
+    steps = [high - low for low, high in zip(GRID.points, GRID.points[1:], strict=False) if low <= value <= high]
+    assert abs(mean - Fraction(value)) <= Fraction(max(steps)) / 2**17
+
+
+def test_a_point_of_the_grid_is_never_moved() -> None:
+    assert [law(str(point)) for point in GRID.points] == [{symbol: 1} for symbol in range(4)]
+
+
+def test_numbers_outside_become_ends_if_the_grid_clips_and_unknown_otherwise() -> None:
+    clipping = Grid(points=GRID.points, clips=True)
+    outside = [Decimal(text) for text in ("-0.1", "100.0001", "1e308", "-1e9999")]
+    assert [GRID.position(one) for one in outside] == [None] * 4
+    assert [clipping.position(one) for one in outside] == [0, 3 * PARTS, 3 * PARTS, 0]
+
+
+def test_chunks_have_coins_of_their_own() -> None:
+    positions = np.full(3 * 2**20, PARTS // 2, POSITION)
+    chunks = list(rounded(positions, 2, CipherStream(bytes(32))))
+    assert len(chunks) > 1
+    assert (chunks[0][:1000] != chunks[1][:1000]).any()
+    share = np.concatenate(chunks).mean()
+    assert abs(share - 0.5) < 5 * 0.5 / np.sqrt(len(positions))
+    again = np.concatenate(list(rounded(positions, 2, CipherStream(bytes(32)))))
+    assert (again == np.concatenate(chunks)).all()
+
+
+# What leaves: k-RR of the rounded symbols of a sample without replacement, in a secret order.
+
+RETENTION = Fraction(1, 2)
+SIZE = 3
+
+
+def released(symbols: tuple[int, ...], sample: int) -> Counter[tuple[int, ...]]:
+    """Return the exact law of the counts that a release shows of a table of symbols."""
+    found = Counter[tuple[int, ...]]()
+    samples = [rows for rows in product(range(len(symbols)), repeat=sample) if len(set(rows)) == sample]
+    for rows in samples:
+        for reports in product(range(SIZE), repeat=sample):
+            kept = [RETENTION * (symbols[r] == y) + (1 - RETENTION) / SIZE for r, y in zip(rows, reports, strict=True)]
+            counts = tuple(reports.count(symbol) for symbol in range(SIZE))
+            found[counts] += prod(kept, start=Fraction(1, len(samples)))  # type: ignore[assignment]
+    return found
+
+
+def released_of_numbers(numbers: tuple[str, ...], grid: Grid, sample: int) -> Counter[tuple[int, ...]]:
+    """Return that law if the symbols are rounded first, each by coins of its own."""
+    laws, found = [law(number, grid) for number in numbers], Counter[tuple[int, ...]]()
+    for symbols in product(*laws):
+        chance = prod((one[symbol] for one, symbol in zip(laws, symbols, strict=True)), start=Fraction(1))
+        for counts, probability in released(symbols, sample).items():
+            found[counts] += chance * probability  # type: ignore[assignment]
+    return found
+
+
+def ratio(one: Counter[tuple[int, ...]], other: Counter[tuple[int, ...]]) -> Fraction:
+    return max(Fraction(one[counts]) / other[counts] for counts in one)
+
+
+def neighbours(size: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    for table in product(range(SIZE), repeat=size):
+        for changed in range(SIZE):
+            yield table, (changed, *table[1:])
+
+
+@pytest.mark.parametrize(("size", "sample"), [(2, 1), (3, 1), (3, 2), (3, 3)])
+def test_neighbours_of_numbers_differ_no_more_than_neighbours_of_symbols(size: int, sample: int) -> None:
+    grid = Grid(points=tuple(map(Decimal, ("0", "1", "4"))))
+    laws = {table: released(table, sample) for table in product(range(SIZE), repeat=size)}
+    card = max(ratio(laws[one], laws[other]) for one, other in neighbours(size))
+    others = ("0.25", "3", "4")[: size - 1]
+    found = [released_of_numbers((changed, *others), grid, sample) for changed in ("0", "0.5", "1.75", "4")]
+    assert all(sum(one.values()) == 1 for one in found)
+    assert max(ratio(one, other) for one, other in product(found, repeat=2)) <= card
+
+
+def test_points_of_a_grid_have_the_law_of_their_symbols() -> None:
+    grid = Grid(points=tuple(map(Decimal, ("0", "1", "4"))))
+    assert released_of_numbers(("1", "0", "4"), grid, 2) == released((1, 0, 2), 2)
+
+
+# Grids as they are written.
+
+
+def test_grids_by_steps_and_decades() -> None:
+    assert equal_steps(Decimal(0), Decimal("0.3"), Decimal("0.1")) == tuple(map(Decimal, ("0", "0.1", "0.2", "0.3")))
+    points = decade_steps(tuple(map(Decimal, ("0", "1", "100"))), 3)
+    assert tuple(map(str, Grid(points=points).labels)) == ("0", "1", "2.2", "4.6", "10", "22", "46", "100")
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("", "without grid"),
+        ("grid = [1]", "does not increase"),
+        ("grid = [1, 1]", "does not increase"),
+        ("grid = [2, 1]", "does not increase"),
+        ("grid = [0, nan]", "finite|size"),
+        ("grid = [0, inf]", "finite|size"),
+        ("grid = [0, 1e308]", "ordinary size"),
+        ("grid = [0, 1e-20]", "ordinary size|1e-15"),
+        ("grid = [0, 10]\nstep = 3", "does not divide"),
+        ("grid = [0, 10]\nstep = 0", "not above 0"),
+        ("grid = [0, 10]\nstep = -1", "not above 0"),
+        ("grid = [0, 1000000]\nstep = 1", "does not divide the grid into fewer"),
+        ("grid = [0, 5, 10]\nstep = 5", "two ends"),
+        ("grid = [0, 10]\nstep = 5\ndecade_points = 2", "beside"),
+        ("grid = [0, 10]\ndecade_points = 2", "decade"),
+        ("grid = [1, 10]\ndecade_points = 0", "decade"),
+        ("grid = [1, 10]\nrecode = { a = 'b' }", "recode"),
+        ("grid = [1, 10]\noutside = 'wrap'", "outside"),
+        ("grid = [1, 10]\ncategories = ['a', 'b', 'c']", "categories"),
+    ],
+)
+def test_a_grid_that_cannot_be_is_refused(keys: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        study_from_bytes(STUDY.replace("GRID", f'kind = "number"\n{keys}').encode(), "s.toml")
+
+
+def test_a_grid_needs_its_kind() -> None:
+    with pytest.raises(InvalidInputError, match="without kind"):
+        study_from_bytes(STUDY.replace("GRID", 'categories = ["a", "b"]\ngrid = [0, 1]').encode(), "s.toml")
+
+
+@pytest.mark.parametrize("raw", ["nan", "inf", "1_000", "0x10", "1e99999", "12 h", "--3", "1,5"])
+def test_what_is_no_number_has_no_place_on_a_grid(raw: str) -> None:
+    coding = Coding(categories=GRID.labels, grid=GRID)
+    assert coding.code(raw) == UNKNOWN
+
+
+STUDY = """
+[study]
+id = "s"
+title = "S"
+[budget]
+epsilon = 1
+[server]
+name = "cloud"
+endpoint = "localhost:7400"
+[[curator]]
+name = "alice"
+endpoint = "localhost:7401"
+id_columns = ["id"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7402"
+id_columns = ["id"]
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:7410"
+[[attribute]]
+name = "hours"
+owner = "alice"
+GRID
+"""
