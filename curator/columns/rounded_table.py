@@ -18,7 +18,6 @@ from veiltab.common.release.table_spec import Column
 from veiltab.common.study.coding.grids import POSITION, rounded
 from veiltab.curator.alignment.intersection import AlignedTable
 
-
 _PREFIX = "rounded-"
 
 
@@ -53,6 +52,7 @@ def rounded_table(table: AlignedTable, columns: Sequence[Column], folder: Path) 
     numbers = [column for column in columns if table.column(column.attribute).dtype == POSITION]
     if not numbers:
         return table
+    folder.mkdir(parents=True, exist_ok=True)
     place = TemporaryDirectory(dir=folder, prefix=_PREFIX)
     made = RoundedTable(table.folder, frozenset(column.attribute for column in numbers), place)
     for column in numbers:

@@ -22,7 +22,6 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.columns.noise import CuratorsNoise, canary_key, coin_key, curators_noise
-from veiltab.curator.columns.rounded_table import forget_rounded, rounded_table
 from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
@@ -65,10 +64,12 @@ class Sampler:
     """
 
     def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, workplace: Workplace) -> None:
+        from veiltab.curator.columns.rounded_table import forget_rounded  # noqa: PLC0415 - numbers alone
+
+        forget_rounded(folder)
         self._name = name
         self._folder = folder
         self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
-        forget_rounded(folder)
         self._coins = coins
         self._store = store
         self._workplace = workplace
@@ -152,6 +153,8 @@ class Sampler:
         stage: Stage,
     ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
+        from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - numbers alone
+
         table = rounded_table(table, spec.columns_of(self._name), self._folder)
         rows = draw(table)
         self._store.pads.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))

@@ -151,7 +151,8 @@ class Release(Answers):
         """Return each set of attributes that was measured as one table, all its runs pooled; as `measurements` does."""
         from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
 
-        status, runs = self._ready_status(), dict[tuple[str, ...], list[Estimate]]()
+        status = self._ready_status()
+        runs: dict[tuple[str, ...], list[Estimate]] = {}
         for result in self.measurements():
             runs.setdefault(tuple(result.names), []).append(self._estimate(status, result, confidence))
         return tuple(pooled(same) for same in runs.values())
@@ -228,7 +229,13 @@ class Release(Answers):
             return self._pooled(status, attributes, confidence)
         from veiltab.researcher.analysis.modelled import ModelledTable  # noqa: PLC0415 - linked releases alone
 
-        model = self._model(status)
+        if self._fitted is None:  # once for all tables
+            from veiltab.researcher.estimates.table_result import fitted  # noqa: PLC0415 - estimates
+
+            results = self._results(status, status.ready_tables)
+            domain = self._client.study.domain({name for result in results for name in result.names})
+            self._fitted = fitted(domain, results)
+        model = self._fitted
         return ModelledTable(
             domain=model.domain.subset(attributes),
             raw=model.marginal(attributes),
@@ -370,16 +377,6 @@ class Release(Answers):
             table_result(table.number, table.attributes, status.spec_of(table), histogram)
             for table, histogram in zip(tables, histograms, strict=True)
         )
-
-    def _model(self, status: Status) -> "Model":
-        """Return the model of all tables of the release, which is fitted once."""
-        from veiltab.researcher.estimates.table_result import fitted  # noqa: PLC0415 - estimates
-
-        if self._fitted is None:
-            results = self._results(status, status.ready_tables)
-            domain = self._client.study.domain({name for result in results for name in result.names})
-            self._fitted = fitted(domain, results)
-        return self._fitted
 
     def _estimate(self, status: Status, result: "TableResult", confidence: float) -> "Estimate":
         from veiltab.researcher.estimates.estimation import Estimate  # noqa: PLC0415 - estimates

@@ -8,8 +8,8 @@ E[g g'] = E[X^2]. To first order
 
 c_t being A^-1 times the part of z (y - z' beta) that table t measures. Noise and samples of tables are independent
 given the respondents, so their variances add up; rounded numbers add `rounding_variance`. The next order has the mean
--A^-1 E[dA A^-1 e], where dA is the error of A and e that of b - A beta; it is taken off. The true coefficients are those
-of the true rows of all n respondents.
+-A^-1 E[dA A^-1 e], where dA is the error of A and e that of b - A beta; it is taken off. The true coefficients are
+those of the true rows of all n respondents.
 """
 
 from collections.abc import Sequence
@@ -173,7 +173,7 @@ def _product(tables: Sequence[Table], one: _Feature, other: _Feature | None) -> 
     elif one.twin is one.attribute:
         factors = {one.attribute.name: one.values * other.values}
     else:
-        factors = {one.attribute.name: one.values, one.twin.name: other.values}
+        factors = {one.attribute.name: one.values, one.twin.name: _whole(one.twin)}
     having = [place for place, table in enumerate(tables) if set(factors) <= set(table.domain.names)]
     if not having:
         raise InvalidInputError(

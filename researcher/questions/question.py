@@ -13,7 +13,7 @@ from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrast
 from veiltab.researcher.numbers.means import means, sums
 from veiltab.researcher.numbers.points import twin_of
 from veiltab.researcher.numbers.quantiles import quantiles
-from veiltab.researcher.numbers.variances import variances
+from veiltab.researcher.numbers.second_moments import variances
 
 _OF_NUMBERS = ("mean", "sum", "variance", "of")
 """Fields that name an attribute of numbers."""

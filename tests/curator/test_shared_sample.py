@@ -51,6 +51,7 @@ NOISY_CHECKS = {
     Sampling.SERVER: "8306f4dc9ee65b667f4c73b4300700e0ae785c7c44fe39c42f6dbd4749a3c060",
     Sampling.INDICES: "78e3077af6d430b48429c92b9e36dd7314f1f455442881b415611bf499093ab1",
 }
+SYMBOLS = np.zeros(1000, np.uint8)
 TOKENS = np.stack([np.arange(1000, dtype=">u8"), np.arange(1000, dtype=">u8") ^ np.uint64(0x5DEECE66D)], axis=1)
 
 
@@ -67,7 +68,7 @@ def drawn(store: CuratorStore, folder: Path, spec: TableSpec, rows: Sequence[int
     indices = sampler.indices_file(ID)
     indices.parent.mkdir(exist_ok=True)
     indices.write_bytes(np.array(rows, "<i8").tobytes())
-    table, peers = SimpleNamespace(tokens=lambda: TOKENS.view(np.uint8)), SimpleNamespace()
+    table, peers = SimpleNamespace(tokens=lambda: TOKENS.view(np.uint8), column=lambda _: SYMBOLS), SimpleNamespace()
     return asyncio.run(sampler.draw(spec, cast("AlignedTable", table), cast("Peers", peers)))
 
 

@@ -162,7 +162,7 @@ def test_an_integer_is_a_value(device: Device) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"value": 7.0}, {"value": True}, {"value": None}, {"token": TOKENS[0]}, {"token": None}, {"token": 7}]
+    "wrong", [{"value": 7j}, {"value": True}, {"value": None}, {"token": TOKENS[0]}, {"token": None}, {"token": 7}]
 )
 def test_another_type_is_refused_before_anything_is_asked(device: Device, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=r"neither a text nor|not a text"):

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from veiltab.common.core.domain import MAX_CATEGORIES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.dates import DateBins
-from veiltab.common.study.coding.grids import PARTS, Grid
+
+if TYPE_CHECKING:
+    from veiltab.common.study.coding.grids import Grid
 
 DROP = -1
 """Code of a missing value whose respondent leaves the table."""
@@ -49,7 +52,7 @@ class Coding:
     recode: tuple[tuple[str, str], ...] = ()
     bins: tuple[Decimal, ...] = ()
     dates: DateBins | None = None
-    grid: Grid | None = None
+    grid: "Grid | None" = None
     missing_values: tuple[str, ...] = ("", "NA", "?")
     missing: str | None = None
     _known: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -65,7 +68,9 @@ class Coding:
             raise InvalidInputError(
                 f"missing = {self.missing!r} is not a category", remedy='Name one of the categories, or "drop".'
             )
-        missing = DROP if self.missing is None else symbols[self.missing] * (PARTS if self.grid else 1)
+        missing = DROP if self.missing is None else symbols[self.missing]
+        if self.grid is not None and missing >= 0:
+            missing = self.grid.position_of(missing)
         object.__setattr__(self, "_missing", missing)
         object.__setattr__(self, "_absent", frozenset(self.missing_values))
         if self._has_edges:

@@ -71,6 +71,11 @@ class Grid:
         below, above = self.points[place], self.points[place + 1]
         return PARTS * place + int(((number - below) * PARTS / (above - below)).to_integral_value())
 
+    @staticmethod
+    def position_of(symbol: int) -> int:
+        """Return the position that becomes a symbol, whatever the coins: a point's, or that of missing numbers."""
+        return PARTS * symbol
+
     def is_outside(self, number: Decimal) -> bool:
         """Return whether a number lies below the first point or above the last."""
         return not self.points[0] <= number <= self.points[-1]

@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from veiltab.common.core.domain import MAX_CATEGORIES, Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins
-from veiltab.common.study.coding.grids import Grid, decade_steps, equal_steps
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.keys import key, optional_key, read_table
 from veiltab.common.study.naming import check_attribute_name, check_one_of
+
+if TYPE_CHECKING:
+    from veiltab.common.study.coding.grids import Grid
 
 _MISSING = "missing"
 
@@ -125,7 +128,7 @@ class WrittenRule:
         added = () if missing is None else (missing,)
         implied = integers or (dates.labels if dates else grid.labels if grid else bin_labels(self.bins))
         named = (*implied, *(added if is_listed else ())) if self.categories is None else self.categories
-        if self.categories is None and not implied:
+        if self.categories is None and not (implied or self.bins):
             raise InvalidInputError("categories is not there", remedy="Add categories: a list of texts.")
         _check_no_rule(named, is_listed=is_listed)
         if not is_listed and missing in named:
@@ -164,7 +167,7 @@ class WrittenRule:
             raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
         return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
 
-    def _grid(self) -> Grid | None:
+    def _grid(self) -> "Grid | None":
         """Return the grid of numbers; None of categories."""
         check_one_of("kind", self.kind, ("category", "number"))
         check_one_of("outside", self.outside, ("refuse", "clip"))
@@ -180,6 +183,8 @@ class WrittenRule:
             raise InvalidInputError('kind = "number" stands without grid', remedy="Write its points, or its ends.")
         if self.step is not None and self.decade_points is not None:
             raise InvalidInputError("step stands beside decade_points", remedy="Keep one of them.")
+        from veiltab.common.study.coding.grids import Grid, decade_steps, equal_steps  # noqa: PLC0415 - numbers alone
+
         points = self.grid
         if self.step is not None:
             if len(points) != 2:

@@ -40,7 +40,8 @@ class Column:
         points, numbers = np.array(self.grid), self.values.astype(np.float64)
         below = np.clip(np.searchsorted(points, numbers, "right") - 1, 0, len(points) - 2)
         way = (numbers - points[below]) / (points[below + 1] - points[below])
-        return (below + (rng.random(len(numbers)) < way)).astype(np.int64)
+        symbols: NDArray[np.int64] = (below + (rng.random(len(numbers)) < way)).astype(np.int64)
+        return symbols
 
 
 def twins(values: Floats, grid: tuple[float, ...]) -> tuple[Column, Column]:

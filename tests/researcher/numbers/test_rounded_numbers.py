@@ -14,7 +14,7 @@ from veiltab.researcher.estimates.estimation import Estimate
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import means, sums
 from veiltab.researcher.numbers.quantiles import quantiles
-from veiltab.researcher.numbers.variances import variances
+from veiltab.researcher.numbers.second_moments import variances
 
 RNG = np.random.default_rng(6)
 N = 4000
@@ -78,7 +78,7 @@ def slopes() -> Floats:
 @pytest.mark.long
 @pytest.mark.parametrize(("sample", "kept"), [(4000, 0.6), (2500, 0.9)])
 def test_a_linear_model_of_one_table(sample: int, kept: float) -> None:
-    wage, again = twins(WAGE, COARSE)
+    wage, again = Column(values=WAGE, grid=COARSE, number="a/x"), Column(values=WAGE, grid=(0.0, 100.0), number="a/x")
     people = {"sex": SEX, "wage": wage, "again": again, "age": Column(values=AGE, grid=COARSE, number="b/age")}
     found = [linear([one], "age ~ wage + sex") for one in estimates(people, sample, kept, 600, seed=3)]
     check(found, slopes())

@@ -1,0 +1,129 @@
+"""Numbers from a curator's table to a mean, over processes: rounded afresh for each release."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.protocol.village import Rules
+from tests.protocol.world import World, made_world
+from veiltab.common.errors import InvalidInputError
+
+NUMBERS = """
+[[attribute]]
+name = "hours"
+owner = "bob"
+kind = "number"
+grid = [0, 80]
+step = 20
+outside = "clip"
+
+[[attribute]]
+name = "hours_again"
+owner = "bob"
+column = "hours"
+kind = "number"
+grid = [0, 30, 80]
+
+[[attribute]]
+name = "age"
+owner = "alice"
+kind = "number"
+grid = [0, 100]
+step = 25
+"""
+EPSILON = "60"
+"""Hardly any noise."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Numbers beside the people's categories: hours are 20 + age / 2 + 5 for region south; some lie outside."""
+    made = made_world(tmp_path_factory.mktemp("numbers"), people=900, rules=Rules(maximum_cells=500), more=NUMBERS)
+    rng = np.random.default_rng(5)
+    age = dict(zip(made.people.ids, rng.uniform(0, 100, 900), strict=True))
+    for curator, name in (("alice", "age"), ("bob", "hours")):
+        path = made.local.tables[curator]
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *lines = csv.reader(file)
+        for line in lines:
+            own = age.get(line[0], 50.0)
+            line.append(f"{own:.3f}" if name == "age" else f"{20 + own / 2:.3f}")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([[*header, name], *lines])
+    made.local.start_all()
+    with made.local:
+        yield made
+
+
+AGES = np.random.default_rng(5).uniform(0, 100, 900)
+
+
+def test_means_and_models_of_a_release(world: World) -> None:
+    with world.client() as client:
+        release = client.request(["region", "hours", "hours_again", "age"], epsilon=EPSILON, label="hours")
+        release.wait(60)
+        hours = 20 + AGES / 2
+        mean = release.mean("hours")
+        assert mean.low[0] <= hours.mean() <= mean.high[0]
+        assert abs(mean.estimate[0] - hours.mean()) < 3
+        regions = release.mean("hours", given="region")
+        assert regions.names == ("north", "south", "west")
+        assert regions.low[0] < hours[world.people.symbols["region"] == 0].mean() < regions.high[0]
+        spread = release.variance("hours")
+        assert spread.low[0] <= hours.var() <= spread.high[0]
+        middle = release.quantile(0.5, of="hours")
+        assert middle.low[0] <= np.median(hours) <= middle.high[0]
+        model = release.linear("age ~ hours + region")
+        assert model.names == ("(intercept)", "hours", "region=south", "region=west")
+        assert model.low[1] <= 2 <= model.high[1]
+        with pytest.raises(InvalidInputError, match="no twin"):
+            release.variance("age")
+        with pytest.raises(InvalidInputError, match="no groups"):
+            release.mean("hours", given="age")
+
+
+def test_the_command_says_the_same(world: World) -> None:
+    with world.client() as client:
+        release = client.request(["region", "age"], epsilon=EPSILON, label="ages")
+        release.wait(60)
+        expected = release.mean("age", given="region").records()
+    identity = world.local.folder / "pki" / "researcher-rosa"
+    common = ("researcher", "estimate", world.local.study_path, "--name", "rosa", "--identity", identity)
+    found = world.command(*common, "--release", "ages", "--mean", "age", "--given", "region")
+    assert found.code == 0
+    assert found.data["rows"] == expected
+    for question in (("--sum", "age"), ("--quantile", ".5", "--of", "age"), ("--linear", "age ~ region")):
+        answer = world.command(*common, "--release", "ages", *question, as_json=False)
+        assert answer.code == 0, answer.errors
+        assert "n = 900" in answer.text
+    refused = world.command(*common, "--release", "ages", "--linear", "age ~ region", "--given", "region")
+    assert refused.code == 2
+    assert "do not go together" in refused.errors
+
+
+def test_each_release_rounds_anew(world: World) -> None:
+    with world.client() as client:
+        counts = []
+        for label in ("once", "twice"):
+            release = client.request(["hours", "age"], epsilon="100", label=label)
+            release.wait(60)
+            counts.append(release.estimate().counts)
+        # Hardly a symbol changes at this epsilon, nearly every coin does.
+        assert np.abs(counts[0] - counts[1]).sum() > 40
+    assert list(world.local.folder.rglob("rounded-*")) == []
+
+
+def test_a_check_says_what_was_clipped(world: World) -> None:
+    path = world.local.tables["bob"].with_name("clipped.csv")
+    text = Path(world.local.tables["bob"]).read_text("utf-8").splitlines()
+    last = text[-1].rpartition(",")[0]
+    path.write_text("\n".join([*text[:-1], f"{last},168"]) + "\n", "utf-8")
+    found = world.command("curator", "check", world.local.study_path, "--name", "bob", "--table", path)
+    assert found.code == 2
+    assert "168" in found.text + found.errors
+    path.write_text("\n".join([*text[:-1], f"{last},80"]) + "\n", "utf-8")
+    found = world.command("curator", "check", world.local.study_path, "--name", "bob", "--table", path)
+    assert found.code == 0
