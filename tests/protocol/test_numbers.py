@@ -111,8 +111,8 @@ def test_each_release_rounds_anew(world: World) -> None:
             release = client.request(["hours", "age"], epsilon="100", label=label)
             release.wait(60)
             counts.append(release.estimate().counts)
-        # Hardly a symbol changes at this epsilon, nearly every coin does.
-        assert np.abs(counts[0] - counts[1]).sum() > 40
+        # Everybody is in both, and hardly a symbol changes at this epsilon: the same coins would give the same counts.
+        assert np.abs(counts[0] - counts[1]).sum() > 5
     assert list(world.local.folder.rglob("rounded-*")) == []
 
 
