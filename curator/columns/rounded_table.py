@@ -14,6 +14,7 @@ import numpy as np
 
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.symbols import row_slices
 from veiltab.common.release.table_spec import Column
 from veiltab.common.study.coding.grids import POSITION, rounded
 from veiltab.curator.alignment.intersection import AlignedTable
@@ -59,9 +60,8 @@ def rounded_table(table: AlignedTable, columns: Sequence[Column], folder: Path) 
         positions = table.column(column.attribute)
         path = made.column_file(column.attribute)
         symbols = np.lib.format.open_memmap(path, "w+", symbol_dtype(column.size), positions.shape)
-        start = 0
-        for chunk in rounded(positions, column.size, CipherStream(os.urandom(32))):
-            symbols[start : start + len(chunk)] = chunk
-            start += len(chunk)
+        chunks = rounded(positions, column.size, CipherStream(os.urandom(32)))
+        for rows, chunk in zip(row_slices(len(positions)), chunks, strict=True):
+            symbols[rows] = chunk
         symbols.flush()
     return made

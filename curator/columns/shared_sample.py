@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -111,24 +111,28 @@ class Sampler:
             IntegrityError: the indices that a peer shares are no sample.
             ConflictError: another release has spent these coins or canaries.
         """
+        from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - numbers alone
+
         stage = stage or Stage()
         with step("toss", release_id=spec.release_id):
             seed = await self._coins.toss(release_coin(spec.release_id), peers, shown)
         with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
+            # Whether there are indices comes before the work: it may have to wait for them.
+            pieces: Iterable[Rows] = await self._indices(spec, peers) if spec.sampling is Sampling.INDICES else ()
+            table = await asyncio.to_thread(rounded_table, table, spec.columns_of(self._name), self._folder)
             key = derive(seed, "sampling")
-            draw: Callable[[AlignedTable], SampleRows | DrawnSample]
+            draw: Callable[[], SampleRows | DrawnSample]
             match spec.sampling:
                 case Sampling.SEED | Sampling.SERVER:
-                    draw = partial(self._drawn_rows, spec, key, stage)
+                    draw = partial(self._drawn_rows, spec, table, key, stage)
                 case Sampling.INDICES:
-                    pieces = await self._indices(spec, peers)
-                    draw = lambda _: SampleRows(pieces, self._folder)  # noqa: E731
+                    draw = partial(SampleRows, pieces, self._folder)
                 case _:
                     assert_never(spec.sampling)
             return await asyncio.to_thread(self._drawn, spec, seed, table, draw, stage)
 
     def _drawn_rows(
-        self, spec: TableSpec, key: bytes, stage: Stage, table: "AlignedTable"
+        self, spec: TableSpec, table: "AlignedTable", key: bytes, stage: Stage
     ) -> "SampleRows | DrawnSample":
         """Draw rows by a key: in tasks if many are ordered."""
         scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
@@ -149,14 +153,11 @@ class Sampler:
         spec: TableSpec,
         seed: bytes,
         table: "AlignedTable",
-        draw: "Callable[[AlignedTable], SampleRows | DrawnSample]",
+        draw: "Callable[[], SampleRows | DrawnSample]",
         stage: Stage,
     ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
-        from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - numbers alone
-
-        table = rounded_table(table, spec.columns_of(self._name), self._folder)
-        rows = draw(table)
+        rows = draw()
         self._store.pads.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
         noise = curators_noise(spec, seed)
         with stage.of("checking the sample", None):

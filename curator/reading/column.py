@@ -98,9 +98,11 @@ class ColumnReader:
         known = codes >= 0
         np.add.at(self._counts, (codes[known] + self._parts // 2) // self._parts, rows[known])
         self._missing += sum(int(n) for v, n in zip(values, rows, strict=True) if n and is_missing(v))
-        if self.rule.coding.grid and self.rule.coding.grid.clips:
-            is_clipped = [self._is_clipped(value) for value in values]
-            self._clipped += int(rows[is_clipped].sum())
+        if (grid := self.rule.coding.grid) and grid.clips:
+            ends = grid.position_of(0), grid.position_of(len(grid.points) - 1)
+            self._clipped += sum(
+                int(rows[at]) for at in np.flatnonzero(np.isin(codes, ends)) if self._is_clipped(values[at])
+            )
         if rows[codes == UNKNOWN].any():
             self._note_unknown(values, entries, codes, first_row)
         return codes.take(entries)

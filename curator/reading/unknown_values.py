@@ -54,9 +54,9 @@ def _kind(coding: Coding) -> str:
     """Say what the values are that a coding does not know."""
     if coding.dates:
         return f"dates outside the bins, or none written as {coding.dates.format or 'ISO 8601 (2000-07-15)'}"
-    if coding.grid:
-        return "numbers outside the grid, or no numbers"
-    return "numbers outside the bins, or no numbers" if coding.bins else "values the study does not know"
+    if coding.are_numbers:
+        return f"numbers outside the {'grid' if coding.grid else 'bins'}, or no numbers"
+    return "values the study does not know"
 
 
 def _hint(column: ColumnReading) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import Literal, assert_never
 
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import (
@@ -35,9 +35,6 @@ from veiltab.curator.progress.release_record import (
 )
 from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.upload import ServerLink
-
-if TYPE_CHECKING:
-    pass
 
 _log = logging.getLogger(__name__)
 _HANGS_AFTER_SECONDS = 60.0

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from veiltab.common.core.domain import Domain
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
     from veiltab.researcher.estimates.estimation import TableEstimate
-    from veiltab.researcher.questions.question import Question
 
 
 class Answers(ABC):
@@ -35,29 +34,21 @@ class Answers(ABC):
 
     def mean(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
         """Estimate the mean of an attribute by group: release.mean("hours", given="education").frame()."""
-        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
-
-        return self._answer(Question(mean=attribute, given=_names(given)), confidence)
+        return self._answer(given, confidence, mean=attribute)
 
     def sum(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
         """Estimate the sum of an attribute over the respondents of each group."""
-        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
-
-        return self._answer(Question(sum=attribute, given=_names(given)), confidence)
+        return self._answer(given, confidence, sum=attribute)
 
     def variance(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
         """Estimate the variance of an attribute by group; one that was rounded takes a table with its twin."""
-        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
-
-        return self._answer(Question(variance=attribute, given=_names(given)), confidence)
+        return self._answer(given, confidence, variance=attribute)
 
     def quantile(
         self, share: float, *, of: str, given: str | Sequence[str] = (), confidence: float = 0.95
     ) -> "Analysis":
         """Estimate a quantile of an attribute by group: release.quantile(.5, of="hours")."""
-        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
-
-        return self._answer(Question(quantile=share, of=of, given=_names(given)), confidence)
+        return self._answer(given, confidence, quantile=share, of=of)
 
     def linear(self, formula: str, *, confidence: float = 0.95) -> "Analysis":
         """Regress a number on numbers and categories, by the moments of every table that was measured.
@@ -68,11 +59,8 @@ class Answers(ABC):
 
         return linear(self.measured(confidence=confidence), formula)
 
-    def _answer(self, question: "Question", confidence: float) -> "Analysis":
-        from veiltab.researcher.questions.question import answer  # noqa: PLC0415 - analyses
+    def _answer(self, given: str | Sequence[str], confidence: float, **asked: Any) -> "Analysis":  # noqa: ANN401
+        from veiltab.researcher.questions.question import Question, answer  # noqa: PLC0415 - analyses
 
+        question = Question(given=(given,) if isinstance(given, str) else tuple(given), **asked)
         return answer(question, self.table(question.attributes(self.domain()), confidence=confidence))
-
-
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)

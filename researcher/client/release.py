@@ -153,7 +153,7 @@ class Release(Answers):
 
         status = self._ready_status()
         runs: dict[tuple[str, ...], list[Estimate]] = {}
-        for result in self.measurements():
+        for result in self._results(status, status.ready_tables):
             runs.setdefault(tuple(result.names), []).append(self._estimate(status, result, confidence))
         return tuple(pooled(same) for same in runs.values())
 

@@ -53,7 +53,6 @@ def estimate(
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.estimates.table import check_table_path
     from veiltab.researcher.questions.question import Question, answer
-    from veiltab.researcher.report.presentation import source_sentence
 
     if out is not None:
         check_table_path(out)
@@ -70,7 +69,7 @@ def estimate(
         if attributes is not None or compare is not None or independence is not None:
             raise InvalidInputError("a linear model goes with no other question", where="--linear")
         analysis = release.linear(question.linear, confidence=confidence)
-        _emit_analysis(client.study, release, "", analysis, out, as_json)
+        _emit_analysis(client.study, release, None, analysis, out, as_json)
         return
     found = _table(release, names, confidence)
     if independence is not None:
@@ -82,8 +81,7 @@ def estimate(
         _emit_table(client.study, release, found, out, as_json)
         return
     other = None if compare is None else _other_table(client, compare, release, names, confidence)
-    source = source_sentence(found, release.status())
-    _emit_analysis(client.study, release, source, answer(question, found, other), out, as_json)
+    _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
 
 
 def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
@@ -165,9 +163,10 @@ def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: f
 
 
 def _emit_analysis(
-    study: "Study", release: "Release", source: str, analysis: "Analysis", out: Path | None, as_json: bool
+    study: "Study", release: "Release", found: "Table | None", analysis: "Analysis", out: Path | None, as_json: bool
 ) -> None:
     from veiltab.researcher.estimates.table import write
+    from veiltab.researcher.report.presentation import source_sentence
 
     if out is not None:
         write(analysis.frame(), out)
@@ -186,7 +185,7 @@ def _emit_analysis(
         "respondents": respondents,
         "out": out,
     }
-    about = f"Study: {study.title}."
+    about, source = f"Study: {study.title}.", "" if found is None else source_sentence(found, known)
     parts = (analysis.text(), source, respondents, about, "" if out is None else f"Written: {out}")
     emit(as_json, data, "\n".join(part for part in parts if part))
 

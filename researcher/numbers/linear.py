@@ -25,26 +25,13 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.numbers.points import are_numbers, numbers_of, rounding_variance, twin_of
+from veiltab.researcher.numbers.points import are_numbers, covariance, numbers_of, twin_of
 
 _EXAMPLE = 'Write for example "wage ~ age + education".'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinearFormula:
-    """A number that is explained by others and by categories.
-
-    Args:
-        response: the number.
-        terms: attributes on the right; those whose categories are all numbers are numbers.
-    """
-
-    response: str
-    terms: tuple[str, ...]
-
-
-def parse_linear(text: str, domain: Domain) -> LinearFormula:
-    """Read "y ~ x + z"; names are the longest that fit.
+def parse_linear(text: str, domain: Domain) -> tuple[Attribute, ...]:
+    """Read "y ~ x + z": return the number that is explained, then the attributes on the right; the longest names win.
 
     Raises:
         InvalidInputError: it does not parse, names an attribute twice, or explains what is no number.
@@ -54,14 +41,14 @@ def parse_linear(text: str, domain: Domain) -> LinearFormula:
     numbers_of(response)
     if not reader.takes("~"):
         raise reader.refusal("~", _EXAMPLE)
-    terms = [reader.attribute().name]
+    terms = [reader.attribute()]
     while not reader.is_done:
         if not reader.takes("+"):
             raise reader.refusal("+", _EXAMPLE)
-        terms.append(reader.attribute().name)
-    if len({response.name, *terms}) != len(terms) + 1:
+        terms.append(reader.attribute())
+    if len({response, *terms}) != len(terms) + 1:
         raise InvalidInputError("an attribute stands twice in the formula", where="linear", remedy=_EXAMPLE)
-    return LinearFormula(response=response.name, terms=tuple(terms))
+    return (response, *terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +77,8 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
             attributes, or the attributes on the right determine one another.
     """
     domain = _domain_of(tables)
-    formula = parse_linear(text, domain)
-    (response,) = domain.subset([formula.response]).attributes
-    columns = [column for name in formula.terms for column in _features(name, domain)]
+    response, *terms = parse_linear(text, domain)
+    columns = [column for attribute in terms for column in _features(attribute, domain)]
     explained = _Feature(label=response.name, attribute=response, twin=response, values=_whole(response))
     every, p = [*columns, explained], len(columns) + 1
     moments, kept = np.zeros((p + 1, p + 1)), dict[int, dict[tuple[int, int], Floats]]()
@@ -116,7 +102,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     parts = [tables[number] for number in kept]
     labels = ("(intercept)", *(column.label for column in columns))
     return Analysis(
-        title=f"linear regression of {formula.response}",
+        title=f"linear regression of {response.name}",
         labels={"coefficient": labels},
         unit=Unit.NUMBER,
         estimate=value,
@@ -138,8 +124,8 @@ def _errors(
     tables: Sequence[Table], kept: dict[int, dict[tuple[int, int], Floats]], inverse: Floats, beta: Floats
 ) -> tuple[Floats, Floats]:
     """Return the bias of the second order, and half the width of each interval: 0 and NaN if a table is modelled."""
-    p, covariance = len(beta), np.zeros((len(beta), len(beta)))
-    bias = np.zeros(p)
+    p = len(beta)
+    total, bias = np.zeros((p, p)), np.zeros(p)
     for number, products in kept.items():
         table = tables[number]
         if not isinstance(table, TableEstimate):
@@ -154,13 +140,13 @@ def _errors(
             if i != j:
                 scores[j] -= product * beta[i]
         contrasts = np.concatenate([inverse @ scores, list(products.values())])
-        each = table.contrast_covariance(contrasts) + rounding_variance(table, contrasts)
-        covariance += each[:p, :p]
+        each = covariance(table, contrasts)
+        total += each[:p, :p]
         for place, (i, j) in enumerate(products, p):
             if i < p:
                 bias -= inverse[:, i] * each[j, place]
                 bias -= inverse[:, j] * each[i, place] * (i != j)
-    half: Floats = quantile(tables[0]) * np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    half: Floats = quantile(tables[0]) * np.sqrt(np.maximum(np.diagonal(total), 0.0))
     return bias, half
 
 
@@ -194,9 +180,9 @@ def _error(table: Table, names: Sequence[str]) -> float:
     return part.root_mse if isinstance(part, TableEstimate) else np.inf
 
 
-def _features(name: str, domain: Domain) -> list[_Feature]:
+def _features(attribute: Attribute, domain: Domain) -> list[_Feature]:
     """Return the columns of an attribute: its numbers, or indicators of its categories but the first."""
-    (attribute,) = domain.subset([name]).attributes
+    name = attribute.name
     if are_numbers(attribute) or attribute.number:
         twin = twin_of(attribute, domain)
         return [_Feature(label=name, attribute=attribute, twin=twin, values=_whole(attribute))]

@@ -21,7 +21,7 @@ from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
-from veiltab.researcher.numbers.points import check_given, numbers_of, rounding_variance
+from veiltab.researcher.numbers.points import check_given, deviations, numbers_of, rounding_variance
 
 EVERYBODY = "all respondents"
 
@@ -63,9 +63,7 @@ def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     low = high = np.full(value.shape, np.nan)
     if isinstance(part, TableEstimate):
         contrasts = by_group(len(raw), np.nan_to_num(numbers_of(part.domain.attributes[-1])))
-        variances = np.diagonal(part.contrast_covariance(contrasts) + rounding_variance(part, contrasts))
-        deviations = np.sqrt(np.maximum(variances, 0.0))
-        half = quantile(table) * part.population * deviations
+        half = quantile(table) * part.population * deviations(part, contrasts)
         low, high = value - half, value + half
     return number_analysis(part, f"sum of {name}{given_text(given)}", groups, (value, low, high))
 
@@ -85,8 +83,14 @@ def groups_of(table: Table, given: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def by_group(groups: int, contrast: Floats) -> Floats:
-    """Return a contrast for each of some groups, which is 0 in the others, shape (groups, groups k)."""
-    return np.kron(np.eye(groups), contrast).astype(np.float64)
+    """Return a contrast for each of some groups, which is 0 in the others, shape (groups, groups k).
+
+    Args:
+        groups: how many.
+        contrast: (k,) for all groups, or (groups, k).
+    """
+    each: Floats = (np.eye(groups)[:, :, None] * contrast).reshape(groups, -1)
+    return each
 
 
 def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Floats, Floats, Floats]:

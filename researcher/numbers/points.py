@@ -57,6 +57,18 @@ def twin_of(attribute: Attribute, domain: Domain) -> Attribute:
     )
 
 
+def covariance(table: TableEstimate, contrasts: Floats) -> Floats:
+    """Return the covariance of the estimates of contrasts of shape (c, K), that of rounding with it, shape (c, c)."""
+    found: Floats = table.contrast_covariance(contrasts) + rounding_variance(table, contrasts)
+    return found
+
+
+def deviations(table: TableEstimate, contrasts: Floats) -> Floats:
+    """Return the standard deviation of the estimate of each contrast, shape (c,)."""
+    found: Floats = np.sqrt(np.maximum(np.diagonal(covariance(table, contrasts)), 0.0))
+    return found
+
+
 def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
     """Return at most how much rounding adds to the (c, c) covariance of contrasts, shape (c, K)."""
     shape = table.domain.shape

@@ -25,7 +25,7 @@ from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.numbers.means import by_group, groups_of, number_analysis
-from veiltab.researcher.numbers.points import check_given, numbers_of, rounding_variance
+from veiltab.researcher.numbers.points import check_given, deviations, numbers_of
 
 
 def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) -> Analysis:
@@ -82,11 +82,7 @@ def _first(flags: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 def _deviations(part: TableEstimate, groups: int, contrasts: Floats) -> Floats:
     """Return the standard deviation of each contrast in each group, shape (groups, contrasts)."""
-    variances = []
-    for contrast in contrasts:
-        each = by_group(groups, contrast)
-        variances.append(np.diagonal(part.contrast_covariance(each) + rounding_variance(part, each)))
-    return np.sqrt(np.maximum(np.array(variances).T, 0.0))
+    return np.transpose([deviations(part, by_group(groups, contrast)) for contrast in contrasts])
 
 
 def _value(shares: Floats, points: Floats, share: float, *, is_rounded: bool) -> float:

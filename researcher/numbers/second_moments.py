@@ -15,7 +15,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.means import by_group, groups_of, number_analysis
-from veiltab.researcher.numbers.points import check_given, numbers_of, rounding_variance, twin_of
+from veiltab.researcher.numbers.points import check_given, deviations, numbers_of, twin_of
 
 
 def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
@@ -46,14 +46,10 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     low = high = np.full(value.shape, np.nan)
     said = (whole > 0) & (value > 0)
     if isinstance(part, TableEstimate):
-        half = np.full(value.shape, np.nan)
-        for place in np.flatnonzero(said):
-            contrast = (
-                np.where(known, (first - mean[place]) * (second - other[place]) - value[place], 0.0) / whole[place]
-            )
-            each = by_group(len(groups), contrast)[place : place + 1]
-            spread = part.contrast_covariance(each) + rounding_variance(part, each)
-            half[place] = quantile(table) * np.sqrt(max(float(spread[0, 0]), 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = ((first - mean[:, None]) * (second - other[:, None]) - value[:, None]) / whole[:, None]
+        contrasts = by_group(len(groups), np.where(known & said[:, None], score, 0.0))
+        half = np.where(said, quantile(table) * deviations(part, contrasts), np.nan)
         low, high = np.maximum(value - half, 0.0), value + half
     value = np.where(said, value, np.nan)
     return number_analysis(part, f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))

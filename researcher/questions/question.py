@@ -10,6 +10,7 @@ from veiltab.researcher.analysis.formula import parse_formula
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
+from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import means, sums
 from veiltab.researcher.numbers.points import twin_of
 from veiltab.researcher.numbers.quantiles import quantiles
@@ -118,7 +119,7 @@ class Question:
 
 
 def answer(question: Question, table: Table, other: Table | None = None) -> Analysis:
-    """Return the analysis that answers a question about one table; for a linear model see `linear`.
+    """Return the analysis that answers a question about one table.
 
     Args:
         question: what is asked.
@@ -136,7 +137,7 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
                 remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
-    if question.number:
+    if question.number or question.linear:
         return _of_numbers(question, table)
     if question.model:
         return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
@@ -153,7 +154,9 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
 
 
 def _of_numbers(question: Question, table: Table) -> Analysis:
-    """Return the mean, sum, variance or quantile of an attribute by group."""
+    """Return the mean, sum, variance or quantile of an attribute by group, or a linear model of one."""
+    if question.linear:
+        return linear([table], question.linear)
     if question.quantile is not None:
         return quantiles(table, question.of, question.quantile, question.given)
     of = means if question.mean else sums if question.sum else variances

@@ -6,7 +6,7 @@ read of a table is the position of X, not a symbol; `rounded` tosses the coins, 
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count, pairwise
 
@@ -42,7 +42,6 @@ class Grid:
 
     points: tuple[Decimal, ...]
     clips: bool = False
-    _labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not all(point.is_finite() and (not point or _LEAST <= abs(point) <= _MOST) for point in self.points):
@@ -53,12 +52,11 @@ class Grid:
             raise InvalidInputError(
                 f"the grid has {len(self.points)} points, not below {MAX_CATEGORIES}", remedy="Take longer steps."
             )
-        object.__setattr__(self, "_labels", tuple(f"{point.normalize() + 0:f}" for point in self.points))
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The points as texts: the categories."""
-        return self._labels
+        return tuple(f"{point.normalize() + 0:f}" for point in self.points)
 
     def position(self, number: Decimal) -> int | None:
         """Return the position of a number, at most 2^-17 steps off; None if it lies outside and is not clipped."""
@@ -82,7 +80,7 @@ class Grid:
 
     def examples(self) -> Iterator[str]:
         """Yield the points, and a number in the middle of each step."""
-        yield from self._labels
+        yield from self.labels
         yield from (f"{(low + high) / 2:f}" for low, high in pairwise(self.points))
 
 
@@ -108,8 +106,8 @@ def decade_steps(ends: tuple[Decimal, ...], each: int) -> tuple[Decimal, ...]:
     Raises:
         InvalidInputError: the ends are not above 0, or there are not 1 to 20 a decade.
     """
-    zero, (low, high) = ends[:-2], ends[-2:]
-    if any(zero) or len(zero) > 1 or not 0 < low < high or not 1 <= each <= 20:
+    zero, (low, high) = ends[:-2], ends[-2:] if len(ends) in {2, 3} else (Decimal(0), Decimal(0))
+    if any(zero) or not 0 < low < high or not 1 <= each <= 20:
         raise InvalidInputError(
             "the grid has no 1 to 20 points a decade from one positive number to another",
             remedy="Write grid = [1, 100000], or [0, 1, 100000], and decade_points = 5.",

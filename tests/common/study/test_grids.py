@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.conftest import STUDY
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import UNKNOWN, Coding
@@ -153,6 +154,8 @@ def test_grids_by_steps_and_decades() -> None:
         ("grid = [0, 10]\nstep = 5\ndecade_points = 2", "beside"),
         ("grid = [0, 10]\ndecade_points = 2", "decade"),
         ("grid = [1, 10]\ndecade_points = 0", "decade"),
+        ("grid = [1]\ndecade_points = 2", "decade"),
+        ("grid = [0, 1, 2, 10]\ndecade_points = 2", "decade"),
         ("grid = [1, 10]\nrecode = { a = 'b' }", "recode"),
         ("grid = [1, 10]\noutside = 'wrap'", "outside"),
         ("grid = [1, 10]\ncategories = ['a', 'b', 'c']", "categories"),
@@ -160,12 +163,12 @@ def test_grids_by_steps_and_decades() -> None:
 )
 def test_a_grid_that_cannot_be_is_refused(keys: str, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
-        study_from_bytes(STUDY.replace("GRID", f'kind = "number"\n{keys}').encode(), "s.toml")
+        study_from_bytes(NUMBER.replace("GRID", f'kind = "number"\n{keys}').encode(), "s.toml")
 
 
 def test_a_grid_needs_its_kind() -> None:
     with pytest.raises(InvalidInputError, match="without kind"):
-        study_from_bytes(STUDY.replace("GRID", 'categories = ["a", "b"]\ngrid = [0, 1]').encode(), "s.toml")
+        study_from_bytes(NUMBER.replace("GRID", 'categories = ["a", "b"]\ngrid = [0, 1]').encode(), "s.toml")
 
 
 @pytest.mark.parametrize("raw", ["nan", "inf", "1_000", "0x10", "1e99999", "12 h", "--3", "1,5"])
@@ -174,28 +177,12 @@ def test_what_is_no_number_has_no_place_on_a_grid(raw: str) -> None:
     assert coding.code(raw) == UNKNOWN
 
 
-STUDY = """
-[study]
-id = "s"
-title = "S"
-[budget]
-epsilon = 1
-[server]
-name = "cloud"
-endpoint = "localhost:7400"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7401"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7402"
-id_columns = ["id"]
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:7410"
+NUMBER = (
+    STUDY.decode()
+    + """
 [[attribute]]
 name = "hours"
 owner = "alice"
 GRID
 """
+)
