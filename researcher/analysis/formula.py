@@ -56,10 +56,7 @@ def parse_formula(text: str, domain: Domain) -> Formula:
     response, event = "", tuple[str, ...]()
     if not reader.takes("~"):
         explained = reader.attribute()
-        event = reader.categories(explained) if reader.takes("=") else _usual_event(explained)
-        response = explained.name
-        if len(event) == explained.size:
-            raise InvalidInputError(f"every respondent has one of these categories of {response}", where="model")
+        event, response = parse_event(reader, explained), explained.name
         if not reader.takes("~"):
             raise reader.refusal("~", _EXAMPLE)
     terms: dict[tuple[str, ...], None] = {(): None}
@@ -77,6 +74,18 @@ def parse_formula(text: str, domain: Domain) -> Formula:
         if not reader.takes("+"):
             raise reader.refusal("+ or *", _EXAMPLE)
     return Formula(response=response, event=event, terms=tuple(sorted(terms, key=len)))
+
+
+def parse_event(reader: Reader, attribute: Attribute) -> tuple[str, ...]:
+    """Read "=category|..." after an attribute; of one with two categories nothing means the second.
+
+    Raises:
+        InvalidInputError: an unknown category, all categories, or none where there are not two.
+    """
+    event = reader.categories(attribute) if reader.takes("=") else _usual_event(attribute)
+    if len(event) == attribute.size:
+        raise InvalidInputError(f"every respondent has one of these categories of {attribute.name}", where="model")
+    return event
 
 
 def design_matrix(formula: Formula, domain: Domain) -> tuple[NDArray[np.float64], list[str]]:

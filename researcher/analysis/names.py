@@ -29,6 +29,11 @@ class Reader:
         """Whether nothing is left."""
         return self._at == len(self._text)
 
+    @property
+    def rest(self) -> str:
+        """What was not read yet."""
+        return self._text[self._at :]
+
     def takes(self, sign: str) -> bool:
         """Read a sign if it comes next, and return whether it does."""
         if not self._text.startswith(sign, self._at):

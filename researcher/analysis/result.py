@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -48,6 +48,8 @@ class Analysis:
         confidence: probability that one interval holds its true value.
         is_measured: whether the table was measured; one from a model gives values without intervals.
         remarks: what the reader must know, a sentence each.
+        facts: numbers about all rows together, such as a test of them, by name.
+        along: the label that is a time, if the rows are curves, each from its first time on; "" if not.
         study_digest: SHA-256 of the study file, or empty.
 
     Raises:
@@ -65,6 +67,8 @@ class Analysis:
     confidence: float
     is_measured: bool
     remarks: tuple[str, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
+    along: str = ""
     study_digest: str = ""
 
     def __post_init__(self) -> None:
@@ -148,7 +152,8 @@ class Analysis:
         """Return what stands below the numbers, a sentence each."""
         measured = f"Intervals at {100 * self.confidence:g}%, each on its own."
         modelled = "Values of a model, not of a measurement: no intervals."
-        return [measured if self.is_measured else modelled, *self.remarks]
+        facts = "; ".join(f"{name} {value:.4g}" for name, value in self.facts.items())
+        return [measured if self.is_measured else modelled, *([f"{facts}."] if facts else []), *self.remarks]
 
     def columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the headings and the rows as texts: labels and numbers, and notes where there are any.

@@ -59,6 +59,15 @@ class Answers(ABC):
 
         return linear(self.measured(confidence=confidence), formula)
 
+    def survival(
+        self, ending: str, *, given: str | Sequence[str] = (), until: float | None = None, confidence: float = 0.95
+    ) -> "Analysis":
+        """Estimate the share without an event by time and group: release.survival("months:died=yes", given="arm").
+
+        With `until` the mean time without it up to that time; with "~ arm + stage" after it a Cox regression.
+        """
+        return self._answer(given, confidence, survival=ending, until=until)
+
     def _answer(self, given: str | Sequence[str], confidence: float, **asked: Any) -> "Analysis":  # noqa: ANN401
         from veiltab.researcher.questions.question import Question, answer  # noqa: PLC0415 - analyses
 

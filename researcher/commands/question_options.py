@@ -16,7 +16,9 @@ QUESTION_EXAMPLES = (
     "--attributes education,wage --independence education\n\n"
     "--mean hours --given education\n\n"
     "--quantile .5 --of hours --given education\n\n"
-    "--linear 'wage ~ age + education'"
+    "--linear 'wage ~ age + education'\n\n"
+    "--survival months:died=yes --given arm --until 24\n\n"
+    "--survival 'months:died=yes ~ arm + stage' --ratio"
 )
 
 _CONTRASTS = {
@@ -41,6 +43,13 @@ _QUESTION = (
     click.option(
         "--linear", default="", metavar="'A ~ B + C'", help="Linear regression of a number on numbers and categories."
     ),
+    click.option(
+        "--survival",
+        default="",
+        metavar="'TIME:A=X'",
+        help="Share without an event by time, by group; with ~ B + C a Cox regression, with --ratio its ratios.",
+    ),
+    click.option("--until", type=float, metavar="T", help="With --survival, the mean time without an event up to T."),
     click.option("--reference", default="", metavar="A=X", help="Group to compare with; by default the first."),
     click.option(
         "--total",

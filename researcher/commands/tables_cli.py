@@ -46,8 +46,8 @@ def estimate(
     """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
 
     A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
-    --given, --mean, --sum, --variance or --quantile (perhaps with --given), --total, --model, --linear, --independence
-    and --compare (which may go with --given). The level of a test is 1 less the confidence.
+    --given, --mean, --sum, --variance, --quantile or --survival (perhaps with --given), --total, --model, --linear,
+    --independence and --compare (which may go with --given). The level of a test is 1 less the confidence.
     """
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.estimates.estimation import TableEstimate
@@ -181,6 +181,7 @@ def _emit_analysis(
         "measured": analysis.is_measured,
         "study_digest": analysis.study_digest,
         "rows": analysis.records(),
+        "facts": dict(analysis.facts),
         "remarks": list(analysis.remarks),
         "respondents": respondents,
         "out": out,

@@ -25,6 +25,9 @@ CELLS_SHOWN = 60
 CATEGORIES_SHOWN = 30
 """Categories of one attribute in a picture; of more the largest are shown."""
 
+CURVES = ((INK, "-"), (ACCENT, "--"), ("#2e7d5b", "-."), ("#7a4fa3", ":"), ("#8a6d1d", "-"), ("#5b6b7a", "--"))
+"""Colours and lines of the curves of a picture; of more groups the first are shown."""
+
 _SHARE = "share of all respondents, %"
 
 _AXES = {Unit.SHARE: "%", Unit.ROWS: "rows of the table", Unit.NUMBER: ""}
@@ -86,6 +89,12 @@ def analysis_picture(analysis: ShownAnalysis, sheet: Sheet = WIDE) -> Picture:
         analysis: what was asked of a table.
         sheet: what it is drawn on.
     """
+    if analysis.along:
+        return Picture(
+            size=(sheet.width, 0.5 * sheet.width),
+            paint=partial(_curves, analysis=analysis, sheet=sheet),
+            prefix=f"s{sheet.mark}",
+        )
     labels = [wrapped(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
         size=(sheet.width, 1.4 + height_of(labels)),
@@ -212,6 +221,36 @@ def _quantities(axes: "Axes", analysis: ShownAnalysis, labels: list[str], sheet:
     axes.spines["left"].set_visible(False)
     axes.set_title(wrapped(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
     axes.set_xlabel(_AXES[analysis.unit])
+
+
+def _curves(figure: "Figure", analysis: ShownAnalysis, sheet: Sheet) -> None:
+    """Draw curves as steps down from 1, each with the band of its intervals; of many groups the first ones."""
+    axes = figure.subplots()
+    texts = analysis.labels[analysis.along]
+    groups = list(zip(*(names for name, names in analysis.labels.items() if name != analysis.along), strict=True))
+    try:
+        times = np.array([float(text) for text in texts])
+    except ValueError:  # categories in an order
+        size = len(dict.fromkeys(texts))
+        times = np.resize(np.arange(1.0, size + 1), len(texts))
+        axes.set_xticks(np.arange(1, size + 1), [wrapped(text, 12) for text in texts[:size]])
+    for (colour, line), group in zip(CURVES, dict.fromkeys(groups), strict=False):
+        rows = [row for row, one in enumerate(groups) if one == group]
+        at = np.append(min(0.0, times[rows[0]]), times[rows])
+        value, low, high = (
+            np.append(100.0, 100 * part[rows]) for part in (analysis.estimate, analysis.low, analysis.high)
+        )
+        axes.step(
+            at, value, line, where="post", color=colour, linewidth=1.8, label=wrapped(" · ".join(group), sheet.letters)
+        )
+        axes.fill_between(at, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
+    axes.set_ylim(0, 102)
+    axes.set_xlim(left=min(0.0, float(times.min())))
+    axes.grid(axis="both", color=SOFT, linewidth=0.6)
+    axes.set_xlabel(wrapped(analysis.along, sheet.letters))
+    axes.set_ylabel("%")
+    axes.set_title(wrapped(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
+    axes.legend(loc="upper right", frameon=False, fontsize=10)
 
 
 def _legend(axes: "Axes", marks: list[Any], sheet: Sheet) -> None:

@@ -1,5 +1,6 @@
 """What tables and pictures show of an estimate and of an analysis; they know nothing of how these were made."""
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol, Self
 
@@ -115,6 +116,18 @@ class ShownAnalysis(Protocol):
     @property
     def is_measured(self) -> bool:
         """Whether the table was measured, or comes from a model."""
+
+    @property
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """Name of a column -> its text in each row."""
+
+    @property
+    def along(self) -> str:
+        """The label that is a time, if the rows are curves; "" if not."""
+
+    @property
+    def confidence(self) -> float:
+        """Of each interval (probability)."""
 
     @property
     def leaves_range(self) -> bool:

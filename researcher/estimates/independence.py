@@ -10,19 +10,17 @@ the last row and column of d being determined by the others. Without noise and w
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import erfc, exp, fsum, lgamma, log, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import FEWEST_ROWS
+from veiltab.researcher.estimates.chi_square import chi_square_tail, quadratic_form
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
-
-SINGULAR = 1e-12
-"""Least variance of a contrast, as a share of the largest one; and the least that the others leave unexplained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +113,13 @@ def independence(
     # The contrasts leave out the last row and column: the largest, so that the order of categories changes nothing.
     by_row, by_column = np.argsort(p, kind="stable"), np.argsort(q, kind="stable")
     p, q, differences = p[by_row], q[by_column], (table - np.outer(rows, columns))[np.ix_(by_row, by_column)]
-    statistic = _quadratic_form(differences[:-1, :-1].reshape(-1), null_covariance(p, q, joint.design))
+    statistic = quadratic_form(differences[:-1, :-1].reshape(-1), null_covariance(p, q, joint.design))
     return IndependenceTest(
         left=tuple(left),
         right=tuple(right),
         statistic=statistic,
         degrees=degrees,
-        p_value=_chi_square_tail(statistic, degrees),
+        p_value=chi_square_tail(statistic, degrees),
         level=level,
         association=_association(differences, p, q, joint.design),
         least_expected=_least_expected(p, q, joint.design),
@@ -160,37 +158,6 @@ def _centring(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return I - p 1', one factor of the Jacobian."""
     matrix: NDArray[np.float64] = np.eye(marginal.size) - marginal[:, None]
     return matrix
-
-
-def _quadratic_form(differences: NDArray[np.float64], covariances: NDArray[np.float64]) -> float:
-    """Return d' C^{-1} d, through the correlation matrix so that small cells do not look singular."""
-    spread = np.diagonal(covariances)
-    singular = InvalidInputError(
-        "the differences have no spread in some direction, so they cannot be tested",
-        remedy="Merge categories that no row has; a table without noise and sampling error needs no test.",
-    )
-    if not float(spread.min()) > SINGULAR * float(spread.max()):
-        raise singular
-    deviations = np.sqrt(spread)
-    try:
-        root = np.linalg.cholesky(covariances / np.outer(deviations, deviations))
-    except np.linalg.LinAlgError as error:
-        raise singular from error
-    if float(np.diagonal(root).min()) ** 2 < SINGULAR:
-        raise singular
-    whitened = np.linalg.solve(root, differences / deviations)
-    return float(whitened @ whitened)
-
-
-def _chi_square_tail(statistic: float, degrees: int) -> float:
-    """Return P(X > statistic) for a chi-square X: erfc for odd degrees, and a finite sum of positive terms."""
-    half = statistic / 2
-    if half == 0:
-        return 1.0
-    odd = degrees % 2
-    orders = (k + odd / 2 for k in range(degrees // 2))
-    terms = [exp(j * log(half) - half - lgamma(j + 1)) for j in orders]
-    return min(1.0, fsum([odd * erfc(sqrt(half)), *terms]))
 
 
 def _association(

@@ -23,7 +23,7 @@ def numbers_of(attribute: Attribute) -> Floats:
     Raises:
         InvalidInputError: a category is no finite number, and it is not the last one of an attribute of kind number.
     """
-    numbers = np.array([_number(category) for category in attribute.categories])
+    numbers = np.array([number_of(category) for category in attribute.categories])
     strange = np.flatnonzero(np.isnan(numbers))
     if len(strange) > (1 if attribute.number else 0) or (len(strange) and strange[0] != attribute.size - 1):
         raise InvalidInputError(
@@ -36,7 +36,7 @@ def numbers_of(attribute: Attribute) -> Floats:
 
 def are_numbers(attribute: Attribute) -> bool:
     """Return whether all categories are numbers."""
-    return not np.isnan([_number(category) for category in attribute.categories]).any()
+    return not np.isnan([number_of(category) for category in attribute.categories]).any()
 
 
 def twin_of(attribute: Attribute, domain: Domain) -> Attribute:
@@ -89,10 +89,11 @@ def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
 
 def _points(attribute: Attribute) -> int:
     """Return how many categories are points of the grid."""
-    return attribute.size - int(np.isnan(_number(attribute.categories[-1])))
+    return attribute.size - int(np.isnan(number_of(attribute.categories[-1])))
 
 
-def _number(text: str) -> float:
+def number_of(text: str) -> float:
+    """Return the number that a text is, NaN for any other text."""
     try:
         number = float(text)
     except ValueError:

@@ -15,6 +15,9 @@ from veiltab.researcher.numbers.means import means, sums
 from veiltab.researcher.numbers.points import twin_of
 from veiltab.researcher.numbers.quantiles import quantiles
 from veiltab.researcher.numbers.second_moments import variances
+from veiltab.researcher.survival.curves import survival
+from veiltab.researcher.survival.follow_up import parse_ending
+from veiltab.researcher.survival.hazards import hazards
 
 _OF_NUMBERS = ("mean", "sum", "variance", "of")
 """Fields that name an attribute of numbers."""
@@ -38,6 +41,9 @@ class Question:
         quantile: of the attribute that is named by `of`, in each group that is given: a share between 0 and 1; None.
         of: the attribute of the quantile.
         linear: the formula of a linear regression, or "".
+        survival: "time:event=category" of a survival curve in each group that is given, with "~ terms" of a Cox
+            regression; or "".
+        until: up to which time the mean under the curve is asked for; None for the curve.
 
     Raises:
         InvalidInputError: parts that do not go together.
@@ -54,16 +60,21 @@ class Question:
     quantile: float | None = None
     of: str = ""
     linear: str = ""
+    survival: str = ""
+    until: float | None = None
 
     def __post_init__(self) -> None:
         if (self.quantile is None) != (not self.of):
             raise InvalidInputError("quantile and of go together", where="quantile", remedy="Say of which attribute.")
         of_numbers = [name for name in _OF_NUMBERS if getattr(self, name)]
+        if self.until is not None and not self.survival:
+            raise InvalidInputError("until stands without survival", where="until", remedy="Say of which event.")
         shares = (
-            ("given", () if of_numbers else self.given),
+            ("given", () if of_numbers or self.survival else self.given),
             ("total", self.totals),
             ("model", self.model),
             ("linear", self.linear),
+            ("survival", self.survival),
         )
         kinds = [*of_numbers, *(name for name, part in shares if part)]
         if len(kinds) > 1:
@@ -91,7 +102,7 @@ class Question:
     @property
     def names_attributes(self) -> bool:
         """Whether `attributes` says which table is asked."""
-        return bool(self.number or self.model or self.totals)
+        return bool(self.number or self.model or self.totals or self.survival)
 
     @property
     def is_plain(self) -> bool:
@@ -111,6 +122,10 @@ class Question:
             (attribute,) = domain.subset([self.number]).attributes
             twins = (twin_of(attribute, domain).name,) if self.variance else ()
             return tuple(dict.fromkeys((*self.given, self.number, *twins)))
+        if self.survival:
+            ending = parse_ending(self.survival, domain)
+            explaining = ending.formula.attributes if ending.formula else ()
+            return tuple(dict.fromkeys((*self.given, *explaining, ending.time, ending.event)))
         named = {name for text in self.totals for name in parse_subgroup(text, domain)}
         if self.model:
             formula = parse_formula(self.model, domain)
@@ -137,8 +152,8 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
                 remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
-    if question.number or question.linear:
-        return _of_numbers(question, table)
+    if question.number or question.linear or question.survival:
+        return (_of_survival if question.survival else _of_numbers)(question, table)
     if question.model:
         return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
     if question.totals:
@@ -161,3 +176,21 @@ def _of_numbers(question: Question, table: Table) -> Analysis:
         return quantiles(table, question.of, question.quantile, question.given)
     of = means if question.mean else sums if question.sum else variances
     return of(table, question.number, question.given)
+
+
+def _of_survival(question: Question, table: Table) -> Analysis:
+    """Return a survival curve or the mean under it by group, or a Cox regression."""
+    ending = parse_ending(question.survival, table.domain)
+    if ending.formula is None:
+        if question.contrast:
+            raise InvalidInputError(
+                "curves are not compared here", where="survival", remedy="Write ~ and attributes for hazard ratios."
+            )
+        return survival(table, ending, question.given, question.until)
+    if question.given or question.until is not None or question.contrast not in {None, Contrast.RATIO}:
+        raise InvalidInputError(
+            "a Cox regression gives coefficients, or hazard ratios",
+            where="survival",
+            remedy="Leave out the groups, the end and any contrast but the ratio.",
+        )
+    return hazards(table, ending, as_ratios=question.contrast is Contrast.RATIO)

@@ -33,6 +33,12 @@ owner = "alice"
 kind = "number"
 grid = [0, 100]
 step = 25
+
+[[attribute]]
+name = "age_bins"
+owner = "alice"
+column = "age"
+bins = [0, 30, 60, 100]
 """
 EPSILON = "60"
 """Hardly any noise."""
@@ -83,6 +89,31 @@ def test_means_and_models_of_a_release(world: World) -> None:
             release.variance("age")
         with pytest.raises(InvalidInputError, match="no groups"):
             release.mean("hours", given="age")
+
+
+def test_curves_of_a_release(world: World) -> None:
+    with world.client() as client:
+        release = client.request(["region", "age_bins", "smoker"], epsilon=EPSILON, label="curves")
+        release.wait(60)
+        found = release.survival("age_bins:smoker=yes", given="region")
+    identity = world.local.folder / "pki" / "researcher-rosa"
+    common = ("researcher", "estimate", world.local.study_path, "--name", "rosa", "--identity", identity)
+    told = world.command(*common, "--release", "curves", "--survival", "age_bins:smoker=yes", "--given", "region")
+    assert (told.code, told.data["rows"]) == (0, found.records())
+    assert told.data["facts"]["degrees of freedom"] == 2
+    here = world.people.symbols["region"] == 0
+    smokes, left = here & (world.people.symbols["smoker"] == 0), 1.0
+    for place, (low, high) in enumerate(((0, 30), (30, 60), (60, 100))):
+        left *= 1 - (smokes & (low <= AGES) & (high > AGES)).sum() / (here & (low <= AGES)).sum()
+        assert found.labels["age_bins up to"][place] == str(high)
+        assert found.low[place] <= left <= found.high[place]
+    for question in (("--until", "60"), ("--given", "region", "--until", "60")):
+        answer = world.command(*common, "--release", "curves", "--survival", "age_bins:smoker=yes", *question)
+        assert answer.code == 0, answer.errors
+    model = world.command(*common, "--release", "curves", "--survival", "age_bins:smoker=yes ~ region", "--ratio")
+    assert (model.code, model.data["rows"][0]["labels"]) == (0, {"coefficient": "region=south"})
+    refused = world.command(*common, "--release", "curves", "--until", "60")
+    assert (refused.code, "until stands without survival" in refused.errors) == (2, True)
 
 
 def test_the_command_says_the_same(world: World) -> None:

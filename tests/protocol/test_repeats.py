@@ -109,8 +109,8 @@ def test_a_request_whose_reply_is_lost_is_one_release(village: World) -> None:
         lost = 0
         for attempt in range(30):
             try:
-                # From far too short to hardly long enough: some arrive and lose their reply on the way.
-                await asker.submit(wanted, within=0.0005 * (attempt + 1))
+                # From far too short to long enough: some arrive and lose their reply on the way.
+                await asker.submit(wanted, within=0.00005 * 1.25**attempt)
             except UnavailableError:
                 lost += 1
         assert lost

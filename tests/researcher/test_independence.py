@@ -9,8 +9,9 @@ from scipy.stats import binomtest, chi2_contingency, kstest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimates.chi_square import chi_square_tail
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.estimates.independence import _chi_square_tail, _null_variances, independence, null_covariance
+from veiltab.researcher.estimates.independence import _null_variances, independence, null_covariance
 from veiltab.researcher.estimates.uncertainty import covariance
 
 INDEPENDENT = np.outer([5, 3, 2], [4, 3, 2, 1]) * 200
@@ -179,4 +180,4 @@ def test_order_of_the_categories_does_not_matter() -> None:
 @pytest.mark.parametrize("ratio", [0.0, 1e-9, 0.3, 1.0, 1.3, 4.0])
 def test_the_tail_of_chi_square_is_that_of_scipy(degrees: int, ratio: float) -> None:
     expected = float(chdtrc(degrees, ratio * degrees))
-    assert _chi_square_tail(ratio * degrees, degrees) == pytest.approx(expected, rel=1e-10, abs=1e-290)
+    assert chi_square_tail(ratio * degrees, degrees) == pytest.approx(expected, rel=1e-10, abs=1e-290)

@@ -1,0 +1,1 @@
+"""Time to an event: survival curves, log-rank tests, restricted means and Cox regression."""
