@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +22,9 @@ from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.plan.charge import PlanCharges, allowance_of
 from veiltab.deploy.plan.scale.cli import scale
 from veiltab.deploy.plan.workload_plan_cli import TableOptions, show_workload, workload_options
+
+if TYPE_CHECKING:
+    from veiltab.deploy.plan.mean_error import MeanError
 
 
 @click.command(
@@ -48,6 +52,13 @@ from veiltab.deploy.plan.workload_plan_cli import TableOptions, show_workload, w
     "--max-pair-epsilon",
     help="Largest epsilon of the desk with the server, and of an analyst with curators, nats.",
 )
+@click.option(
+    "--spread",
+    "spreads",
+    multiple=True,
+    metavar="A=MEAN,SD",
+    help="Foresee the error of the mean of an attribute of numbers, which have this mean and standard deviation.",
+)
 @click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's.")
 @click.option("--budget-delta", help="Delta of that budget.")
 @workload_options
@@ -66,6 +77,7 @@ def release(
     sum_of_squares: str | None,
     noise_split: str,
     max_pair_epsilon: str | None,
+    spreads: tuple[str, ...],
     budget: str | None,
     budget_delta: str | None,
     tables: TableOptions,
@@ -98,6 +110,7 @@ def release(
             "--budget": budget,
             "--budget-delta": budget_delta,
             "--sum-of-squares": sum_of_squares,
+            "--spread": spreads or None,
             "--plot": plot,
             "--card": card,
         }
@@ -144,7 +157,12 @@ def release(
 
         draw_card(_card(reply.plan), card)
     charges = PlanCharges.of(question, reply, allowance)
-    emit(as_json, _as_dict(question, reply) | charges.as_dict(), f"{_text(question, reply)}{charges}")
+    errors = _mean_errors(reply.plan, tables, spreads)
+    emit(
+        as_json,
+        _as_dict(question, reply) | charges.as_dict() | {"means": [one.as_dict() for one in errors]},
+        "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors))),
+    )
 
 
 @click.group(
@@ -160,6 +178,18 @@ def plan() -> None:
 
 def _allowance(epsilon: str | None, delta: str | None, tables: TableOptions) -> Allowance | None:
     return allowance_of(epsilon, delta, None if tables.study is None else tables.load())
+
+
+def _mean_errors(plan: Plan, tables: TableOptions, spreads: tuple[str, ...]) -> "tuple[MeanError, ...]":
+    if not spreads:
+        return ()
+    if not tables.are_of_one_table:
+        raise InvalidInputError(
+            "no study says which numbers there are", where="--spread", remedy="Give --study and --attributes."
+        )
+    from veiltab.deploy.plan.mean_error import mean_errors
+
+    return mean_errors(plan, tables.domain(), spreads)
 
 
 def _sum_of_squares(text: str | None, cells: int | None) -> Fraction | None:

@@ -11,6 +11,7 @@ import click
 
 from veiltab.common.command.cli import PATH, emit
 from veiltab.common.command.options import tables_options
+from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.words import delta_text
@@ -62,7 +63,7 @@ class TableOptions:
             InvalidInputError: there is no study, it does not have an attribute, or it allows no table as large.
         """
         study = self.load()
-        cells = study.domain(self.attributes).cells
+        cells = self.domain().cells
         if cells > study.maximum_cells:
             raise InvalidInputError(
                 f"the table has {cells} cells; the study allows {study.maximum_cells}",
@@ -70,6 +71,10 @@ class TableOptions:
                 remedy="Plan fewer attributes.",
             )
         return cells
+
+    def domain(self) -> Domain:
+        """Return the attributes of the one table."""
+        return self.load().domain(self.attributes)
 
     def load(self) -> Study:
         """Load the study.

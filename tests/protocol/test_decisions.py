@@ -119,9 +119,12 @@ def test_a_denied_attribute_ends_the_request_before_anybody_is_asked(village: Wo
     assert (refused.code, refused.data["error"]["reason"]) == (3, "DENIED")
     assert "denied: faith (by bob)" in refused.errors
     release_id = refused.data["error"]["where"].removeprefix("release ")
-    for curator in ("alice", "bob"):
-        village.wait_for_state(curator, release_id, "denied")
-    assert "curator bob: attributes: denied: faith (by bob)" in listed(village, "alice", release_id)["failure"]
+    village.wait_for_state("bob", release_id, "denied")
+    with village.store("alice") as store:
+        was_asked = store.releases.knows(release_id)
+    if was_asked:  # Bob may refuse so soon that the desk does not ask Alice any more.
+        village.wait_for_state("alice", release_id, "denied")
+        assert "curator bob: attributes: denied: faith (by bob)" in listed(village, "alice", release_id)["failure"]
 
 
 def test_a_part_is_released_without_what_is_denied(village: World) -> None:
