@@ -4,8 +4,9 @@ What is proposed quotes the table, and is for the curator's own terminal. Only w
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -102,6 +103,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     id_columns: Sequence[str] = (),
     without: Collection[str] = (),
     use_quantiles: bool = False,
+    as_numbers: bool = False,
     missing: Mapping[str, Collection[str]] = _NONE,
 ) -> TableProposal:
     """Propose a curator's part of a study from its table.
@@ -111,7 +113,8 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         curator: the curator's name.
         id_columns: the columns that name a respondent, if a person says so.
         without: columns that stay out.
-        use_quantiles: whether bins may have edges at quantiles of the data.
+        use_quantiles: whether bins and grids may have edges at quantiles of the data.
+        as_numbers: whether numbers are rounded to a grid, for means, instead of being put into bins.
         missing: column -> texts that stand for a missing value there, beside the usual ones.
 
     Raises:
@@ -134,7 +137,8 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         more = {name: {*missing.get(name, ()), *found} for name, found in left.items()}
         again = {one.column: one for one in profile_columns(source, list(left), decimal, more)}
         profiles = tuple(again.get(one.column, one) for one in profiles)
-    proposals = _proposals(profiles, chosen, curator, left, use_quantiles=use_quantiles)
+    propose_one = partial(propose, owner=curator, use_quantiles=use_quantiles, as_numbers=as_numbers)
+    proposals = _proposals(profiles, chosen, left, propose_one)
     proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
@@ -173,10 +177,8 @@ def _check_columns(where: str, header: Collection[str], options: str, named: Seq
 def _proposals(
     profiles: Sequence[ColumnProfile],
     id_columns: Collection[str],
-    curator: str,
     left: Mapping[str, Mapping[str, int]],
-    *,
-    use_quantiles: bool,
+    propose_one: Callable[..., AttributeProposal | Omission],
 ) -> dict[str, AttributeProposal | Omission]:
     """Return a proposal for each column that is no id, by the column."""
     proposals: dict[str, AttributeProposal | Omission] = {}
@@ -189,9 +191,7 @@ def _proposals(
         elif column not in id_columns:
             name = _free_name(column, taken)
             taken.add(name)
-            proposals[column] = propose(
-                profile, name=name, owner=curator, use_quantiles=use_quantiles, left=left.get(column, {})
-            )
+            proposals[column] = propose_one(profile, name=name, left=left.get(column, {}))
     return proposals
 
 

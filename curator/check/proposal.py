@@ -38,6 +38,7 @@ _MISSING_SHARE = 0.01
 _MOSTLY = 0.9
 _USUAL_MARKERS = ("", "NA", "?")
 _RULES = frozenset({"drop", "category"})
+_CODING = frozenset({"integers", "recode", "bins", "dates", "kind", "grid", "outside"})
 _SHOWN = 5
 _LARGEST = Decimal(10) ** 15
 
@@ -94,6 +95,22 @@ class AttributeProposal:
         lines += [f"  warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
+    def with_grid(self, words: Sequence[str]) -> "AttributeProposal":
+        """Return the proposal as numbers on a grid whose points a person chose; numbers outside become its ends.
+
+        Raises:
+            InvalidInputError: the column has no numbers, or the points do not increase.
+        """
+        if self.numbers is None:
+            raise InvalidInputError("this is not an answer", remedy="A column without numbers has no grid.")
+        points = _edges(words)
+        whole = self._with_coding({"kind": "number", "grid": points})
+        if points[0] <= self.numbers[0] <= self.numbers[1] <= points[-1]:
+            return replace(whole, reasons=("points as typed",))
+        warning = "numbers outside become an end of the grid, which no interval of a mean knows; `curator check` counts"
+        clipped = self._with_coding({"kind": "number", "grid": points, "outside": "clip"})
+        return replace(clipped, reasons=("points as typed",), warnings=(f"{warning} them",))
+
     def with_edges(self, words: Sequence[str]) -> "AttributeProposal":
         """Return the proposal with the edges that a person chose.
 
@@ -112,7 +129,7 @@ class AttributeProposal:
         return changed
 
     def _with_coding(self, coding: Mapping[str, object]) -> "AttributeProposal":
-        kept = {key: value for key, value in self.table.items() if key not in {"integers", "recode", "bins", "dates"}}
+        kept = {key: value for key, value in self.table.items() if key not in _CODING}
         table = {**kept, **coding}
         return replace(self, table=table, rule=_rule(table), reasons=("edges as typed",), warnings=())
 
@@ -124,6 +141,8 @@ class AttributeProposal:
         counts = dict(zip(self.rule.attribute.categories, reading.counts, strict=True))
         own = [category for category in counts if category != self.rule.coding.missing]
         telling = own if "categories" in self.table else [own[0], own[-1]]
+        if "grid" in self.table:  # both ends are round numbers, or a person's
+            telling = []
         few = [category for category in telling if counts[category] < FEW_ROWS]
         edge = "; type edges that are usual in your field" if self.numbers else ""
         warnings = [
@@ -159,8 +178,14 @@ def looks_like_id(column: str) -> bool:
     return _ID_NAME.fullmatch(column) is not None
 
 
-def propose(
-    profile: ColumnProfile, *, name: str, owner: str, use_quantiles: bool = False, left: Mapping[str, int] = _NONE
+def propose(  # noqa: PLR0913 - one argument a choice
+    profile: ColumnProfile,
+    *,
+    name: str,
+    owner: str,
+    use_quantiles: bool = False,
+    as_numbers: bool = False,
+    left: Mapping[str, int] = _NONE,
 ) -> AttributeProposal | Omission:
     """Propose how a column becomes an attribute, or why it does not.
 
@@ -168,7 +193,8 @@ def propose(
         profile: what the column holds.
         name: of the attribute.
         owner: the curator.
-        use_quantiles: whether bins may have edges at quantiles of the data.
+        use_quantiles: whether bins and grids may have edges at quantiles of the data.
+        as_numbers: whether numbers are rounded to a grid, for means, instead of being put into bins.
         left: values that are taken for missing ones as they fit no others -> the first row of each.
     """
     are_numbers, are_dates = profile.numbers == profile.present, profile.dates == profile.present
@@ -179,7 +205,7 @@ def propose(
     if are_dates:
         coding, reasons = _date_coding(profile)
     elif are_numbers:
-        coding, reasons = _number_coding(profile, use_quantiles=use_quantiles)
+        coding, reasons = _number_coding(profile, use_quantiles=use_quantiles, as_numbers=as_numbers)
     else:
         coding, reasons = _text_coding(profile, spellings)
     missing, more = _missing_rule(profile, coding)
@@ -199,7 +225,7 @@ def propose(
         table=table,
         rule=rule,
         reasons=(*reasons, *more),
-        warnings=(*(public if "bins" in coding and use_quantiles else ()), *odd),
+        warnings=(*(public if {"bins", "grid"} & coding.keys() and use_quantiles else ()), *odd),
         numbers=_range(profile) if are_numbers and not are_dates else None,
     )
 
@@ -336,8 +362,8 @@ def _label(spelling: str) -> str:
     return f"{text} (value)" if text in _RULES else text
 
 
-def _number_coding(profile: ColumnProfile, *, use_quantiles: bool) -> tuple[_Table, list[str]]:
-    """Return whole numbers where there are few, and bins otherwise."""
+def _number_coding(profile: ColumnProfile, *, use_quantiles: bool, as_numbers: bool) -> tuple[_Table, list[str]]:
+    """Return whole numbers where there are few, and bins or a grid otherwise."""
     low, high = _range(profile)
     if profile.are_whole and high - low < _MOST_INTEGERS and all(map(NUMBER.fullmatch, profile.values)):
         table: _Table = {"integers": [int(low), int(high)]}
@@ -349,7 +375,10 @@ def _number_coding(profile: ColumnProfile, *, use_quantiles: bool) -> tuple[_Tab
     bins = edges(low, high, profile.sample, are_whole=profile.are_whole)
     kind = "quartiles of the table, to two digits" if use_quantiles else "round numbers, not values of the table"
     comma = ", with a decimal comma" if profile.decimal == "comma" else ""
-    return {"bins": list(bins)}, [f"numbers from {low} to {high}{comma}; the edges are {kind}"]
+    said = f"numbers from {low} to {high}{comma}; the"
+    if as_numbers:
+        return {"kind": "number", "grid": list(bins)}, [f"{said} points of the grid are {kind}; means stay"]
+    return {"bins": list(bins)}, [f"{said} edges are {kind}"]
 
 
 def _missing_rule(profile: ColumnProfile, coding: Mapping[str, object]) -> tuple[_Table, list[str]]:

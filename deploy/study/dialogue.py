@@ -58,6 +58,7 @@ def _confirm_attribute(proposal: AttributeProposal, again: Propose, *, takes_all
     missing = set[str]()
     while True:
         edges = f", edges such as {proposal.edges_example}" if proposal.edges_example else ""
+        edges += ", grid 0 20 40 80 for means" if proposal.numbers else ""
         question = f"Take it (y, n{edges}, or missing TEXT)"
         answer = click.prompt(question, default="n" if proposal.warnings else "y").strip()
         if answer.lower() in {"y", "yes"}:
@@ -66,6 +67,10 @@ def _confirm_attribute(proposal: AttributeProposal, again: Propose, *, takes_all
             return None
         try:
             first, *texts = _words(answer)
+            if first == "grid":
+                proposal = proposal.with_grid(texts)
+                _show(proposal.as_text())
+                continue
             if first != "missing":
                 return proposal.with_edges([first, *texts])
             missing |= set(texts)

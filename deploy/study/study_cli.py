@@ -59,8 +59,12 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
     help="A text that stands for a missing value in a column, such as age=99.",
 )
 @click.option(
-    "--quantiles", "use_quantiles", is_flag=True, help="Bins at quartiles of the table: every party reads the edges."
+    "--quantiles",
+    "use_quantiles",
+    is_flag=True,
+    help="Edges at quartiles of the table: every party reads them.",
 )
+@click.option("--numbers", "as_numbers", is_flag=True, help="Grids instead of bins, for means: see docs/numbers.md.")
 @click.option("--yes", is_flag=True, help="Take every proposal.")
 @click.option("--out", type=PATH, help="File to write; NAME.toml by default.")
 @json_option
@@ -71,6 +75,7 @@ def draft(
     without: tuple[str, ...],
     missing: tuple[str, ...],
     use_quantiles: bool,
+    as_numbers: bool,
     yes: bool,
     out: Path | None,
     as_json: bool,
@@ -96,7 +101,13 @@ def draft(
     def propose(more: Mapping[str, Collection[str]]) -> "TableProposal":
         together = {column: {*given.get(column, ()), *more.get(column, ())} for column in {*given, *more}}
         return propose_table(
-            table, name, id_columns=id_columns, without=without, use_quantiles=use_quantiles, missing=together
+            table,
+            name,
+            id_columns=id_columns,
+            without=without,
+            use_quantiles=use_quantiles,
+            as_numbers=as_numbers,
+            missing=together,
         )
 
     proposal = propose({})

@@ -11,7 +11,7 @@ V(theta): Fieller's argument, a quadratic in theta, as for conditional shares; T
 The sum n sum x T is a contrast itself. Respondents whose number is missing are in no group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -53,7 +53,17 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         f"mean of {name}{given_text(given)}",
         groups,
         (np.where(said, value, np.nan), np.where(said, low, np.nan), np.where(said, high, np.nan)),
+        facts=_at_ends(part, name),
     )
+
+
+def _at_ends(part: Table, name: str) -> dict[str, float]:
+    """Return the shares of respondents at both ends of a grid, where clipped numbers are too; nothing of categories."""
+    attribute = part.domain.attributes[-1]
+    if not attribute.number:
+        return {}
+    shares, points = part.marginal([name]).raw, np.flatnonzero(~np.isnan(numbers_of(attribute)))
+    return {f"share at {attribute.categories[end]}": float(shares[end]) for end in (points[0], points[-1])}
 
 
 def sums(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
@@ -132,6 +142,7 @@ def number_analysis(
     labels: dict[str, tuple[str, ...]],
     ends: tuple[Floats, Floats, Floats],
     remarks: tuple[str, ...] = (),
+    facts: Mapping[str, float] | None = None,
 ) -> Analysis:
     """Return an analysis whose rows are groups; `ends` are the estimates and their intervals' lower and upper ends."""
     value, low, high = ends
@@ -145,5 +156,6 @@ def number_analysis(
         confidence=part.confidence,
         is_measured=isinstance(part, TableEstimate),
         remarks=(*remarks, *few_rows(part)),
+        facts=facts or {},
         study_digest=part.study_digest,
     )

@@ -184,6 +184,30 @@ def test_quantiles_only_where_they_are_asked_for(propose: Propose) -> None:
     assert "every party reads them" in found.warnings[0]
 
 
+def test_numbers_get_a_grid_where_it_is_asked_for(propose: Propose) -> None:
+    values = [1000 + 7 * row for row in range(100)]
+    found = attribute(propose, values, as_numbers=True)
+    assert coding(found) == {"kind": "number", "grid": [1000, 1200, 1400, 1600, 1800]}
+    assert found.rule.attribute.number
+    assert found.warnings == ()
+    assert "every party reads them" in attribute(propose, values, as_numbers=True, use_quantiles=True).warnings[0]
+    assert coding(attribute(propose, [1, 12] * 9, as_numbers=True)) == {"integers": [1, 12]}
+
+
+def test_a_person_chooses_the_points_of_a_grid(propose: Propose) -> None:
+    found = attribute(propose, [1000 + 7 * row for row in range(100)])
+    assert coding(found.with_grid(["900", "1300", "1700"])) == {"kind": "number", "grid": [900, 1300, 1700]}
+    clipped = found.with_grid(["1200", "1400"])
+    assert coding(clipped) == {"kind": "number", "grid": [1200, 1400], "outside": "clip"}
+    assert "no interval of a mean knows" in clipped.warnings[0]
+    assert coding(clipped.with_edges(["1000", "1300", "1700"])) == {"bins": [1000, 1300, 1700]}
+    for wrong in (["7"], ["3", "1"], ["a", "b"], []):
+        with pytest.raises(InvalidInputError):
+            found.with_grid(wrong)
+    with pytest.raises(InvalidInputError, match="no grid"):
+        attribute(propose, ["a", "b"] * 9).with_grid(["1", "2"])
+
+
 def test_a_stray_text_among_numbers_is_named_with_its_row_and_counts_as_missing(propose: Propose) -> None:
     values = [f'"{row},5"' for row in range(100, 300)]
     found = attribute(propose, [*values[:150], "k.A.", *values[150:], "o.\u00c4."])
