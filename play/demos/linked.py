@@ -30,6 +30,9 @@ from veiltab.researcher.client.release import Release
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import ExpectedError
 from veiltab.researcher.model.row_drawing import Rows
+from veiltab.researcher.numbers.linear import linear
+from veiltab.researcher.numbers.means import means
+from veiltab.researcher.numbers.points import are_numbers
 from veiltab.researcher.status.release_status import Status
 
 RESEARCHER = "rosa"
@@ -94,6 +97,8 @@ class LinkedResult:
         expected: of the pairs, as a researcher knows it, without the truth.
         shares: one conditional table as it was measured.
         true_shares: the same of the true rows.
+        numbers: a mean by group and a linear model of an attribute of numbers, each with that of the true rows; none if
+            no attribute has numbers.
         card: who faces which epsilon of all tables together.
         microdata: the file.
         certificate: of the release, one file.
@@ -107,6 +112,7 @@ class LinkedResult:
     expected: ExpectedError
     shares: Analysis
     true_shares: Analysis
+    numbers: dict[str, tuple[Analysis, Analysis]]
     card: EpsilonCard
     microdata: Path
     certificate: Path
@@ -236,6 +242,7 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
         given, asked = conditional_pair(truth.domain.names)
         shares = conditional_shares(release.estimate([given, asked]), [given])
         true_shares = conditional_shares(truth.table((given, asked)), [given])
+        numbers = analyses_of_numbers(release, truth)
     return LinkedResult(
         status=status,
         pairs=pairs,
@@ -243,6 +250,7 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
         expected=report.expected,
         shares=shares,
         true_shares=true_shares,
+        numbers=numbers,
         card=card,
         microdata=microdata_path,
         certificate=certificate,
@@ -254,3 +262,17 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
 def conditional_pair(names: tuple[str, ...]) -> tuple[str, str]:
     """Return the attribute that is conditioned on, and the one whose shares are shown."""
     return ("education", "salary") if {"education", "salary"} <= set(names) else (names[0], names[-1])
+
+
+def analyses_of_numbers(release: Release, truth: LinkedTruth) -> dict[str, tuple[Analysis, Analysis]]:
+    """Return what is shown of the first attribute of numbers: of the release, and of the true rows."""
+    number = next((one.name for one in truth.domain.attributes if are_numbers(one)), None)
+    groups = [name for name in ("salary", "sex", *truth.domain.names) if name in truth.domain.names and name != number]
+    if number is None or len(groups) < 2:
+        return {}
+    formula = f"{number} ~ {groups[0]} + {groups[1]}"
+    true_table = truth.table((number, *groups[:2]))
+    return {
+        "means": (release.mean(number, given=groups[0]), means(true_table, number, groups[:1])),
+        "linear": (release.linear(formula), linear([true_table], formula)),
+    }

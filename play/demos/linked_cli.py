@@ -22,6 +22,7 @@ from veiltab.play.local.printing import (
 
 if TYPE_CHECKING:
     from veiltab.play.demos.linked import LinkedResult
+    from veiltab.researcher.analysis.result import Analysis
 
 _NEXT = """Next:
   half the epsilon, and what it costs              veiltab demo linked --epsilon 0.5
@@ -90,6 +91,7 @@ def _as_dict(result: "LinkedResult") -> dict[str, object]:
         "errors": {"pairs": result.pairs, "triples": result.triples, "expected_pairs": result.expected.pairs},
         "expected": {"pairs": result.expected.pairs},
         "shares": {"title": result.shares.title, "rows": result.shares.records()},
+        **{kind: _with_truth(*pair) for kind, pair in result.numbers.items()},
         "seconds": result.seconds,
         "bytes": result.status.bytes,
         "microdata": result.microdata,
@@ -97,6 +99,11 @@ def _as_dict(result: "LinkedResult") -> dict[str, object]:
         "report": result.report,
         "card": [bound.as_dict() for bound in result.card.bounds],
     }
+
+
+def _with_truth(found: "Analysis", truth: "Analysis") -> dict[str, object]:
+    rows = [record | {"truth": true} for record, true in zip(found.records(), truth.estimate.tolist(), strict=True)]
+    return {"title": found.title, "rows": rows}
 
 
 def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
@@ -114,12 +121,25 @@ def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
         f"Microdata: {result.pairs:.4f} from the true table of a pair on average ({result.expected.pairs:.4f} expected"
         f" without the truth), {result.triples:.4f} of three attributes (total variation).\n"
     )
+    for found, truth in result.numbers.values():
+        print_table(
+            console, found.title.capitalize(), ("", "estimate", "95% interval", "truth"), _numbers(found, truth)
+        )
     print_card(console, result.card, verbose=verbose)
     if verbose:
         print_costs(console, result.status.bytes, result.seconds.items())
     # Not by the console, which would wrap lines that are to be copied.
     click.echo(f"Report with pictures: {result.report}\nMicrodata: {result.microdata}")
     click.echo(f"{check_line(result.certificate, out)}\nEverything else: {out}/\n\n{_NEXT}")
+
+
+def _numbers(found: "Analysis", truth: "Analysis") -> list[tuple[str, ...]]:
+    """Return a line for each mean or coefficient."""
+    rows = zip(found.names, found.notes, found.estimate, found.low, found.high, truth.estimate, strict=True)
+    return [
+        (name, "-" if note else f"{value:.3f}", note or f"{low:.3f} to {high:.3f}", f"{true:.3f}")
+        for name, note, value, low, high, true in rows
+    ]
 
 
 def _shares(result: "LinkedResult") -> list[tuple[str, ...]]:

@@ -11,7 +11,8 @@ V(theta): Fieller's argument, a quadratic in theta, as for conditional shares; T
 The sum n sum x T is a contrast itself. Respondents whose number is missing are in no group.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,13 +49,13 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     said = whole > 0
     if isinstance(part, TableEstimate):
         low, high, said = _fieller(part, (len(raw), len(numbers)), quantile(table))
-    return number_analysis(
+    found = number_analysis(
         part,
         f"mean of {name}{given_text(given)}",
         groups,
         (np.where(said, value, np.nan), np.where(said, low, np.nan), np.where(said, high, np.nan)),
-        facts=_at_ends(part, name),
     )
+    return replace(found, facts=_at_ends(part, name))
 
 
 def _at_ends(part: Table, name: str) -> dict[str, float]:
@@ -142,7 +143,6 @@ def number_analysis(
     labels: dict[str, tuple[str, ...]],
     ends: tuple[Floats, Floats, Floats],
     remarks: tuple[str, ...] = (),
-    facts: Mapping[str, float] | None = None,
 ) -> Analysis:
     """Return an analysis whose rows are groups; `ends` are the estimates and their intervals' lower and upper ends."""
     value, low, high = ends
@@ -156,6 +156,5 @@ def number_analysis(
         confidence=part.confidence,
         is_measured=isinstance(part, TableEstimate),
         remarks=(*remarks, *few_rows(part)),
-        facts=facts or {},
         study_digest=part.study_digest,
     )
