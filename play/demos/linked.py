@@ -86,6 +86,25 @@ class LinkedTruth:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class NumberAnalyses:
+    """What is shown of an attribute of numbers, each analysis of the release and of the true rows.
+
+    Args:
+        attribute: its name.
+        given: the attribute of the groups of the means.
+        means: by group.
+        formula: of the linear model.
+        linear: its coefficients.
+    """
+
+    attribute: str
+    given: str
+    means: tuple[Analysis, Analysis]
+    formula: str
+    linear: tuple[Analysis, Analysis]
+
+
 @dataclass(kw_only=True)
 class LinkedResult:
     """Everything that the demonstration shows.
@@ -97,8 +116,7 @@ class LinkedResult:
         expected: of the pairs, as a researcher knows it, without the truth.
         shares: one conditional table as it was measured.
         true_shares: the same of the true rows.
-        numbers: a mean by group and a linear model of an attribute of numbers, each with that of the true rows; none if
-            no attribute has numbers.
+        numbers: means and a linear model of an attribute of numbers; None if there is none.
         card: who faces which epsilon of all tables together.
         microdata: the file.
         certificate: of the release, one file.
@@ -112,7 +130,7 @@ class LinkedResult:
     expected: ExpectedError
     shares: Analysis
     true_shares: Analysis
-    numbers: dict[str, tuple[Analysis, Analysis]]
+    numbers: NumberAnalyses | None
     card: EpsilonCard
     microdata: Path
     certificate: Path
@@ -264,15 +282,18 @@ def conditional_pair(names: tuple[str, ...]) -> tuple[str, str]:
     return ("education", "salary") if {"education", "salary"} <= set(names) else (names[0], names[-1])
 
 
-def analyses_of_numbers(release: Release, truth: LinkedTruth) -> dict[str, tuple[Analysis, Analysis]]:
-    """Return what is shown of the first attribute of numbers: of the release, and of the true rows."""
+def analyses_of_numbers(release: Release, truth: LinkedTruth) -> NumberAnalyses | None:
+    """Return what is shown of the first attribute of numbers; None if no attribute has numbers."""
     number = next((one.name for one in truth.domain.attributes if are_numbers(one)), None)
     groups = [name for name in ("salary", "sex", *truth.domain.names) if name in truth.domain.names and name != number]
     if number is None or len(groups) < 2:
-        return {}
+        return None
     formula = f"{number} ~ {groups[0]} + {groups[1]}"
     true_table = truth.table((number, *groups[:2]))
-    return {
-        "means": (release.mean(number, given=groups[0]), means(true_table, number, groups[:1])),
-        "linear": (release.linear(formula), linear([true_table], formula)),
-    }
+    return NumberAnalyses(
+        attribute=number,
+        given=groups[0],
+        means=(release.mean(number, given=groups[0]), means(true_table, number, groups[:1])),
+        formula=formula,
+        linear=(release.linear(formula), linear([true_table], formula)),
+    )

@@ -2,7 +2,7 @@
 
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -91,7 +91,8 @@ def _as_dict(result: "LinkedResult") -> dict[str, object]:
         "errors": {"pairs": result.pairs, "triples": result.triples, "expected_pairs": result.expected.pairs},
         "expected": {"pairs": result.expected.pairs},
         "shares": {"title": result.shares.title, "rows": result.shares.records()},
-        **{kind: _with_truth(*pair) for kind, pair in result.numbers.items()},
+        "means": _means(result),
+        "linear": _linear(result),
         "seconds": result.seconds,
         "bytes": result.status.bytes,
         "microdata": result.microdata,
@@ -101,9 +102,28 @@ def _as_dict(result: "LinkedResult") -> dict[str, object]:
     }
 
 
-def _with_truth(found: "Analysis", truth: "Analysis") -> dict[str, object]:
-    rows = [record | {"truth": true} for record, true in zip(found.records(), truth.estimate.tolist(), strict=True)]
-    return {"title": found.title, "rows": rows}
+def _means(result: "LinkedResult") -> list[dict[str, object]]:
+    """Return a record for each mean; none if no attribute has numbers."""
+    if result.numbers is None:
+        return []
+    found, truth = result.numbers.means
+    names = {"attribute": result.numbers.attribute, "given": result.numbers.given}
+    rows = zip(found.names, found.records(), truth.estimate.tolist(), strict=True)
+    return [{**names, "group": group, **_interval(record), "truth": true} for group, record, true in rows]
+
+
+def _linear(result: "LinkedResult") -> dict[str, object] | None:
+    """Return the linear model; None if no attribute has numbers."""
+    if result.numbers is None:
+        return None
+    found, truth = result.numbers.linear
+    rows = zip(found.names, found.records(), truth.estimate.tolist(), strict=True)
+    coefficients = [{"name": name, **_interval(record), "truth": true} for name, record, true in rows]
+    return {"formula": result.numbers.formula, "coefficients": coefficients}
+
+
+def _interval(record: dict[str, Any]) -> dict[str, float | None]:
+    return {name: record[name] for name in ("estimate", "low", "high")}
 
 
 def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
@@ -121,7 +141,7 @@ def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
         f"Microdata: {result.pairs:.4f} from the true table of a pair on average ({result.expected.pairs:.4f} expected"
         f" without the truth), {result.triples:.4f} of three attributes (total variation).\n"
     )
-    for found, truth in result.numbers.values():
+    for found, truth in (result.numbers.means, result.numbers.linear) if result.numbers else ():
         print_table(
             console, found.title.capitalize(), ("", "estimate", "95% interval", "truth"), _numbers(found, truth)
         )

@@ -67,7 +67,7 @@ def test_a_small_one(tmp_path: Path) -> None:
     assert len(frame) == 3000
     assert frame.attrs["release"] == found["release"]["id"]
     assert "actual, mean over all pairs" in Path(found["report"]).read_text("utf-8")
-    assert "means" not in found  # no attribute of these has numbers
+    assert (found["means"], found["linear"]) == ([], None)  # no attribute of these has numbers
     assert found["card"]
     assert found["bytes"]
     assert found["seconds"]["release"] > 0
@@ -81,7 +81,7 @@ def test_the_whole_census_is_as_near_as_a_trusted_curator_would_bring_it(tmp_pat
     assert found["errors"]["pairs"] < 0.021
     assert found["errors"]["triples"] < 0.048
     assert found["expected"]["pairs"] == pytest.approx(found["errors"]["pairs"], rel=0.2)
-    for kind in ("means", "linear"):
-        for row in found[kind]["rows"]:
-            # The interval, three times as wide: chance misses it once in many thousand runs.
-            assert abs(row["estimate"] - row["truth"]) < 1.5 * (row["high"] - row["low"])
+    for row in (*found["means"], *found["linear"]["coefficients"]):
+        # The interval, three times as wide: chance misses it once in many thousand runs.
+        assert abs(row["estimate"] - row["truth"]) < 1.5 * (row["high"] - row["low"])
+    assert {row["group"] for row in found["means"]} == {"<=50K", ">50K"}
