@@ -16,7 +16,7 @@ from veiltab.common.observe.progress import Progress
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
-from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
+from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery, FileQuery
 from veiltab.curator.formats.databases.postgresql import PostgresqlQuery
 from veiltab.curator.formats.databases.sqlite import SqliteQuery
 from veiltab.curator.formats.files.json_file import JsonFile
@@ -57,9 +57,14 @@ def open_table(table: TableAddress | Path) -> Source:
     if address.is_url:
         return PostgresqlQuery(address)
     path, part = _divided(address.path)
+    if address.query and not path.name.lower().endswith(_DATABASES):
+        return FileQuery(_opened(address, path, part), address.query)
+    return _opened(address, path, part)
+
+
+def _opened(address: TableAddress, path: Path, part: str) -> Source:
+    """Open a file, or several that are one table."""
     name = path.name.lower()
-    if address.query and not name.endswith(_DATABASES):
-        raise refusal(address.shown, "a query is for a database", "Leave out --query, or give a database.")
     if path.is_dir() or (has_magic(str(path)) and not path.exists()):
         return _parquet_files(path)
     plain_name = name.removesuffix(".gz")

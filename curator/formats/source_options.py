@@ -19,7 +19,9 @@ _TABLE = functools.partial(
     " folder or pattern of Parquet files, FILE#SHEET, FILE#TABLE, or postgresql://HOST/DATABASE.",
 )
 _READING = (
-    click.option("--query", default="", metavar="SQL", help="What to read of a database: one statement that reads."),
+    click.option(
+        "--query", default="", metavar="SQL", help="What to read: one statement; of a file `select ... from t`."
+    ),
     click.option("--encoding", default="", help="Of a text file whose beginning does not show it; see docs/tables.md."),
     click.option(
         "--decimal",

@@ -134,6 +134,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
             rows.take(batch)
             progress.advance(batch.rows)
+        description = source.description  # of a query of a file: with the rows that it read
     except InvalidInputError as error:
         errors.append(error)
     return rows.reading(TableAddress.of(table).shown, description, errors)

@@ -314,12 +314,6 @@ def test_bytes_of_sqlite_are_refused_by_their_row(tmp_path: Path, study: Study) 
         load_table(path, study, "alice")
 
 
-def test_a_query_is_for_databases_alone(tmp_path: Path, study: Study) -> None:
-    path = written.write_text(tmp_path / "t.csv", ROWS)
-    with pytest.raises(InvalidInputError, match="a query is for a database"):
-        load_table(TableAddress(location=str(path), query="select 1"), study, "alice")
-
-
 def test_floating_point_ids_of_parquet_come_as_they_would_be_written(tmp_path: Path) -> None:
     pq.write_table(pa.table({"pid": [1.0, 2.5, None, 2.0**53, float("nan"), 2.0**53 - 1]}), tmp_path / "f.parquet")
     (batch,) = read_batches(open_table(tmp_path / "f.parquet"), ["pid"], (), floats_as_ids=True)
