@@ -1,10 +1,14 @@
 """What of a release a page looks at: attributes, groups, a comparison, a confidence; as its address says it."""
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.questions.question import Question
+
+NUMBERS = ("mean", "sum", "variance", "median")
+"""What a page shows of an attribute of numbers."""
 
 CONFIDENCES = ("0.8", "0.9", "0.95", "0.99")
 
@@ -19,6 +23,7 @@ class View:
         contrast: how groups are compared; "" for shares.
         reference: the group that others are compared with, as a subgroup; "" for the first.
         confidence: of the intervals, as text.
+        number: one of NUMBERS and the attribute that it is of, such as "mean hours"; "" for shares.
     """
 
     attributes: tuple[str, ...]
@@ -26,6 +31,7 @@ class View:
     contrast: str
     reference: str
     confidence: str
+    number: str = ""
 
     @property
     def question(self) -> Question:
@@ -34,6 +40,10 @@ class View:
         Raises:
             InvalidInputError: parts that do not go together.
         """
+        if self.number:
+            kind, _, name = self.number.partition(" ")
+            asked: dict[str, Any] = {"quantile": 0.5, "of": name} if kind == "median" else {kind: name}
+            return Question(given=self.given, **asked)
         return Question(
             given=self.given, contrast=Contrast(self.contrast) if self.contrast else None, reference=self.reference
         )
@@ -46,4 +56,6 @@ class View:
             fields |= {"contrast": self.contrast}
         if self.reference:
             fields |= {"reference": self.reference}
+        if self.number:
+            fields |= {"number": self.number}
         return urlencode(fields, doseq=True)

@@ -1,6 +1,7 @@
 """The page of a table: shares with intervals, given others or compared, as a picture and in numbers; and its files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
@@ -16,9 +17,10 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.display import Display
 from veiltab.researcher.console.downloads import file_name, written_file
-from veiltab.researcher.console.view import CONFIDENCES, View
+from veiltab.researcher.console.view import CONFIDENCES, NUMBERS, View
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.table import SUFFIXES, to_frame, write
+from veiltab.researcher.numbers.points import are_numbers
 from veiltab.researcher.questions.question import answer
 from veiltab.researcher.report.presentation import report_page, source_sentence
 from veiltab.researcher.status.release_status import Status
@@ -63,6 +65,7 @@ class TablePages:
             contrasts=[one.value for one in Contrast],
             groups=_groups(self._desk.study.domain(view.given)) if view.given else (),
             confidences=CONFIDENCES,
+            numbers=_numbers(self._desk.study.domain(status.measured_attributes)),
             suffixes=SUFFIXES,
             codebook=self._desk.study.domain(view.attributes).codebook,
         )
@@ -82,7 +85,9 @@ class TablePages:
                 "the model of the release is being fitted", where="table", remedy="Try again in some seconds."
             )
         frame = _frame(view, table)
-        name = file_name(status, "-".join((view.contrast, *view.attributes)), suffix=suffix)
+        name = file_name(
+            status, "-".join((view.contrast or view.number.partition(" ")[0], *view.attributes)), suffix=suffix
+        )
         return written_file(partial(write, frame), name)
 
     def download_report(self, visit: Visit) -> Response:
@@ -119,16 +124,26 @@ class TablePages:
         confidence, contrast = query.text("confidence", "0.95"), query.text("contrast")
         if confidence not in CONFIDENCES or contrast not in {"", *(one.value for one in Contrast)}:
             raise InvalidInputError("the page has no such choice", where="table", remedy="Choose on the page.")
+        domain, number = self._desk.study.domain(names), query.text("number")
+        if number and number not in _numbers(domain):
+            raise InvalidInputError(f"{number[:60]!r} is nothing that the page shows", where="number")
         attributes = tuple(name for name in names if name in chosen or name in given)
         view = View(
             attributes=attributes or names[: 2 if status.tables else 3],
             given=tuple(name for name in names if name in given),
-            contrast=contrast if given else "",
-            reference=query.text("reference") if given and contrast else "",
+            contrast=contrast if given and not number else "",
+            reference=query.text("reference") if given and contrast and not number else "",
             confidence=confidence,
+            number=number,
         )
-        view.question  # noqa: B018 - a view that exists can be asked
-        return view
+        asked = view.question  # a view that exists can be asked
+        return replace(view, attributes=asked.attributes(domain)) if number else view
+
+
+def _numbers(domain: "Domain") -> tuple[str, ...]:
+    """Return what is shown of each attribute of numbers."""
+    names = [attribute.name for attribute in domain.attributes if attribute.number or are_numbers(attribute)]
+    return tuple(f"{kind} {name}" for name in names for kind in NUMBERS)
 
 
 def _frame(view: View, table: Table) -> "pd.DataFrame":

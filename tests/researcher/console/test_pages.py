@@ -9,17 +9,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.researcher.console.console_reader import Reader, enter_fixture, reader_fixture, shared_fixture, text_of  # noqa: F401 - fixtures
+from tests.researcher.console.console_reader import (  # noqa: F401 - fixtures
+    Enter,
+    Reader,
+    enter_fixture,
+    reader_fixture,
+    shared_fixture,
+    text_of,
+)
 from tests.researcher.console.made_client import (
+    CHARGED_STUDY,
     FAILED,
     LINKED,
     SCRIPT,
     STRANGE,
     WAGES,
     WAITING,
+    MadeClient,
     N,
 )
 from veiltab.common.privacy.pricing.price import price_budget
+from veiltab.common.study.file import study_from_bytes
 
 
 def test_the_releases_stand_there_with_what_they_wait_for(reader: Reader) -> None:
@@ -122,6 +132,24 @@ def test_a_measured_table_has_a_picture_intervals_numbers_and_tests(shared: Read
         low, high = (float(end.rstrip("%")) for end in row[4].split(" to "))
         assert low < float(row[2].rstrip("%")) < high
     assert "sex \N{MULTIPLICATION SIGN} salary" in text_of(page)
+
+
+def test_numbers_have_means_by_group(enter: Enter) -> None:
+    study = study_from_bytes(CHARGED_STUDY.replace(b'["low", "high"]', b'["1000", "3000"]'), "study.toml")
+    reader = enter(MadeClient(study=study))
+    page = reader.get(f"/releases/{WAGES}/table?attributes=sex")
+    assert ">mean of salary<" in page
+    women, men = numbers(reader.get(f"/releases/{WAGES}/table?number=mean+salary&given=sex"))
+    assert (women[0], men[0]) == ("f", "m")
+    assert 1000 < float(women[1]) < float(men[1]) < 3000
+    assert float(women[2]) < float(women[1]) < float(women[3])
+    ((everybody, middle, *_),) = numbers(reader.get(f"/releases/{WAGES}/table?number=median+salary"))
+    assert (everybody, float(middle)) in {("all respondents", 1000), ("all respondents", 3000)}
+    name, content = reader.file(f"/releases/{WAGES}/table/csv?number=mean+salary&given=sex")
+    assert "-mean-sex-salary" in name
+    assert b"estimate" in content
+    for wrong in ("mean+sex", "mode+salary", "mean"):
+        assert "nothing that the page shows" in text_of(reader.get(f"/releases/{WAGES}/table?number={wrong}", 400))
 
 
 def test_shares_given_others_and_their_contrasts(shared: Reader) -> None:
