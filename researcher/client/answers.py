@@ -55,9 +55,11 @@ class Answers(ABC):
 
         release.linear("wage ~ age + education")
         """
-        from veiltab.researcher.numbers.linear import linear  # noqa: PLC0415 - analyses
+        return self._of_all(confidence, linear=formula)
 
-        return linear(self.measured(confidence=confidence), formula)
+    def correlation(self, first: str, second: str, *, confidence: float = 0.95) -> "Analysis":
+        """Estimate the correlation of two attributes of numbers, by the moments of every table that was measured."""
+        return self._of_all(confidence, correlation=(first, second))
 
     def survival(
         self, ending: str, *, given: str | Sequence[str] = (), until: float | None = None, confidence: float = 0.95
@@ -67,6 +69,11 @@ class Answers(ABC):
         With `until` the mean time without it up to that time; with "~ arm + stage" after it a Cox regression.
         """
         return self._answer(given, confidence, survival=ending, until=until)
+
+    def _of_all(self, confidence: float, **asked: Any) -> "Analysis":  # noqa: ANN401
+        from veiltab.researcher.questions.question import Question, answer_of_all  # noqa: PLC0415 - analyses
+
+        return answer_of_all(self.measured(confidence=confidence), Question(**asked))
 
     def _answer(self, given: str | Sequence[str], confidence: float, **asked: Any) -> "Analysis":  # noqa: ANN401
         from veiltab.researcher.questions.question import Question, answer  # noqa: PLC0415 - analyses

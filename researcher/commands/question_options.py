@@ -17,6 +17,7 @@ QUESTION_EXAMPLES = (
     "--mean hours --given education\n\n"
     "--quantile .5 --of hours --given education\n\n"
     "--linear 'wage ~ age + education'\n\n"
+    "--correlation wage,hours\n\n"
     "--survival months:died=yes --given arm --until 24\n\n"
     "--survival 'months:died=yes ~ arm + stage' --ratio"
 )
@@ -43,6 +44,7 @@ _QUESTION = (
     click.option(
         "--linear", default="", metavar="'A ~ B + C'", help="Linear regression of a number on numbers and categories."
     ),
+    click.option("--correlation", metavar="A,B", help="Correlation of two attributes of numbers."),
     click.option(
         "--survival",
         default="",

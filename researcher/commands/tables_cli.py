@@ -35,6 +35,7 @@ def estimate(
     release_name: str,
     attributes: str | None,
     given: str | None,
+    correlation: str | None,
     contrast: str | None,
     independence: str | None,
     compare: str | None,
@@ -47,17 +48,20 @@ def estimate(
 
     A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
     --given, --mean, --sum, --variance, --quantile or --survival (perhaps with --given), --total, --model, --linear,
-    --independence and --compare (which may go with --given). The level of a test is 1 less the confidence.
+    --correlation, --independence and --compare (perhaps with --given). The level of a test is 1 less the confidence.
     """
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.estimates.table import check_table_path
-    from veiltab.researcher.questions.question import Question, answer
+    from veiltab.researcher.questions.question import Question, answer, answer_of_all
 
     if out is not None:
         check_table_path(out)
     question = Question(
-        given=listed(given) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
+        given=listed(given) if given else (),
+        correlation=listed(correlation) if correlation else (),
+        contrast=Contrast(contrast) if contrast else None,
+        **asked,
     )
     release = client.release(release_name)
     names: Sequence[str] = ()
@@ -65,10 +69,10 @@ def estimate(
         names = listed(attributes)
     elif question.names_attributes:
         names = question.attributes(release.domain())
-    if question.linear:
+    if question.is_of_all_tables:
         if attributes is not None or compare is not None or independence is not None:
-            raise InvalidInputError("a linear model goes with no other question", where="--linear")
-        analysis = release.linear(question.linear, confidence=confidence)
+            raise InvalidInputError("it goes with no other question", where="--linear and --correlation")
+        analysis = answer_of_all(release.measured(confidence=confidence), question)
         _emit_analysis(client.study, release, None, analysis, out, as_json)
         return
     found = _table(release, names, confidence)

@@ -13,7 +13,6 @@ those of the true rows of all n respondents.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +24,8 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.numbers.points import are_numbers, covariance, numbers_of, twin_of
+from veiltab.researcher.numbers.moments import Feature, best_product, domain_of, features, whole_numbers
+from veiltab.researcher.numbers.points import covariance, numbers_of
 
 _EXAMPLE = 'Write for example "wage ~ age + education".'
 
@@ -51,16 +51,6 @@ def parse_linear(text: str, domain: Domain) -> tuple[Attribute, ...]:
     return (response, *terms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Feature:
-    """A column of z, or y: the value of each category of an attribute, and the attribute for its own square."""
-
-    label: str
-    attribute: Attribute
-    twin: Attribute
-    values: Floats
-
-
 def linear(tables: Sequence[Table], text: str) -> Analysis:
     """Regress a number on others.
 
@@ -76,10 +66,10 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         InvalidInputError: the formula does not parse, a rounded number on the right has no twin, no table has two
             attributes, or the attributes on the right determine one another.
     """
-    domain = _domain_of(tables)
+    domain = domain_of(tables)
     response, *terms = parse_linear(text, domain)
-    columns = [column for attribute in terms for column in _features(attribute, domain)]
-    explained = _Feature(label=response.name, attribute=response, twin=response, values=_whole(response))
+    columns = [column for attribute in terms for column in features(attribute, domain)]
+    explained = Feature(label=response.name, attribute=response, twin=response, values=whole_numbers(response))
     every, p = [*columns, explained], len(columns) + 1
     moments, kept = np.zeros((p + 1, p + 1)), dict[int, dict[tuple[int, int], Floats]]()
     moments[0, 0] = 1.0
@@ -87,7 +77,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         for j in range(i + 1):
             if i == j == p:
                 continue  # the square of y is in no coefficient
-            number, product = _product(tables, every[i - 1], every[j - 1] if j else None)
+            number, product = best_product(tables, every[i - 1], every[j - 1] if j else None)
             moments[i, j] = moments[j, i] = float(tables[number].raw @ product)
             kept.setdefault(number, {})[i, j] = product
     square, cross = moments[:p, :p], moments[:p, p]
@@ -148,62 +138,3 @@ def _errors(
                 bias -= inverse[:, j] * each[i, place] * (i != j)
     half: Floats = quantile(tables[0]) * np.sqrt(np.maximum(np.diagonal(total), 0.0))
     return bias, half
-
-
-def _product(tables: Sequence[Table], one: _Feature, other: _Feature | None) -> tuple[int, Floats]:
-    """Return the best table for the product of two columns (None: of 1), and its value in each cell."""
-    if other is None:
-        factors = {one.attribute.name: one.values}
-    elif one.attribute.name != other.attribute.name:
-        factors = {one.attribute.name: one.values, other.attribute.name: other.values}
-    elif one.twin is one.attribute:
-        factors = {one.attribute.name: one.values * other.values}
-    else:
-        factors = {one.attribute.name: one.values, one.twin.name: _whole(one.twin)}
-    having = [place for place, table in enumerate(tables) if set(factors) <= set(table.domain.names)]
-    if not having:
-        raise InvalidInputError(
-            f"no table has {' and '.join(factors)}", where="linear", remedy="Ask for a release with a table of both."
-        )
-    best = min(having, key=lambda place: _error(tables[place], list(factors)))
-    domain = tables[best].domain
-    product = np.ones(domain.shape)
-    for name, values in factors.items():
-        shape = [1] * len(domain.shape)
-        shape[domain.names.index(name)] = -1
-        product = product * values.reshape(shape)
-    return best, product.reshape(-1)
-
-
-def _error(table: Table, names: Sequence[str]) -> float:
-    part = table.marginal(names)
-    return part.root_mse if isinstance(part, TableEstimate) else np.inf
-
-
-def _features(attribute: Attribute, domain: Domain) -> list[_Feature]:
-    """Return the columns of an attribute: its numbers, or indicators of its categories but the first."""
-    name = attribute.name
-    if are_numbers(attribute) or attribute.number:
-        twin = twin_of(attribute, domain)
-        return [_Feature(label=name, attribute=attribute, twin=twin, values=_whole(attribute))]
-    return [
-        _Feature(label=f"{name}={category}", attribute=attribute, twin=attribute, values=indicator)
-        for category, indicator in zip(attribute.categories[1:], np.eye(attribute.size)[1:], strict=True)
-    ]
-
-
-def _whole(attribute: Attribute) -> Floats:
-    """Return the numbers of an attribute without missing ones."""
-    numbers = numbers_of(attribute)
-    if np.isnan(numbers).any():
-        raise InvalidInputError(
-            f"some respondents miss {attribute.name}, and a regression takes one table of all",
-            where=attribute.name,
-            remedy='Ask for a release under a study whose attribute has missing = "drop".',
-        )
-    return numbers
-
-
-def _domain_of(tables: Sequence[Table]) -> Domain:
-    """Return all attributes of some tables."""
-    return Domain(attributes=tuple(dict.fromkeys(a for table in tables for a in table.domain.attributes)))

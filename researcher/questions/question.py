@@ -1,5 +1,6 @@
 """What may be asked of a table in one sentence, and the analysis that answers it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from veiltab.common.core.domain import Domain
@@ -10,6 +11,7 @@ from veiltab.researcher.analysis.formula import parse_formula
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
+from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import means, sums
 from veiltab.researcher.numbers.points import twin_of
@@ -41,6 +43,7 @@ class Question:
         quantile: of the attribute that is named by `of`, in each group that is given: a share between 0 and 1; None.
         of: the attribute of the quantile.
         linear: the formula of a linear regression, or "".
+        correlation: two attributes of numbers, or none.
         survival: "time:event=category" of a survival curve in each group that is given, with "~ terms" of a Cox
             regression; or "".
         until: up to which time the mean under the curve is asked for; None for the curve.
@@ -60,6 +63,7 @@ class Question:
     quantile: float | None = None
     of: str = ""
     linear: str = ""
+    correlation: tuple[str, ...] = ()
     survival: str = ""
     until: float | None = None
 
@@ -74,6 +78,7 @@ class Question:
             ("total", self.totals),
             ("model", self.model),
             ("linear", self.linear),
+            ("correlation", self.correlation),
             ("survival", self.survival),
         )
         kinds = [*of_numbers, *(name for name, part in shares if part)]
@@ -98,6 +103,11 @@ class Question:
     def number(self) -> str:
         """The attribute whose mean, sum, variance or quantile is asked for; "" if none is."""
         return self.mean or self.sum or self.variance or self.of
+
+    @property
+    def is_of_all_tables(self) -> bool:
+        """Whether every table of a release is asked: moments come from any of them."""
+        return bool(self.linear or self.correlation)
 
     @property
     def names_attributes(self) -> bool:
@@ -145,15 +155,15 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
         InvalidInputError: the table cannot answer, or only shares can be compared between releases.
     """
     if other is not None:
-        if question.names_attributes or question.linear or question.reference:
+        if question.names_attributes or question.is_of_all_tables or question.reference:
             raise InvalidInputError(
                 "something else than shares was to be compared between releases",
                 where="compare",
                 remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
-    if question.number or question.linear or question.survival:
-        return (_of_survival if question.survival else _of_numbers)(question, table)
+    if question.number or question.survival or question.is_of_all_tables:
+        return _of_numbers(question, table)
     if question.model:
         return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
     if question.totals:
@@ -168,10 +178,21 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
     return conditional_shares(table, question.given)
 
 
-def _of_numbers(question: Question, table: Table) -> Analysis:
-    """Return the mean, sum, variance or quantile of an attribute by group, or a linear model of one."""
+def answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
+    """Return the linear model or the correlation that the tables of a release have the moments of."""
+    if question.given or question.contrast:
+        raise InvalidInputError("groups are not compared here", where="given", remedy="Leave them out.")
     if question.linear:
-        return linear([table], question.linear)
+        return linear(tables, question.linear)
+    return correlation(tables, question.correlation)
+
+
+def _of_numbers(question: Question, table: Table) -> Analysis:
+    """Return the mean, sum, variance or quantile of an attribute by group, a model of numbers, or of times."""
+    if question.is_of_all_tables:
+        return answer_of_all([table], question)
+    if question.survival:
+        return _of_survival(question, table)
     if question.quantile is not None:
         return quantiles(table, question.of, question.quantile, question.given)
     of = means if question.mean else sums if question.sum else variances

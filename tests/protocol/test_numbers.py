@@ -86,6 +86,8 @@ def test_means_and_models_of_a_release(world: World) -> None:
         assert model.names == ("(intercept)", "hours", "region=south", "region=west")
         assert model.low[1] <= 2 <= model.high[1]
         with pytest.raises(InvalidInputError, match="no twin"):
+            release.correlation("hours", "age")
+        with pytest.raises(InvalidInputError, match="no twin"):
             release.variance("age")
         with pytest.raises(InvalidInputError, match="no groups"):
             release.mean("hours", given="age")

@@ -11,6 +11,7 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import means, sums
 from veiltab.researcher.numbers.quantiles import quantiles
@@ -88,6 +89,17 @@ def test_a_linear_model_of_one_table(sample: int, kept: float) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("sample", "kept"), [(4000, 0.8), (2500, 0.9)])
+def test_a_correlation_of_one_table(sample: int, kept: float) -> None:
+    columns = {"wage": WAGE, "wage_again": WAGE, "age": AGE, "age_again": AGE}
+    people = {
+        name: Column(values=values, grid=COARSE, number=name.removesuffix("_again")) for name, values in columns.items()
+    }
+    found = [correlation([one], ["wage", "age"]) for one in estimates(people, sample, kept, 600, seed=6)]
+    check(found, np.array([np.corrcoef(WAGE, AGE)[0, 1]]))
+
+
+@pytest.mark.long
 def test_a_linear_model_of_pairs() -> None:
     wage, again = twins(WAGE, COARSE)
     people = {"sex": SEX, "wage": wage, "again": again, "age": Column(values=AGE, grid=COARSE, number="b/age")}
@@ -157,6 +169,22 @@ def test_pairs_give_what_one_table_does() -> None:
     np.testing.assert_allclose(linear(pairs, "y ~ x").estimate, linear([whole], "y ~ x").estimate, atol=1e-4)
 
 
+def test_a_correlation_is_that_of_the_numbers() -> None:
+    rng = np.random.default_rng(2)
+    symbols = rng.integers(0, 4, 2000)
+    others = np.clip(symbols + rng.integers(0, 3, 2000), 0, 5)
+    people = {
+        "x": Column(values=symbols, categories=("1", "3", "4", "9")),
+        "y": Column(values=others, categories=tuple("012345")),
+    }
+    (whole,) = estimates(people, 2000, 1 - 1e-9, 1, seed=1)
+    found = correlation([whole], ["x", "y"])
+    assert found.estimate[0] == pytest.approx(np.corrcoef(np.array([1, 3, 4, 9])[symbols], others)[0, 1], abs=1e-6)
+    assert found.low[0] <= found.estimate[0] <= found.high[0]
+    backwards = correlation([whole], ["y", "x"])
+    assert backwards.estimate[0] == pytest.approx(found.estimate[0])
+
+
 def test_a_median_lies_within_its_points() -> None:
     found = quantiles(table(), "x", 0.5)
     assert found.low[0] <= 7.5 <= found.high[0]
@@ -170,6 +198,9 @@ def test_a_median_lies_within_its_points() -> None:
         (lambda one: linear([one.marginal(["x", "y"])], "y ~ x"), "no twin"),
         (lambda one: linear([one.marginal(["x", "again"]), one.marginal(["again", "y"])], "y ~ x"), "no table has"),
         (lambda one: linear([one], "y ~ x + x"), "twice"),
+        (lambda one: correlation([one.marginal(["x", "y"])], ["x", "y"]), "no twin"),
+        (lambda one: correlation([one], ["x", "x"]), "two attributes"),
+        (lambda one: correlation([one], ["x"]), "two attributes"),
         (lambda one: linear([one], "y"), "~"),
         (lambda one: linear([one], "z ~ x"), "z"),
         (lambda one: means(one, "x", ["y"]), "no groups"),
