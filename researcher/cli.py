@@ -13,7 +13,7 @@ from veiltab.common.extras import importing
 from veiltab.researcher.commands.asking_cli import request, status
 from veiltab.researcher.commands.downloads_cli import access_log, certificate, synthesise
 from veiltab.researcher.commands.options_cli import with_client
-from veiltab.researcher.commands.tables_cli import estimate, report
+from veiltab.researcher.commands.tables_cli import estimate, report, series
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def researcher() -> None:
     """Ask for releases and read their results.
 
-    A researcher's analysts read results with their own names and identities: status, estimate, report.
+    A researcher's analysts read results with their own names and identities: status, estimate, series, report.
 
     Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa
     """
@@ -57,5 +57,5 @@ def console(client: "Client", port: int, as_json: bool) -> None:
     run_console(client, port=port, as_json=as_json)
 
 
-for command in (request, status, estimate, report, synthesise, certificate, access_log):
+for command in (request, status, estimate, series, report, synthesise, certificate, access_log):
     researcher.add_command(command)

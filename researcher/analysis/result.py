@@ -49,7 +49,8 @@ class Analysis:
         is_measured: whether the table was measured; one from a model gives values without intervals.
         remarks: what the reader must know, a sentence each.
         facts: numbers about all rows together, such as a test of them, by name.
-        along: the label that is a time, if the rows are curves, each from its first time on; "" if not.
+        along: the label that is a time or a wave, if the rows are drawn along it; "" if not.
+        begins: the share before the first time, from which curves step down; None if the values are those of waves.
         study_digest: SHA-256 of the study file, or empty.
 
     Raises:
@@ -69,6 +70,7 @@ class Analysis:
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
     along: str = ""
+    begins: float | None = None
     study_digest: str = ""
 
     def __post_init__(self) -> None:

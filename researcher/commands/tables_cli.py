@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.client.release import Release
     from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.questions.question import Question
 
 
 @click.command(epilog=QUESTION_EXAMPLES)
@@ -50,25 +51,15 @@ def estimate(
     --given, --mean, --sum, --variance, --quantile or --survival (perhaps with --given), --total, --model, --linear,
     --correlation, --independence and --compare (perhaps with --given). The level of a test is 1 less the confidence.
     """
-    from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.estimates.estimation import TableEstimate
     from veiltab.researcher.estimates.table import check_table_path
-    from veiltab.researcher.questions.question import Question, answer, answer_of_all
+    from veiltab.researcher.questions.question import answer, answer_of_all
 
     if out is not None:
         check_table_path(out)
-    question = Question(
-        given=listed(given) if given else (),
-        correlation=listed(correlation) if correlation else (),
-        contrast=Contrast(contrast) if contrast else None,
-        **asked,
-    )
+    question = _question(given, correlation, contrast, asked)
     release = client.release(release_name)
-    names: Sequence[str] = ()
-    if attributes is not None:
-        names = listed(attributes)
-    elif question.names_attributes:
-        names = question.attributes(release.domain())
+    names = _named(attributes, question, release)
     if question.is_of_all_tables:
         if attributes is not None or compare is not None or independence is not None:
             raise InvalidInputError("it goes with no other question", where="--linear and --correlation")
@@ -86,6 +77,90 @@ def estimate(
         return
     other = None if compare is None else _other_table(client, compare, release, names, confidence)
     _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
+
+
+@click.command(
+    epilog="Example: veiltab researcher series study.toml --name rosa --identity pki/researcher-rosa"
+    " --releases 2026-01,2026-02,2026-03 --mean hours --given sex --changes --plot hours.svg"
+)
+@with_client
+@click.option("--releases", required=True, metavar="A,B[,C]", help="Labels or ids of the waves, in order.")
+@click.option("--changes", is_flag=True, help="How each wave differs from the one before.")
+@attributes_option
+@question_options
+@confidence_option
+@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
+@click.option("--plot", type=PATH, help="Draw the series (.svg or .png).")
+@json_option
+def series(
+    client: "Client",
+    *,
+    releases: str,
+    changes: bool,
+    attributes: str | None,
+    given: str | None,
+    correlation: str | None,
+    contrast: str | None,
+    independence: str | None,
+    compare: str | None,
+    confidence: float,
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    **asked: Any,  # noqa: ANN401 - the other options are fields of Question
+) -> None:
+    """Put one question to several releases, the waves of a study, and show what each says or how they changed.
+
+    A question is that of `estimate`: shares of the --attributes, perhaps --given others, means, models and so on.
+    """
+    from veiltab.researcher.drawing.style import check_picture
+    from veiltab.researcher.estimates.table import check_table_path, write
+    from veiltab.researcher.questions import series as waves
+    from veiltab.researcher.questions.question import answer, answer_of_all
+
+    if compare is not None or independence is not None:
+        raise InvalidInputError("waves are not compared otherwise", where="series", remedy="Ask by --changes.")
+    if out is not None:
+        check_table_path(out)
+    if plot is not None:
+        check_picture(plot)
+    question = _question(given, correlation, contrast, asked)
+    answers = {}
+    for name in listed(releases):
+        release = client.release(name)
+        if question.is_of_all_tables:
+            answers[name] = answer_of_all(release.measured(confidence=confidence), question)
+        else:
+            names = _named(attributes, question, release)
+            answers[name] = answer(question, _table(release, names, confidence))
+    analysis = waves.series(answers, as_changes=changes)
+    if plot is not None:
+        analysis.plot().save(plot)
+    if out is not None:
+        write(analysis.frame(), out)
+    data = {"releases": list(answers), **_data(client.study, analysis), "out": out, "plot": plot}
+    written = [f"Written: {path}" for path in (out, plot) if path is not None]
+    emit(as_json, data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))
+
+
+def _question(given: str | None, correlation: str | None, contrast: str | None, asked: dict[str, Any]) -> "Question":
+    """Return what options ask."""
+    from veiltab.researcher.analysis.contrasts import Contrast
+    from veiltab.researcher.questions.question import Question
+
+    return Question(
+        given=listed(given) if given else (),
+        correlation=listed(correlation) if correlation else (),
+        contrast=Contrast(contrast) if contrast else None,
+        **asked,
+    )
+
+
+def _named(attributes: str | None, question: "Question", release: "Release") -> Sequence[str]:
+    """Return the attributes of the table that is asked; none for the only table."""
+    if attributes is not None:
+        return listed(attributes)
+    return question.attributes(release.domain()) if question.names_attributes else ()
 
 
 def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
@@ -166,6 +241,20 @@ def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: f
     emit(as_json, data, f"{test.verdict}\n{facts}")
 
 
+def _data(study: "Study", analysis: "Analysis") -> dict[str, object]:
+    return {
+        "study": study.title,
+        "title": analysis.title,
+        "unit": analysis.unit.value,
+        "confidence": analysis.confidence,
+        "measured": analysis.is_measured,
+        "study_digest": analysis.study_digest,
+        "rows": analysis.records(),
+        "facts": dict(analysis.facts),
+        "remarks": list(analysis.remarks),
+    }
+
+
 def _emit_analysis(
     study: "Study", release: "Release", found: "Table | None", analysis: "Analysis", out: Path | None, as_json: bool
 ) -> None:
@@ -178,15 +267,7 @@ def _emit_analysis(
     respondents = release.respondents()
     data = {
         "release": status_dict(known)["release"],
-        "study": study.title,
-        "title": analysis.title,
-        "unit": analysis.unit.value,
-        "confidence": analysis.confidence,
-        "measured": analysis.is_measured,
-        "study_digest": analysis.study_digest,
-        "rows": analysis.records(),
-        "facts": dict(analysis.facts),
-        "remarks": list(analysis.remarks),
+        **_data(study, analysis),
         "respondents": respondents,
         "out": out,
     }

@@ -224,33 +224,46 @@ def _quantities(axes: "Axes", analysis: ShownAnalysis, labels: list[str], sheet:
 
 
 def _curves(figure: "Figure", analysis: ShownAnalysis, sheet: Sheet) -> None:
-    """Draw curves as steps down from 1, each with the band of its intervals; of many groups the first ones."""
+    """Draw a line for each group along a time or waves, with its intervals; of many groups the first ones."""
     axes = figure.subplots()
     texts = analysis.labels[analysis.along]
-    groups = list(zip(*(names for name, names in analysis.labels.items() if name != analysis.along), strict=True))
-    try:
-        times = np.array([float(text) for text in texts])
-    except ValueError:  # categories in an order
-        size = len(dict.fromkeys(texts))
-        times = np.resize(np.arange(1.0, size + 1), len(texts))
-        axes.set_xticks(np.arange(1, size + 1), [wrapped(text, 12) for text in texts[:size]])
+    others = [names for name, names in analysis.labels.items() if name != analysis.along]
+    groups = list(zip(*others, strict=True)) if others else [()] * len(texts)
+    times = _places(axes, texts)
+    scale = 100.0 if analysis.unit is Unit.SHARE else 1.0
     for (colour, line), group in zip(CURVES, dict.fromkeys(groups), strict=False):
         rows = [row for row, one in enumerate(groups) if one == group]
-        at = np.append(min(0.0, times[rows[0]]), times[rows])
-        value, low, high = (
-            np.append(100.0, 100 * part[rows]) for part in (analysis.estimate, analysis.low, analysis.high)
-        )
-        axes.step(
-            at, value, line, where="post", color=colour, linewidth=1.8, label=wrapped(" · ".join(group), sheet.letters)
-        )
+        at, name = times[rows], wrapped(" · ".join(group), sheet.letters)
+        value, low, high = (scale * part[rows] for part in (analysis.estimate, analysis.low, analysis.high))
+        if analysis.begins is None:
+            ends = np.abs(np.nan_to_num([value - low, high - value]))
+            axes.errorbar(at, value, ends, fmt=f"o{line}", color=colour, linewidth=1.8, ms=4.6, capsize=3, label=name)
+            continue
+        at = np.append(min(0.0, at[0]), at)
+        value, low, high = (np.append(scale * analysis.begins, part) for part in (value, low, high))
+        axes.step(at, value, line, where="post", color=colour, linewidth=1.8, label=name)
         axes.fill_between(at, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
-    axes.set_ylim(0, 102)
-    axes.set_xlim(left=min(0.0, float(times.min())))
+    if analysis.begins is not None:
+        axes.set_ylim(0, 1.02 * scale * analysis.begins)
+        axes.set_xlim(left=min(0.0, float(times.min())))
+    if analysis.neutral is not None:
+        axes.axhline(scale * analysis.neutral, color="#8a949e", linewidth=0.9, zorder=1)
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.set_xlabel(wrapped(analysis.along, sheet.letters))
-    axes.set_ylabel("%")
+    axes.set_ylabel(_AXES[analysis.unit])
     axes.set_title(wrapped(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
-    axes.legend(loc="upper right", frameon=False, fontsize=10)
+    if others:
+        axes.legend(frameon=False, fontsize=10)
+
+
+def _places(axes: "Axes", texts: Sequence[str]) -> NDArray[np.float64]:
+    """Return where labels stand: numbers at their own, others one after the other."""
+    different = list(dict.fromkeys(texts))
+    try:
+        return np.array([float(text) for text in texts])
+    except ValueError:
+        axes.set_xticks(np.arange(1, len(different) + 1), [wrapped(text, 12) for text in different])
+        return np.array([1.0 + different.index(text) for text in texts])
 
 
 def _legend(axes: "Axes", marks: list[Any], sheet: Sheet) -> None:

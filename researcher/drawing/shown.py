@@ -123,7 +123,11 @@ class ShownAnalysis(Protocol):
 
     @property
     def along(self) -> str:
-        """The label that is a time, if the rows are curves; "" if not."""
+        """The label that is a time or a wave, if the rows are drawn along it; "" if not."""
+
+    @property
+    def begins(self) -> float | None:
+        """The share before the first time, from which curves step down; None for values of waves."""
 
     @property
     def confidence(self) -> float:

@@ -96,6 +96,7 @@ def survival(table: Table, ending: Ending, given: Sequence[str] = (), until: flo
         remarks=(*(() if times.are_exact else (_BETWEEN,)), *few_rows(followed.part)),
         facts=log_rank(followed),
         along=column,
+        begins=1.0,
         study_digest=table.study_digest,
     )
 

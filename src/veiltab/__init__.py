@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from veiltab.node.reporters.device import Node
     from veiltab.researcher.client.client import Client
     from veiltab.researcher.microdata.replicate_intervals import with_replicates
+    from veiltab.researcher.questions.series import series
 
     __version__: str
 
-__all__ = ["Client", "Node", "__version__", "with_replicates"]
+__all__ = ["Client", "Node", "__version__", "series", "with_replicates"]
 
 
 def __getattr__(name: str) -> object:
@@ -33,6 +34,10 @@ def __getattr__(name: str) -> object:
             from veiltab.node.reporters.device import Node  # noqa: PLC0415
 
             return Node
+        case "series":
+            from veiltab.researcher.questions.series import series  # noqa: PLC0415
+
+            return series
         case "with_replicates":
             from veiltab.researcher.microdata.replicate_intervals import with_replicates  # noqa: PLC0415
 

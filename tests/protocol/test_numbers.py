@@ -43,6 +43,9 @@ bins = [0, 30, 60, 100]
 EPSILON = "60"
 """Hardly any noise."""
 
+SURE = 0.99999
+"""Confidence of intervals that are to hold the truth: chance misses one in many thousand runs."""
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -72,17 +75,17 @@ def test_means_and_models_of_a_release(world: World) -> None:
         release = client.request(["region", "hours", "hours_again", "age"], epsilon=EPSILON, label="hours")
         release.wait(60)
         hours = 20 + AGES / 2
-        mean = release.mean("hours")
+        mean = release.mean("hours", confidence=SURE)
         assert mean.low[0] <= hours.mean() <= mean.high[0]
         assert abs(mean.estimate[0] - hours.mean()) < 3
-        regions = release.mean("hours", given="region")
+        regions = release.mean("hours", given="region", confidence=SURE)
         assert regions.names == ("north", "south", "west")
         assert regions.low[0] < hours[world.people.symbols["region"] == 0].mean() < regions.high[0]
-        spread = release.variance("hours")
+        spread = release.variance("hours", confidence=SURE)
         assert spread.low[0] <= hours.var() <= spread.high[0]
-        middle = release.quantile(0.5, of="hours")
+        middle = release.quantile(0.5, of="hours", confidence=SURE)
         assert middle.low[0] <= np.median(hours) <= middle.high[0]
-        model = release.linear("age ~ hours + region")
+        model = release.linear("age ~ hours + region", confidence=SURE)
         assert model.names == ("(intercept)", "hours", "region=south", "region=west")
         assert model.low[1] <= 2 <= model.high[1]
         with pytest.raises(InvalidInputError, match="no twin"):
@@ -97,10 +100,13 @@ def test_curves_of_a_release(world: World) -> None:
     with world.client() as client:
         release = client.request(["region", "age_bins", "smoker"], epsilon=EPSILON, label="curves")
         release.wait(60)
-        found = release.survival("age_bins:smoker=yes", given="region")
+        found = release.survival("age_bins:smoker=yes", given="region", confidence=SURE)
     identity = world.local.folder / "pki" / "researcher-rosa"
     common = ("researcher", "estimate", world.local.study_path, "--name", "rosa", "--identity", identity)
-    told = world.command(*common, "--release", "curves", "--survival", "age_bins:smoker=yes", "--given", "region")
+    sure = ("--confidence", str(SURE))
+    told = world.command(
+        *common, "--release", "curves", "--survival", "age_bins:smoker=yes", "--given", "region", *sure
+    )
     assert (told.code, told.data["rows"]) == (0, found.records())
     assert told.data["facts"]["degrees of freedom"] == 2
     here = world.people.symbols["region"] == 0
@@ -135,6 +141,22 @@ def test_the_command_says_the_same(world: World) -> None:
     refused = world.command(*common, "--release", "ages", "--linear", "age ~ region", "--given", "region")
     assert refused.code == 2
     assert "do not go together" in refused.errors
+
+
+def test_waves_are_shown_with_their_changes_and_drawn(world: World, tmp_path: Path) -> None:
+    with world.client() as client:
+        for label in ("spring", "summer"):
+            client.request(["region", "age"], epsilon=EPSILON, label=label).wait(60)
+    identity, picture = world.local.folder / "pki" / "researcher-rosa", tmp_path / "ages.svg"
+    who = (world.local.study_path, "--name", "rosa", "--identity", identity, "--confidence", str(SURE))
+    asked = ("--releases", "spring,summer", "--mean", "age", "--given", "region")
+    waves = world.command("researcher", "series", *who, *asked, "--changes", "--plot", picture)
+    assert waves.code == 0, waves.errors
+    assert [row["labels"]["wave"] for row in waves.data["rows"]] == ["summer"] * 3
+    assert all(row["low"] < 0 < row["high"] for row in waves.data["rows"])
+    assert "change of the mean of age" in picture.read_text("utf-8")
+    alone = world.command("researcher", "series", *who, "--releases", "spring", "--mean", "age")
+    assert (alone.code, "Name at least two" in alone.errors) == (2, True)
 
 
 def test_each_release_rounds_anew(world: World) -> None:

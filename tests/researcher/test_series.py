@@ -1,0 +1,94 @@
+"""Series of waves: their changes cover the true ones; pictures; and what is no series."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.researcher.numbers.rounding import Column, estimates
+from veiltab import series
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.comparisons import conditional_shares
+from veiltab.researcher.analysis.contrasts import Contrast
+from veiltab.researcher.analysis.result import Analysis
+from veiltab.researcher.estimates.estimation import Estimate
+from veiltab.researcher.numbers.means import means
+from veiltab.researcher.questions.question import Question, answer
+
+N = 3000
+GRID = (0.0, 20.0, 40.0, 80.0)
+
+
+def wave(number: int) -> dict[str, Column]:
+    """Return the people of a wave: half of them are those of the one before, with other hours."""
+    rng = np.random.default_rng(number)
+    sex = np.resize([0, 1, 1], N)
+    hours = np.clip(30 + 3 * number + 5 * sex + rng.normal(0, 12, N), 0, 80)
+    return {
+        "sex": Column(values=sex, categories=("f", "m")),
+        "hours": Column(values=hours, grid=GRID, number="alice/hours"),
+    }
+
+
+def releases(number: int, runs: int = 1, kept: float = 0.7) -> list[Estimate]:
+    return list(estimates(wave(number), 2000, kept, runs, seed=50 + number))
+
+
+def test_changes_cover_the_true_ones() -> None:
+    """Over 600 pairs of waves, of means by group and of shares."""
+    first, second = (releases(number, 600) for number in (0, 1))
+    hours, sex = ([one[name].values.astype(float) for one in (wave(0), wave(1))] for name in ("hours", "sex"))
+    true = [np.mean(hours[1][sex[1] == s]) - np.mean(hours[0][sex[0] == s]) for s in (0, 1)]
+    found = [
+        series({"a": means(one, "hours", ["sex"]), "b": means(other, "hours", ["sex"])}, as_changes=True)
+        for one, other in zip(first, second, strict=True)
+    ]
+    assert found[0].labels == {"sex": ("f", "m"), "wave": ("b", "b")}
+    values = np.array([one.estimate for one in found])
+    z = (values.mean(axis=0) - true) / (values.std(axis=0) / np.sqrt(600))
+    assert (np.abs(z) < 3.5).all()
+    covered = np.mean([(one.low <= true) & (true <= one.high) for one in found], axis=0)
+    assert (covered > 0.92).all()
+    assert (covered < 0.985).all()
+
+
+def asked(number: int) -> Analysis:
+    return means(releases(number)[0], "hours", ["sex"])
+
+
+def test_waves_stand_side_by_side_in_numbers_and_in_a_picture() -> None:
+    waves = {f"2026-0{number + 1}": asked(number) for number in range(3)}
+    found = series(waves)
+    assert found.labels["wave"] == ("2026-01", "2026-01", "2026-02", "2026-02", "2026-03", "2026-03")
+    np.testing.assert_array_equal(found.estimate, np.concatenate([one.estimate for one in waves.values()]))
+    changes = series(waves, as_changes=True)
+    np.testing.assert_allclose(changes.estimate, np.diff(found.estimate.reshape(3, 2), axis=0).ravel())
+    assert "change of the mean of hours" in changes.title
+    assert "whether some are the same or not" in changes.remarks[0]
+    svg = found.plot().svg
+    assert all(text in svg for text in ("2026-01", "2026-03", "wave", ">m<"))
+
+
+def other_question(number: int) -> Analysis:
+    return conditional_shares(releases(number)[0].marginal(["sex"]))
+
+
+def ratio(number: int) -> Analysis:
+    table = releases(number)[0]
+    return answer(Question(given=("sex",), contrast=Contrast.RATIO), table)
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"),
+    [
+        (lambda: series({"a": asked(0)}), "one wave"),
+        (lambda: series({}), "one wave"),
+        (lambda: series({"a": asked(0), "b": other_question(1)}), "different questions"),
+        (lambda: series({"a": asked(0), "b": replace(asked(1), confidence=0.9)}), "different questions"),
+        (lambda: series({"a": ratio(0), "b": ratio(1)}, as_changes=True), "change of a ratio"),
+    ],
+)
+def test_what_is_no_series_is_refused(ask: Callable[[], Analysis], problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        ask()
