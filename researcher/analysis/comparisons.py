@@ -21,6 +21,12 @@ from veiltab.researcher.estimates.projection import project_to_simplex
 Table = TableEstimate | ModelledTable
 """What is analysed: a measured table, pooled or not, or one from a model."""
 
+_MOST_APART = 7.0
+_CONTRADICTION = (
+    "Tables that measured this differ from what they say together by {:.1f} standard errors, and chance allows 7:"
+    " a party may have changed its table or its noise. Do not rely on it."
+)
+
 SAME_RESPONDENTS = (
     "Both releases are of the same respondents. Their samples and their noise are independent; an interval counts both."
 )
@@ -57,7 +63,7 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
             [_nearest(group) for group in np.split(np.where(said, shares.estimate, np.nan), groups)]
         ),
         is_measured=shares.terms is not None,
-        remarks=few_rows(table),
+        remarks=doubts(table),
         study_digest=table.study_digest,
     )
 
@@ -102,7 +108,7 @@ def contrasts(
         title=f"{_title(kind)} of the share of {_listed(asked)}{given_text(given)}, against {against}",
         labels=cell_labels(ordered.domain, rows),
         table=table,
-        remarks=few_rows(table),
+        remarks=doubts(table),
     )
 
 
@@ -151,7 +157,7 @@ def compare(table: Table, other: Table, kind: Contrast = Contrast.DIFFERENCE, gi
         title=f"{_title(kind)} of the share of {_listed(asked)}{given_text(given)}, between releases",
         labels=cell_labels(ordered.domain),
         table=table,
-        remarks=(*same, *dict.fromkeys(chain(few_rows(table), few_rows(other)))),
+        remarks=(*same, *dict.fromkeys(chain(doubts(table), doubts(other)))),
     )
 
 
@@ -184,9 +190,11 @@ def quantile(table: Table) -> float:
     return NormalDist().inv_cdf((1.0 + table.confidence) / 2.0)
 
 
-def few_rows(table: Table) -> tuple[str, ...]:
-    """Return the warning of a table with cells that expect few rows; empty for others."""
-    return (FEW_ROWS,) if table.has_few_rows else ()
+def doubts(table: Table) -> tuple[str, ...]:
+    """Return what makes the intervals of a table doubtful: cells that expect few rows, runs that contradict another."""
+    few = (FEW_ROWS,) if table.has_few_rows else ()
+    apart = table.contradiction if isinstance(table, TableEstimate) else 0.0
+    return (*few, _CONTRADICTION.format(apart)) if apart > _MOST_APART else few
 
 
 def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity

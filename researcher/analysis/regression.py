@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from veiltab.researcher.analysis.comparisons import Table, few_rows
+from veiltab.researcher.analysis.comparisons import Table, doubts
 from veiltab.researcher.analysis.formula import Formula, design_matrix, parse_formula
 from veiltab.researcher.analysis.likelihoods import Likelihood, Logistic, LogLinear
 from veiltab.researcher.analysis.result import Analysis
@@ -71,7 +71,7 @@ def regress(table: Table, formula: str, *, as_ratios: bool = False) -> Analysis:
         neutral=1.0 if as_ratios else 0.0,
         confidence=table.confidence,
         is_measured=isinstance(part, TableEstimate),
-        remarks=(_meaning(model, as_ratios=as_ratios), *few_rows(part)),
+        remarks=(_meaning(model, as_ratios=as_ratios), *doubts(part)),
         study_digest=table.study_digest,
     )
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
+from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
@@ -126,7 +126,7 @@ def _analysis(
         neutral=None if kind is None else kind.neutral,
         confidence=part.confidence,
         is_measured=isinstance(part, TableEstimate),
-        remarks=few_rows(part),
+        remarks=doubts(part),
         study_digest=part.study_digest,
     )
 

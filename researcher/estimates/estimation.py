@@ -102,6 +102,11 @@ class TableEstimate(ABC):
         return sqrt(total_variance(self._sum_of_squares, self.design))
 
     @property
+    def contradiction(self) -> float:
+        """Most standard errors by which a cell of a table that is pooled here differs from the pooled one; 0 of one."""
+        return 0.0
+
+    @property
     def has_few_rows(self) -> bool:
         """Whether a cell of the projected table expects so few noisy rows that its interval may hold less often."""
         return bool(self.design.expected_rows(self.projected).min() < FEWEST_ROWS)

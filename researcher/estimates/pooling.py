@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
-from veiltab.researcher.estimates.uncertainty import CovarianceTerms, ReleaseDesign, total_variance
+from veiltab.researcher.estimates.uncertainty import CovarianceTerms, ReleaseDesign, total_variance, variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,20 @@ class PooledEstimate(TableEstimate):
         weights = np.array([float(weight) for weight in self.design.weights])
         summed: NDArray[np.float64] = weights @ np.array([part.raw for part in self.parts])
         return summed
+
+    @property
+    def contradiction(self) -> float:
+        """Most standard errors by which a cell of a part differs from the pooled one, of cells that expect rows enough.
+
+        The parts are independent given the table, so Var(part - pooled) = (1 - 2 w) Var(part) + Var(pooled).
+        """
+        together, most = variances(self.projected, self.design), 0.0
+        for weight, part in zip(self.design.weights, self.parts, strict=True):
+            spread = (1 - 2 * float(weight)) * variances(self.projected, part.design) + together
+            apart = np.abs(part.raw - self.raw) / np.sqrt(np.maximum(spread, np.finfo(float).tiny))
+            has_rows = part.design.expected_rows(self.projected) >= FEWEST_ROWS
+            most = max(most, float(apart[has_rows].max(initial=0.0)))
+        return most
 
     def marginal(self, names: Sequence[str]) -> Self:
         """Return the estimate of a subset of the attributes, in the order of `names`, with the same weights.

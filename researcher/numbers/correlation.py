@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
+from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
@@ -61,7 +61,7 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         neutral=0.0,
         confidence=tables[0].confidence,
         is_measured=all(isinstance(part, TableEstimate) for part in parts),
-        remarks=tuple(dict.fromkeys(remark for part in parts for remark in few_rows(part))),
+        remarks=tuple(dict.fromkeys(remark for part in parts for remark in doubts(part))),
         study_digest=tables[0].study_digest,
     )
 

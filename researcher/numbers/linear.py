@@ -18,7 +18,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
+from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
@@ -104,7 +104,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         remarks=(
             f"n = {tables[0].population:,}. The first category of each attribute is the reference.",
             *([f"By the moments of {len(parts)} tables of the release."] if len(parts) > 1 else []),
-            *dict.fromkeys(r for t in parts for r in few_rows(t)),
+            *dict.fromkeys(r for t in parts for r in doubts(t)),
         ),
         study_digest=tables[0].study_digest,
     )

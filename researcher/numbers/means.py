@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from veiltab.researcher.analysis.comparisons import Table, cell_labels, few_rows, given_text, quantile
+from veiltab.researcher.analysis.comparisons import Table, cell_labels, doubts, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
@@ -155,6 +155,6 @@ def number_analysis(
         high=high,
         confidence=part.confidence,
         is_measured=isinstance(part, TableEstimate),
-        remarks=(*remarks, *few_rows(part)),
+        remarks=(*remarks, *doubts(part)),
         study_digest=part.study_digest,
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, few_rows, given_text, quantile
+from veiltab.researcher.analysis.comparisons import Table, doubts, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
@@ -93,7 +93,7 @@ def survival(table: Table, ending: Ending, given: Sequence[str] = (), until: flo
         high=high,
         confidence=table.confidence,
         is_measured=isinstance(followed.part, TableEstimate),
-        remarks=(*(() if times.are_exact else (_BETWEEN,)), *few_rows(followed.part)),
+        remarks=(*(() if times.are_exact else (_BETWEEN,)), *doubts(followed.part)),
         facts=log_rank(followed),
         along=column,
         begins=1.0,
@@ -171,6 +171,6 @@ def _restricted_means(followed: FollowUp, until: float, z: float) -> Analysis:
         high=high,
         confidence=followed.part.confidence,
         is_measured=isinstance(followed.part, TableEstimate),
-        remarks=(*(() if times.are_exact else (_BETWEEN,)), *few_rows(followed.part)),
+        remarks=(*(() if times.are_exact else (_BETWEEN,)), *doubts(followed.part)),
         study_digest=followed.part.study_digest,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
+from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.formula import design_matrix
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
@@ -85,7 +85,7 @@ def hazards(table: Table, ending: Ending, *, as_ratios: bool) -> Analysis:
         remarks=(
             f"{what}. The first category of each attribute is the reference.",
             *([f"Follow-up counts up to {ending.time} {times.labels[lasted - 1]}."] if is_cut else []),
-            *few_rows(followed.part),
+            *doubts(followed.part),
         ),
         study_digest=table.study_digest,
     )

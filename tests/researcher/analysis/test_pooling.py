@@ -57,6 +57,27 @@ def test_covariance_of_a_weighted_sum_is_the_weighted_sum_of_covariances() -> No
     assert (design.population, design.cells, design.sample) == (45_222, 6, 48_522)
 
 
+def test_tables_that_contradict_one_another_come_with_a_warning() -> None:
+    runs = 300
+    pairs = list(
+        zip(
+            simulated(EDUCATION_BY_SALARY, DOMAIN, SAMPLE, runs=runs, seed=3),
+            simulated(EDUCATION_BY_SALARY, DOMAIN, NOISE, runs=runs, seed=4),
+            strict=True,
+        )
+    )
+    found = [pooled(pair) for pair in pairs]
+    assert max(one.contradiction for one in found) < 6
+    # The largest of twelve standard normal deviates is 1.6 in the middle; two parts differ as one contrast each.
+    assert 0.8 < np.median([one.contradiction for one in found]) < 3
+    assert not any("differ" in remark for remark in conditional_shares(found[0]).remarks)
+    (other,) = simulated(EDUCATION_BY_SALARY[::-1], DOMAIN, SAMPLE, runs=1, seed=5)
+    wrong = pooled([pairs[0][1], other])
+    assert wrong.contradiction > 7
+    assert "Do not rely on it." in conditional_shares(wrong).remarks[-1]
+    assert pairs[0][0].contradiction == 0
+
+
 def test_marginals_and_pooling_commute() -> None:
     large = simulated(ADULT, ADULT_DOMAIN, SAMPLE, runs=2, seed=53)
     together = pooled(large)
