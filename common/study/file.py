@@ -111,6 +111,12 @@ class Study:
         table="budget",
         name="delta",
     )
+    month_share: Decimal | None = optional_key(
+        None,
+        "part of the budget that all releases of one calendar month (UTC) may take together, such as 0.1",
+        "all of it",
+        table="budget",
+    )
     sampling: str = optional_key("seed", 'how curators share a sample: "seed" or "indices"', table="release")
     pad: str = optional_key("chacha20", 'how columns are encrypted: "chacha20" or "otp"', table="release")
     server: Member
@@ -286,6 +292,8 @@ def _check_numbers(study: Study) -> None:
         raise InvalidInputError("canaries is below 0", remedy="Without it, the plan of a release chooses them.")
     if study.budget_delta is not None and not 0 < study.budget_delta < 1:
         raise InvalidInputError("the budget's delta is not between 0 and 1", remedy="1e-6 is usual.")
+    if study.month_share is not None and not 0 < study.month_share <= 1:
+        raise InvalidInputError("month_share is no part of the budget above 0", remedy="0.1 lasts ten months at least.")
 
 
 def _check_parties(study: Study) -> None:

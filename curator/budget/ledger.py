@@ -14,8 +14,10 @@ log had before it.
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from decimal import ROUND_FLOOR, Decimal
+from typing import Any
 
 from veiltab.common.core.numbers.rounding import upward
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
@@ -109,26 +111,67 @@ class Ledger(Spending):
             NotReadyError: those that are charged leave it enough, but not those that are reserved.
             BudgetExceededError: those that are charged do not.
         """
-        charged = self._of_others(self._rows_after(0), own, Sums().plus(charge))
+        self._check_share(
+            release_id,
+            charge,
+            most,
+            lambda entry: not set(own).intersection(entry.get("attributes", ())),
+            which="without this curator's attributes",
+            remedy="or ask the curator for a larger `others_share` in its policy",
+        )
+
+    def check_month_share(self, release_id: str, charge: Charge, most: Decimal) -> None:
+        """Refuse a release if those of this calendar month (UTC) would take too much of the budget together.
+
+        Args:
+            release_id: of the release.
+            charge: what it takes.
+            most: part of the budget that they may take together.
+
+        Raises:
+            NotReadyError, BudgetExceededError: as `check_others_share`.
+        """
+        month = _month(time.time())
+        self._check_share(
+            release_id,
+            charge,
+            most,
+            lambda entry: _month(entry["time"]) == month,
+            which=f"of {month} (UTC)",
+            remedy="or ask again next month",
+        )
+
+    def _check_share(  # noqa: PLR0913 - one argument a part of the rule
+        self,
+        release_id: str,
+        charge: Charge,
+        most: Decimal,
+        counts: Callable[[Mapping[str, Any]], bool],
+        *,
+        which: str,
+        remedy: str,
+    ) -> None:
+        """Refuse a release if some releases, those that `counts` says of their entries, would take too much."""
+        charged = self._of_some(self._rows_after(0), counts, Sums().plus(charge))
         if self.is_charged(release_id) or (
-            self.allowance.spent_share(self._of_others(self._rows(f"{RESERVATION} <> ?", release_id), own, charged))
+            self.allowance.spent_share(self._of_some(self._rows(f"{RESERVATION} <> ?", release_id), counts, charged))
             <= most
         ):
             return
         if self.allowance.spent_share(charged) <= most:
-            raise NotReadyError("what is left of its budget for releases without its attributes is reserved for others")
+            raise NotReadyError(f"what is left of its budget for releases {which} is reserved for others")
         raise BudgetExceededError(
-            f"releases without this curator's attributes may take {percent(most)} of its budget, and with this one they"
-            f" would take {percent(self.allowance.spent_share(charged))}",
+            f"releases {which} may take {percent(most)} of its budget, and with this one they would take"
+            f" {percent(self.allowance.spent_share(charged))}",
             where="privacy budget",
-            remedy="Ask for a smaller epsilon, or ask the curator for a larger `others_share` in its policy.",
+            remedy=f"Ask for a smaller epsilon, {remedy}.",
         )
 
     @staticmethod
-    def _of_others(rows: Iterable[sqlite3.Row], own: Collection[str], sums: Sums) -> Sums:
-        """Return sums and, added to them, what those of some charges take that have none of some attributes."""
+    def _of_some(rows: Iterable[sqlite3.Row], counts: Callable[[Mapping[str, Any]], bool], sums: Sums) -> Sums:
+        """Return sums and, added to them, what some charges take."""
         for row in rows:
-            if not set(own).intersection(json.loads(row["entry"]).get("attributes", ())):
+            if counts(json.loads(row["entry"])):
                 sums = sums.plus(charge_of(row))
         return sums
 
@@ -208,3 +251,8 @@ class Ledger(Spending):
     def _price_of(self, release: ReleaseDescription | None, epsilon: Decimal) -> Price:
         price = None if release is None else self.allowance.charge(release, epsilon).price
         return price or price_of_pure_epsilon(epsilon)
+
+
+def _month(seconds: float) -> str:
+    """Return the calendar month of a time, such as 2026-11."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m")

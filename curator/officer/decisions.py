@@ -144,12 +144,14 @@ class Decisions:
         """Whether the policy of this process has considered a request, or it is decided about."""
         return stored.state is not ReleaseState.REQUESTED or stored.request.release_id in self._decided
 
-    def check_others_share(self, planned: ReleaseSpec, charge: Charge) -> None:
-        """Refuse a release without own attributes that would take too much of the budget; see `Ledger`."""
-        if self._name in {column.owner for column in planned.columns}:
-            return
+    def check_shares(self, planned: ReleaseSpec, charge: Charge) -> None:
+        """Refuse a release that, with others of its month or without own attributes, takes too much; see `Ledger`."""
         try:
-            self._ledger.check_others_share(planned.release_id, charge, self.own_attributes, self.policy.others_share)
+            if self._study.month_share is not None:
+                self._ledger.check_month_share(planned.release_id, charge, self._study.month_share)
+            if self._name not in {column.owner for column in planned.columns}:
+                most = self.policy.others_share
+                self._ledger.check_others_share(planned.release_id, charge, self.own_attributes, most)
         except (NotReadyError, BudgetExceededError) as error:
             raise type(error)(error.problem, where=f"curator {self._name}", remedy=error.remedy) from None
 
@@ -222,7 +224,7 @@ class Decisions:
         if refusal := self._budget_refusal(request.release_id):
             raise refusal
         with suppress(NotReadyError):  # what is reserved may be given back
-            self.check_others_share(spec, charge)
+            self.check_shares(spec, charge)
 
     def _budget_refusal(self, release_id: str) -> BudgetExceededError | None:
         """Return why the budget, as it is charged now, does not hold a request; None if it does."""

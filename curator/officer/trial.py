@@ -108,6 +108,8 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
     except DeniedError as error:
         verdicts, refusal = {}, str(error)
     try:
+        if study.month_share is not None:
+            ledger.check_month_share(request.release_id, charge, study.month_share)
         if not own:
             attributes = [rule.name for rule in study.attributes_of(curator)]
             ledger.check_others_share(request.release_id, charge, attributes, policy.others_share)

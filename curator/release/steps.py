@@ -117,7 +117,7 @@ class Steps(Parts):
         with step("reserve", release_id=spec.release_id):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)
-            self.decisions.check_others_share(spec, charge)
+            self.decisions.check_shares(spec, charge)
             try:
                 self.ledger.reserve(spec, charge)
             except BudgetExceededError:

@@ -416,6 +416,29 @@ def test_releases_without_own_attributes_take_a_part_of_the_budget(
         ledger.check_others_share(name(3), charge_of(3), ("sex",), Decimal(0))
 
 
+def test_releases_of_one_month_take_a_part_of_the_budget(
+    store: CuratorStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, part = Ledger(store.connection, Decimal(1), None), Decimal("0.5")
+    charge = Charge(epsilon=Decimal("0.25"))
+    last_of_may = 1_780_271_999.0  # 2026-05-31 23:59:59 UTC
+    monkeypatch.setattr(time, "time", lambda: last_of_may)
+    for number in (1, 2):
+        ledger.check_month_share(name(number), charge, part)
+        ledger.reserve(release_of(make_spec(release_id=name(number), epsilon=Decimal("0.25"))), charge)
+    with pytest.raises(NotReadyError, match="reserved for others"):
+        ledger.check_month_share(name(3), charge, part)
+    for number in (1, 2):
+        ledger.charge(name(number))
+        ledger.check_month_share(name(number), charge, part)  # what is charged stays so
+    with pytest.raises(BudgetExceededError, match=r"of 2026-05 \(UTC\) may take 50\.00% .* ask again next month"):
+        ledger.check_month_share(name(3), charge, part)
+    monkeypatch.setattr(time, "time", lambda: last_of_may + 1)
+    ledger.check_month_share(name(3), charge, part)
+    with pytest.raises(BudgetExceededError, match="of 2026-06"):
+        ledger.check_month_share(name(3), Charge(epsilon=Decimal("0.51")), part)
+
+
 # Races
 
 
