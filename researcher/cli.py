@@ -13,7 +13,8 @@ from veiltab.common.extras import importing
 from veiltab.researcher.commands.asking_cli import request, status
 from veiltab.researcher.commands.downloads_cli import access_log, certificate, synthesise
 from veiltab.researcher.commands.options_cli import with_client
-from veiltab.researcher.commands.tables_cli import estimate, report, series
+from veiltab.researcher.commands.series_cli import series
+from veiltab.researcher.commands.tables_cli import estimate, report
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client

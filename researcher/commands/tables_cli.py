@@ -57,16 +57,16 @@ def estimate(
 
     if out is not None:
         check_table_path(out)
-    question = _question(given, correlation, contrast, asked)
+    question = asked_question(given, correlation, contrast, asked)
     release = client.release(release_name)
-    names = _named(attributes, question, release)
+    names = named_attributes(attributes, question, release)
     if question.is_of_all_tables:
         if attributes is not None or compare is not None or independence is not None:
             raise InvalidInputError("it goes with no other question", where="--linear and --correlation")
         analysis = answer_of_all(release.measured(confidence=confidence), question)
         _emit_analysis(client.study, release, None, analysis, out, as_json)
         return
-    found = _table(release, names, confidence)
+    found = table_of(release, names, confidence)
     if independence is not None:
         if not question.is_plain or compare is not None or out is not None:
             raise InvalidInputError("a test goes with no other question", where="--independence")
@@ -79,71 +79,9 @@ def estimate(
     _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
 
 
-@click.command(
-    epilog="Example: veiltab researcher series study.toml --name rosa --identity pki/researcher-rosa"
-    " --releases 2026-01,2026-02,2026-03 --mean hours --given sex --changes --plot hours.svg"
-)
-@with_client
-@click.option("--releases", required=True, metavar="A,B[,C]", help="Labels or ids of the waves, in order.")
-@click.option("--changes", is_flag=True, help="How each wave differs from the one before.")
-@attributes_option
-@question_options
-@confidence_option
-@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
-@click.option("--plot", type=PATH, help="Draw the series (.svg or .png).")
-@json_option
-def series(
-    client: "Client",
-    *,
-    releases: str,
-    changes: bool,
-    attributes: str | None,
-    given: str | None,
-    correlation: str | None,
-    contrast: str | None,
-    independence: str | None,
-    compare: str | None,
-    confidence: float,
-    out: Path | None,
-    plot: Path | None,
-    as_json: bool,
-    **asked: Any,  # noqa: ANN401 - the other options are fields of Question
-) -> None:
-    """Put one question to several releases, the waves of a study, and show what each says or how they changed.
-
-    A question is that of `estimate`: shares of the --attributes, perhaps --given others, means, models and so on.
-    """
-    from veiltab.researcher.drawing.style import check_picture
-    from veiltab.researcher.estimates.table import check_table_path, write
-    from veiltab.researcher.questions import series as waves
-    from veiltab.researcher.questions.question import answer, answer_of_all
-
-    if compare is not None or independence is not None:
-        raise InvalidInputError("waves are not compared otherwise", where="series", remedy="Ask by --changes.")
-    if out is not None:
-        check_table_path(out)
-    if plot is not None:
-        check_picture(plot)
-    question = _question(given, correlation, contrast, asked)
-    answers = {}
-    for name in listed(releases):
-        release = client.release(name)
-        if question.is_of_all_tables:
-            answers[name] = answer_of_all(release.measured(confidence=confidence), question)
-        else:
-            names = _named(attributes, question, release)
-            answers[name] = answer(question, _table(release, names, confidence))
-    analysis = waves.series(answers, as_changes=changes)
-    if plot is not None:
-        analysis.plot().save(plot)
-    if out is not None:
-        write(analysis.frame(), out)
-    data = {"releases": list(answers), **_data(client.study, analysis), "out": out, "plot": plot}
-    written = [f"Written: {path}" for path in (out, plot) if path is not None]
-    emit(as_json, data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))
-
-
-def _question(given: str | None, correlation: str | None, contrast: str | None, asked: dict[str, Any]) -> "Question":
+def asked_question(
+    given: str | None, correlation: str | None, contrast: str | None, asked: dict[str, Any]
+) -> "Question":
     """Return what options ask."""
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.questions.question import Question
@@ -156,7 +94,7 @@ def _question(given: str | None, correlation: str | None, contrast: str | None, 
     )
 
 
-def _named(attributes: str | None, question: "Question", release: "Release") -> Sequence[str]:
+def named_attributes(attributes: str | None, question: "Question", release: "Release") -> Sequence[str]:
     """Return the attributes of the table that is asked; none for the only table."""
     if attributes is not None:
         return listed(attributes)
@@ -241,7 +179,8 @@ def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: f
     emit(as_json, data, f"{test.verdict}\n{facts}")
 
 
-def _data(study: "Study", analysis: "Analysis") -> dict[str, object]:
+def analysis_data(study: "Study", analysis: "Analysis") -> dict[str, object]:
+    """Return an analysis as plain data for JSON."""
     return {
         "study": study.title,
         "title": analysis.title,
@@ -267,7 +206,7 @@ def _emit_analysis(
     respondents = release.respondents()
     data = {
         "release": status_dict(known)["release"],
-        **_data(study, analysis),
+        **analysis_data(study, analysis),
         "respondents": respondents,
         "out": out,
     }
@@ -314,13 +253,13 @@ def _other_table(
     if other.id == release.id:
         raise InvalidInputError("a release is compared with itself", where="--compare", remedy="Name another release.")
     try:
-        return _table(other, attributes, confidence)
+        return table_of(other, attributes, confidence)
     except InvalidInputError as error:
         where = f"--compare {name}: {error.where}" if error.where else f"--compare {name}"
         raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
 
 
-def _table(release: "Release", attributes: Sequence[str], confidence: float) -> "Table":
+def table_of(release: "Release", attributes: Sequence[str], confidence: float) -> "Table":
     """Return the table of some attributes; without any, the only table of a release."""
     if not attributes:
         return release.estimate(confidence=confidence)
