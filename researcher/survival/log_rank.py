@@ -21,15 +21,21 @@ from veiltab.researcher.survival.follow_up import FollowUp
 
 
 def log_rank(followed: FollowUp) -> Mapping[str, float]:
-    """Return the statistic, its degrees of freedom and its p-value; nothing of one group or a table from a model."""
+    """Return the statistic, its degrees of freedom and its p-value.
+
+    Nothing of one group, of a table from a model, or where surely not two groups are at risk.
+    """
     groups = len(followed.events)
     if groups < 2 or not isinstance(followed.part, TableEstimate):
         return {}
     gone_first = 0.0 if followed.times.are_exact else 0.5
     events, risk = followed.events, followed.at_risk(gone_first)
     all_events, all_risk = events.sum(axis=0), risk.sum(axis=0)
-    # Where nobody is left nothing is compared.
-    counts = np.cumprod(all_risk > 0) > 0
+    # Where surely not two groups are left nothing is compared.
+    left = [followed.is_followed(slice(group, group + 1)) for group in range(groups)]
+    counts = (np.sum(left, axis=0) >= 2) & (np.cumprod(all_risk > 0) > 0)
+    if not counts.any():
+        return {}
     inverse = np.divide(1.0, all_risk, out=np.zeros_like(all_risk), where=counts)
     events, all_events, share = events * counts, all_events * counts, risk * inverse
     hazard = all_events * inverse

@@ -202,6 +202,9 @@ def test_a_curve_ends_where_nobody_is_surely_left() -> None:
     assert ended.any()
     assert not ended[0]
     assert (np.diff(ended.astype(int)) >= 0).all()
+    (few,) = estimates(some(patients(people=500), "arm", "months", "died"), 5, 0.3, 1, seed=3)
+    assert np.isnan(asked(few, "months:died=yes", ["arm"]).estimate).all()
+    assert asked(few, "months:died=yes", ["arm"]).facts == {}
 
 
 def test_everybody_dies_in_the_last_bin() -> None:
