@@ -120,6 +120,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     ),
     "budget's epsilon": (b"\nepsilon = 1\n", b"\nepsilon = 2\n", "gives another budget epsilon"),
     "budget's delta": (b"delta = 1e-6", b"delta = 1e-5", "gives another budget delta"),
+    "a month's share": (b"delta = 1e-6", b"delta = 1e-6\nmonth_share = 0.1", "gives another month share"),
     "sampling": (b'sampling = "seed"', b'sampling = "indices"', "gives another sampling"),
     "alignment": (b'alignment = "psi"\n', b"", "gives another alignment"),
     "rows left out": (b'left_out = "stated"\n', b"", "gives another left out"),

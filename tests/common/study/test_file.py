@@ -178,6 +178,8 @@ def test_missing_values_may_add_a_category_of_their_own() -> None:
         ("epsilon = 0.1", "epsilon = 0.1\ndelat = 0.1", "unknown key 'delat'"),
         ('sampling = "indices"', 'sampling = "index"', "Use one of: seed, indices"),
         ('pad = "otp"', 'pad = "aes"', "Use one of: chacha20, otp"),
+        ("epsilon = 0.1\n", "epsilon = 0.1\nmonth_share = 0\n", "month_share is no part of the budget"),
+        ("epsilon = 0.1\n", "epsilon = 0.1\nmonth_share = 1.1\n", "month_share is no part of the budget"),
         ("minimum_population = 50", "noise_split = 1", "noise_split is not from 0 to below 1"),
         ("minimum_population = 50", "noise_split = -0.1", "noise_split is not from 0 to below 1"),
         ("minimum_population = 50", 'noise_split = "half"', "noise_split is of another kind. It must be a number"),
