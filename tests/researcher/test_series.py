@@ -70,6 +70,18 @@ def test_waves_stand_side_by_side_in_numbers_and_in_a_picture() -> None:
     assert all(text in svg for text in ("2026-01", "2026-03", "wave", ">m<"))
 
 
+def test_ends_of_a_change_come_from_opposite_ends_of_its_waves() -> None:
+    before, after = (
+        replace(
+            asked(0), labels={"sex": ("f",)}, estimate=np.array([middle]), low=np.array([low]), high=np.array([high])
+        )
+        for middle, low, high in ((0.0, -1.0, 3.0), (10.0, 8.0, 11.0))
+    )
+    found = series({"a": before, "b": after}, as_changes=True)
+    assert (found.estimate[0], found.low[0]) == (10, pytest.approx(10 - 13**0.5))
+    assert found.high[0] == pytest.approx(10 + 2**0.5)
+
+
 def other_question(number: int) -> Analysis:
     return conditional_shares(releases(number)[0].marginal(["sex"]))
 
