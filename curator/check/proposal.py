@@ -141,9 +141,8 @@ class AttributeProposal:
         counts = dict(zip(self.rule.attribute.categories, reading.counts, strict=True))
         own = [category for category in counts if category != self.rule.coding.missing]
         telling = own if "categories" in self.table else [own[0], own[-1]]
-        if "grid" in self.table:  # both ends are round numbers, or a person's
-            telling = []
-        few = [category for category in telling if counts[category] < FEW_ROWS]
+        # Points of a grid are round numbers, or a person's.
+        few = [category for category in telling if counts[category] < FEW_ROWS and "grid" not in self.table]
         edge = "; type edges that are usual in your field" if self.numbers else ""
         warnings = [
             f"{rows_have(counts[category])} {quoted(category)}; the study file tells every party that such a value"

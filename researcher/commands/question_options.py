@@ -1,8 +1,11 @@
 """Options of a command that say what to ask of a table: the fields of a Question."""
 
+import functools
+from typing import Any, cast
+
 import click
 
-from veiltab.common.command.cli import Command
+from veiltab.common.command.cli import Command, listed
 
 QUESTION_EXAMPLES = (
     "Example: veiltab researcher estimate study.toml --name rosa --identity pki/researcher-rosa --release wages"
@@ -27,6 +30,9 @@ _CONTRASTS = {
     "ratio": "Compare by ratio; of shares --given a group it is the relative risk.",
     "odds-ratio": "Compare by odds ratio; with --model, e to the coefficients.",
 }
+
+_PLAIN = ("mean", "sum", "variance", "quantile", "of", "linear", "survival", "until", "reference", "totals", "model")
+"""Options that are fields of a Question as they stand."""
 
 _QUESTION = (
     click.option("--given", metavar="A[,B]", help="Shares of the other attributes given these."),
@@ -66,17 +72,27 @@ _QUESTION = (
         metavar="'A=X ~ B + C'",
         help="Logistic regression; with nothing before ~ a log-linear model. B * C adds their interaction.",
     ),
-    click.option(
-        "--independence",
-        metavar="A[,B]",
-        help="Test whether these attributes are independent of the others of the table.",
-    ),
-    click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that."),
 )
 
 
 def question_options(command: Command) -> Command:
-    """Give a command the options that say what to ask of a table."""
+    """Give a command the options that say what to ask of a table; it takes them as `question`, a Question."""
+
+    @functools.wraps(command)
+    def with_question(*client: object, **values: Any) -> None:  # noqa: ANN401 - whatever click read
+        from veiltab.researcher.analysis.contrasts import Contrast  # noqa: PLC0415 - analyses
+        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
+
+        given, correlation, contrast = (values.pop(name) for name in ("given", "correlation", "contrast"))
+        question = Question(
+            given=listed(given) if given else (),
+            correlation=listed(correlation) if correlation else (),
+            contrast=Contrast(contrast) if contrast else None,
+            **{name: values.pop(name) for name in _PLAIN},
+        )
+        command(*client, question=question, **values)
+
+    decorated: Any = with_question
     for option in reversed(_QUESTION):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return cast("Command", decorated)

@@ -1,18 +1,18 @@
 """`veiltab researcher series`: one question put to the waves of a study."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from veiltab.common.command.cli import PATH, emit, json_option, listed
-from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import question_options
-from veiltab.researcher.commands.tables_cli import analysis_data, asked_question, named_attributes, table_of
+from veiltab.researcher.commands.tables_cli import analysis_data, named_attributes, table_of
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
+    from veiltab.researcher.questions.question import Question
 
 
 @click.command(
@@ -34,16 +34,11 @@ def series(
     releases: str,
     changes: bool,
     attributes: str | None,
-    given: str | None,
-    correlation: str | None,
-    contrast: str | None,
-    independence: str | None,
-    compare: str | None,
+    question: "Question",
     confidence: float,
     out: Path | None,
     plot: Path | None,
     as_json: bool,
-    **asked: Any,  # noqa: ANN401 - the other options are fields of Question
 ) -> None:
     """Put one question to several releases, the waves of a study, and show what each says or how they changed.
 
@@ -54,13 +49,10 @@ def series(
     from veiltab.researcher.questions import series as waves
     from veiltab.researcher.questions.question import answer, answer_of_all
 
-    if compare is not None or independence is not None:
-        raise InvalidInputError("waves are not compared otherwise", where="series", remedy="Ask by --changes.")
     if out is not None:
         check_table_path(out)
     if plot is not None:
         check_picture(plot)
-    question = asked_question(given, correlation, contrast, asked)
     answers = {}
     for name in listed(releases):
         release = client.release(name)

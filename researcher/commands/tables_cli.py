@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 @release_option
 @attributes_option
 @question_options
+@click.option(
+    "--independence",
+    metavar="A[,B]",
+    help="Test whether these attributes are independent of the others of the table.",
+)
+@click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that.")
 @confidence_option
 @click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
 @json_option
@@ -35,15 +41,12 @@ def estimate(
     *,
     release_name: str,
     attributes: str | None,
-    given: str | None,
-    correlation: str | None,
-    contrast: str | None,
+    question: "Question",
     independence: str | None,
     compare: str | None,
     confidence: float,
     out: Path | None,
     as_json: bool,
-    **asked: Any,  # noqa: ANN401 - the other options are fields of Question
 ) -> None:
     """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
 
@@ -57,7 +60,6 @@ def estimate(
 
     if out is not None:
         check_table_path(out)
-    question = asked_question(given, correlation, contrast, asked)
     release = client.release(release_name)
     names = named_attributes(attributes, question, release)
     if question.is_of_all_tables:
@@ -77,21 +79,6 @@ def estimate(
         return
     other = None if compare is None else _other_table(client, compare, release, names, confidence)
     _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
-
-
-def asked_question(
-    given: str | None, correlation: str | None, contrast: str | None, asked: dict[str, Any]
-) -> "Question":
-    """Return what options ask."""
-    from veiltab.researcher.analysis.contrasts import Contrast
-    from veiltab.researcher.questions.question import Question
-
-    return Question(
-        given=listed(given) if given else (),
-        correlation=listed(correlation) if correlation else (),
-        contrast=Contrast(contrast) if contrast else None,
-        **asked,
-    )
 
 
 def named_attributes(attributes: str | None, question: "Question", release: "Release") -> Sequence[str]:

@@ -162,10 +162,19 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
                 remedy="Leave out the rest.",
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
-    if question.number or question.survival or question.is_of_all_tables:
+    if question.is_of_all_tables:
+        return answer_of_all([table], question)
+    if question.survival:
+        return _of_survival(question, table)
+    if question.number:
         return _of_numbers(question, table)
     if question.model:
         return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
+    return _of_shares(question, table)
+
+
+def _of_shares(question: Question, table: Table) -> Analysis:
+    """Return totals, or conditional shares, or how they compare."""
     if question.totals:
         subgroups = [parse_subgroup(text, table.domain) for text in question.totals]
         return total_contrasts(table, question.contrast, subgroups) if question.contrast else totals(table, subgroups)
@@ -188,11 +197,7 @@ def answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
 
 
 def _of_numbers(question: Question, table: Table) -> Analysis:
-    """Return the mean, sum, variance or quantile of an attribute by group, a model of numbers, or of times."""
-    if question.is_of_all_tables:
-        return answer_of_all([table], question)
-    if question.survival:
-        return _of_survival(question, table)
+    """Return the mean, sum, variance or quantile of an attribute by group."""
     if question.quantile is not None:
         return quantiles(table, question.of, question.quantile, question.given)
     of = means if question.mean else sums if question.sum else variances

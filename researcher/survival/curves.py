@@ -110,15 +110,16 @@ def _ends(followed: FollowUp, group: int, weights: Floats, z: float) -> tuple[Fl
         weights: of the shares at each time, not negative, shape (r, K).
         z: standard deviations.
     """
-    exact = followed.times.are_exact
-    value = weights @ curve(followed, group, 0.0 if exact else 0.5).share
+    orders = (0.0,) if followed.times.are_exact else (1.0, 0.5, 0.0)
+    curves = [curve(followed, group, gone_first) for gone_first in orders]
+    value = weights @ curves[len(curves) // 2].share
     if not isinstance(followed.part, TableEstimate):
         return value, np.full(len(value), np.nan), np.full(len(value), np.nan)
     low, high = (
         weights @ one.share + side * z * deviations(followed.part, _contrasts(followed, group, weights, one))
-        for side, one in ((-1, curve(followed, group, 0.0 if exact else 1.0)), (1, curve(followed, group, 0.0)))
+        for side, one in ((-1, curves[0]), (1, curves[-1]))
     )
-    reached = (weights[:, ~followed.is_followed(slice(group, group + 1))] == 0).all(axis=1)
+    reached = (weights[:, ~followed.reached[group]] == 0).all(axis=1)
     value, low, high = (np.where(reached, one, np.nan) for one in (value, low, high))
     return value, low, high
 

@@ -171,6 +171,11 @@ class FollowUp:
         risk: Floats = everybody - gone_first * self.censored
         return risk
 
+    @cached_property
+    def reached(self) -> NDArray[np.bool_]:
+        """At which times, and all before, surely somebody of each group is at risk, shape (G, K)."""
+        return np.array([self.is_followed(slice(group, group + 1)) for group in range(len(self.events))])
+
     def is_followed(self, groups: slice) -> NDArray[np.bool_]:
         """Return at which times, and all before, surely somebody of some groups is at risk, shape (K,)."""
         size = len(self.times.labels)

@@ -32,8 +32,7 @@ def log_rank(followed: FollowUp) -> Mapping[str, float]:
     events, risk = followed.events, followed.at_risk(gone_first)
     all_events, all_risk = events.sum(axis=0), risk.sum(axis=0)
     # Where surely not two groups are left nothing is compared.
-    left = [followed.is_followed(slice(group, group + 1)) for group in range(groups)]
-    counts = (np.sum(left, axis=0) >= 2) & (np.cumprod(all_risk > 0) > 0)
+    counts = (followed.reached.sum(axis=0) >= 2) & (np.cumprod(all_risk > 0) > 0)
     if not counts.any():
         return {}
     inverse = np.divide(1.0, all_risk, out=np.zeros_like(all_risk), where=counts)

@@ -106,12 +106,13 @@ def decade_steps(ends: tuple[Decimal, ...], each: int) -> tuple[Decimal, ...]:
     Raises:
         InvalidInputError: the ends are not above 0, or there are not 1 to 20 a decade.
     """
-    zero, (low, high) = ends[:-2], ends[-2:] if len(ends) in {2, 3} else (Decimal(0), Decimal(0))
-    if any(zero) or not 0 < low < high or not 1 <= each <= 20:
+    zero = ends[:-2]
+    if len(ends) not in {2, 3} or any(zero) or not 0 < ends[-2] < ends[-1] or not 1 <= each <= 20:
         raise InvalidInputError(
             "the grid has no 1 to 20 points a decade from one positive number to another",
             remedy="Write grid = [1, 100000], or [0, 1, 100000], and decade_points = 5.",
         )
+    low, high = ends[-2:]
     inner = list[Decimal]()
     for number in count(1):
         point = _two_digits(low * Decimal(10) ** (Decimal(number) / each))

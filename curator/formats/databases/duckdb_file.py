@@ -184,7 +184,7 @@ class FileQuery(_Reading):
 
     def _read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the table; DuckDB loses the class of an error, so it is kept."""
-        self._rows = 0
+        self._rows, self._failed = 0, None
         selection = Selection(spellings=self._names, texts=frozenset(self._names), coded=frozenset())
         try:
             for batch in self._source.batches(selection):
