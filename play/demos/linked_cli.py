@@ -2,7 +2,7 @@
 
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,8 @@ from veiltab.common.privacy.cards.words import delta_text
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
 from veiltab.play.local.printing import (
     ROWS_SHOWN,
+    analysis_records,
+    analysis_rows,
     check_line,
     console_of,
     print_card,
@@ -22,7 +24,6 @@ from veiltab.play.local.printing import (
 
 if TYPE_CHECKING:
     from veiltab.play.demos.linked import LinkedResult
-    from veiltab.researcher.analysis.result import Analysis
 
 _NEXT = """Next:
   half the epsilon, and what it costs              veiltab demo linked --epsilon 0.5
@@ -108,22 +109,14 @@ def _means(result: "LinkedResult") -> list[dict[str, object]]:
         return []
     found, truth = result.numbers.means
     names = {"attribute": result.numbers.attribute, "given": result.numbers.given}
-    rows = zip(found.names, found.records(), truth.estimate.tolist(), strict=True)
-    return [{**names, "group": group, **_interval(record), "truth": true} for group, record, true in rows]
+    return [{**names, **record} for record in analysis_records(found, truth, "group")]
 
 
 def _linear(result: "LinkedResult") -> dict[str, object] | None:
     """Return the linear model; None if no attribute has numbers."""
     if result.numbers is None:
         return None
-    found, truth = result.numbers.linear
-    rows = zip(found.names, found.records(), truth.estimate.tolist(), strict=True)
-    coefficients = [{"name": name, **_interval(record), "truth": true} for name, record, true in rows]
-    return {"formula": result.numbers.formula, "coefficients": coefficients}
-
-
-def _interval(record: dict[str, Any]) -> dict[str, float | None]:
-    return {name: record[name] for name in ("estimate", "low", "high")}
+    return {"formula": result.numbers.formula, "coefficients": analysis_records(*result.numbers.linear, "name")}
 
 
 def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
@@ -142,24 +135,14 @@ def _print(result: "LinkedResult", out: Path, *, verbose: bool) -> None:
         f" without the truth), {result.triples:.4f} of three attributes (total variation).\n"
     )
     for found, truth in (result.numbers.means, result.numbers.linear) if result.numbers else ():
-        print_table(
-            console, found.title.capitalize(), ("", "estimate", "95% interval", "truth"), _numbers(found, truth)
-        )
+        title, headings = found.title.capitalize(), ("", "estimate", "95% interval", "truth")
+        print_table(console, title, headings, analysis_rows(found, truth))
     print_card(console, result.card, verbose=verbose)
     if verbose:
         print_costs(console, result.status.bytes, result.seconds.items())
     # Not by the console, which would wrap lines that are to be copied.
     click.echo(f"Report with pictures: {result.report}\nMicrodata: {result.microdata}")
     click.echo(f"{check_line(result.certificate, out)}\nEverything else: {out}/\n\n{_NEXT}")
-
-
-def _numbers(found: "Analysis", truth: "Analysis") -> list[tuple[str, ...]]:
-    """Return a line for each mean or coefficient."""
-    rows = zip(found.names, found.notes, found.estimate, found.low, found.high, truth.estimate, strict=True)
-    return [
-        (name, "-" if note else f"{value:.3f}", note or f"{low:.3f} to {high:.3f}", f"{true:.3f}")
-        for name, note, value, low, high, true in rows
-    ]
 
 
 def _shares(result: "LinkedResult") -> list[tuple[str, ...]]:

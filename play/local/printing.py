@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from veiltab.common.privacy.cards.card import EpsilonCard
+    from veiltab.researcher.analysis.result import Analysis
     from veiltab.researcher.estimates.estimation import TableEstimate
 
 ROWS_SHOWN = 8
@@ -68,6 +69,24 @@ def check_line(certificate: "Path", out: "Path") -> str:
     """Say how a certificate is checked."""
     given = f"--study {out / 'study.toml'} --authority {out / 'pki' / 'ca.pem'}"
     return f"Check it: veiltab verify {certificate} {given}"
+
+
+def analysis_rows(found: "Analysis", truth: "Analysis") -> list[tuple[str, ...]]:
+    """Return each row of an analysis as it is printed, with the true value at the end."""
+    rows = zip(found.names, found.notes, found.estimate, found.low, found.high, truth.estimate, strict=True)
+    return [
+        (name, "-" if note else f"{value:.3f}", note or f"{low:.3f} to {high:.3f}", f"{true:.3f}")
+        for name, note, value, low, high, true in rows
+    ]
+
+
+def analysis_records(found: "Analysis", truth: "Analysis", name: str) -> list[dict[str, object]]:
+    """Return each row of an analysis with the true value, ready for JSON; what the row is about is called `name`."""
+    rows = zip(found.names, found.records(), truth.estimate.tolist(), strict=True)
+    return [
+        {name: text, **{key: record[key] for key in ("estimate", "low", "high")}, "truth": true}
+        for text, record, true in rows
+    ]
 
 
 def cell_rows(estimate: "TableEstimate", truth: "NDArray[np.float64]") -> list[tuple[str, ...]]:

@@ -11,7 +11,14 @@ from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.command.options import study_argument
 from veiltab.common.errors import InvalidInputError
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, rehearsal_options
-from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
+from veiltab.play.local.printing import (
+    CELL_HEADINGS,
+    analysis_records,
+    analysis_rows,
+    cell_rows,
+    console_of,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,6 +134,10 @@ def _release_dict(release: "RehearsedRelease") -> dict[str, object]:
             {
                 "attributes": list(table.estimate.domain.names),
                 "distance": table.distance,
+                "means": [
+                    {"attribute": name, "groups": analysis_records(*pair, "group")}
+                    for name, pair in table.means.items()
+                ],
                 "cells": to_records(table.estimate, table.fractions),
             }
             for table in release.tables
@@ -185,6 +196,9 @@ def _print_release(console: "Console", release: "RehearsedRelease") -> None:
         names = ", ".join(table.estimate.domain.names)
         headings = (*CELL_HEADINGS, "dummy truth")
         print_table(console, f"{names} (dummy people)", headings, cell_rows(table.estimate, table.fractions))
+        for name, pair in table.means.items():
+            title, columns = f"Mean of {name} (dummy people)", ("", "estimate", "95% interval", "dummy truth")
+            print_table(console, title, columns, analysis_rows(*pair))
     if len(release.tables) > 1:
         rows = [(", ".join(table.estimate.domain.names), f"{table.distance:.4f}") for table in release.tables]
         print_table(console, f"All {len(rows)} tables", ("table", "distance from the dummy truth"), rows)

@@ -1,7 +1,8 @@
 """What is tried in a rehearsal: one request, approved as by persons, or one round, each beside the dummy truth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,12 @@ from veiltab.common.rpc.parties.identity import Role
 from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.rounds import AnsweredRound, AskedRound, answered_round
 from veiltab.play.rehearsal.rehearsal import Rehearsal
+from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.frequency.frequencies import Frequencies, estimate, total_variation
+from veiltab.researcher.numbers.means import means_by_each
 from veiltab.researcher.status.release_status import Status
 
 _SECONDS = 900.0
@@ -43,6 +47,14 @@ class TableBesideTruth:
     def distance(self) -> float:
         """Total variation distance of the projected estimate from the truth."""
         return float(total_variation(self.estimate.projected, self.fractions))
+
+    @cached_property
+    def means(self) -> Mapping[str, tuple[Analysis, Analysis]]:
+        """Attribute of numbers -> its mean, of all and by group, and that of the truth."""
+        domain = self.estimate.domain
+        true = ModelledTable(domain=domain, raw=self.fractions, population=int(self.truth.sum()))
+        names = [attribute.name for attribute in domain.attributes if attribute.number]
+        return {name: (means_by_each(self.estimate, name), means_by_each(true, name)) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)

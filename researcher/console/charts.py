@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from veiltab.researcher.drawing.style import NARROW, Sheet
 
-BESIDE = Sheet(width=7.4, letters=46, mark="")
+BESIDE = Sheet(width=7.4, letters=46)
 """What is left of a screen beside the form of a page."""
 
 _TAG = re.compile(r"<[^>]*>")

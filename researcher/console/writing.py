@@ -12,9 +12,8 @@ from veiltab.common.study.file import Study
 from veiltab.common.web.document import write_page
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.console.downloads import file_name
-from veiltab.researcher.microdata.files import provenance_path, write_rows
+from veiltab.researcher.microdata.files import Chunk, provenance_path, write_rows
 from veiltab.researcher.microdata.synthesis import REPLICATES, Microdata
-from veiltab.researcher.model.row_drawing import Rows
 from veiltab.researcher.report.microdata_page import render
 from veiltab.researcher.report.presentation import card_of, microdata_report
 from veiltab.researcher.status.release_status import Status
@@ -205,13 +204,13 @@ def _written(release: Release, job: Job, folder: Path) -> dict[str, Path]:
     return files
 
 
-def _counted(microdata: Microdata, job: Job) -> Iterator[Rows]:
+def _counted(microdata: Microdata, job: Job) -> Iterator[Chunk]:
     """Yield the rows, and say how far they have come."""
-    rows = 0
-    for chunk in microdata.chunks():
-        _move(job, 0.7 + 0.2 * rows / microdata.provenance.rows, "Rows are drawn.")
-        yield chunk
-        rows += len(chunk)
+    done = 0
+    for rows, numbers in microdata.file_chunks():
+        _move(job, 0.7 + 0.2 * done / microdata.provenance.rows, "Rows are drawn.")
+        yield rows, numbers
+        done += len(rows)
 
 
 def _move(job: Job, part: float, doing: str) -> None:

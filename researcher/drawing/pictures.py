@@ -76,7 +76,6 @@ def estimates_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
     return Picture(
         size=(sheet.width, 1.1 + height_of(labels)),
         paint=lambda figure: _intervals(figure.subplots(), estimate, shown, labels, truth, legend=sheet),
-        prefix=f"c{sheet.mark}",
     )
 
 
@@ -93,13 +92,11 @@ def analysis_picture(analysis: ShownAnalysis, sheet: Sheet = WIDE) -> Picture:
         return Picture(
             size=(sheet.width, 0.5 * sheet.width),
             paint=partial(_curves, analysis=analysis, sheet=sheet),
-            prefix=f"s{sheet.mark}",
         )
     labels = [wrapped(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
         size=(sheet.width, 1.4 + height_of(labels)),
         paint=lambda figure: _quantities(figure.subplots(), analysis, labels, sheet),
-        prefix=f"q{sheet.mark}",
     )
 
 
@@ -132,7 +129,7 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
                 wrapped(one.domain.names[0], sheet.letters), loc="left", fontsize=11, fontweight="bold", color=INK
             )
 
-    return draw_figure((sheet.width, 0.5 + 0.3 * sum(heights)), panels, f"m{sheet.mark}")
+    return draw_figure((sheet.width, 0.5 + 0.3 * sum(heights)), panels)
 
 
 def heat_map(pair: ShownTable, sheet: Sheet = WIDE) -> str:
@@ -155,7 +152,7 @@ def heat_map(pair: ShownTable, sheet: Sheet = WIDE) -> str:
         1.3 + 0.42 * len(rows) + (0.075 * longest if upright else 0.0),
     )
     paint = partial(_fields, pair=pair, part=part, rows=rows, columns=columns, sheet=sheet, upright=upright)
-    return draw((width, height), paint, f"h{sheet.mark}")
+    return draw((width, height), paint)
 
 
 def _intervals(  # noqa: PLR0913  one call draws one panel

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -42,18 +43,16 @@ class Sheet:
     Args:
         width: inches.
         letters: as many of a label stand beside a mark.
-        mark: what tells the ids in its SVG from those of the same picture on another sheet.
     """
 
     width: float
     letters: int
-    mark: str
 
 
-WIDE = Sheet(width=9.6, letters=60, mark="")
+WIDE = Sheet(width=9.6, letters=60)
 """A screen, or paper."""
 
-NARROW = Sheet(width=4.0, letters=20, mark="n")
+NARROW = Sheet(width=4.0, letters=20)
 """A phone."""
 
 
@@ -149,12 +148,10 @@ class Picture:
     Args:
         size: width and height, inches.
         paint: draws into the figure.
-        prefix: of the ids in its SVG.
     """
 
     size: tuple[float, float]
     paint: "Callable[[Figure], None]"
-    prefix: str
 
     @property
     def svg(self) -> str:
@@ -163,7 +160,7 @@ class Picture:
         Raises:
             InvalidInputError: matplotlib is not installed.
         """
-        return draw_figure(self.size, self.paint, self.prefix)
+        return draw_figure(self.size, self.paint)
 
     def save(self, path: Path) -> None:
         """Write the picture to a file, .svg or .png.
@@ -177,12 +174,12 @@ class Picture:
         return self.svg
 
 
-def draw(size: tuple[float, float], paint: "Callable[[Axes], None]", prefix: str) -> str:
+def draw(size: tuple[float, float], paint: "Callable[[Axes], None]") -> str:
     """Return the SVG of one panel."""
-    return draw_figure(size, lambda figure: paint(figure.subplots()), prefix)
+    return draw_figure(size, lambda figure: paint(figure.subplots()))
 
 
-def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]", prefix: str) -> str:
+def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]") -> str:
     """Return the SVG of a figure; without pyplot, so that no window system and no global figure list is touched."""
     with importing("researcher", "a picture"):
         from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415 - an optional package
@@ -194,7 +191,7 @@ def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]", pr
         paint(figure)
         text = StringIO()
         figure.savefig(text, format="svg", transparent=True)
-    return _inline(text.getvalue(), prefix)
+    return _inline(text.getvalue())
 
 
 def figure(picture: Callable[[Sheet], str], caption: str) -> str:
@@ -206,16 +203,21 @@ def figure(picture: Callable[[Sheet], str], caption: str) -> str:
     """
     text = escape(caption)
     drawn = "\n".join(
-        f'<div class="{name}" role="img" aria-label="{text}">\n{picture(sheet)}\n</div>'
+        f'<div class="{name}" role="img" aria-label="{text}">\n{_with_own_ids(picture(sheet), name)}\n</div>'
         for name, sheet in (("wide", WIDE), ("narrow", NARROW))
     )
     return f"<figure>\n{drawn}\n<figcaption>{text}</figcaption>\n</figure>"
 
 
-def _inline(svg: str, prefix: str) -> str:
+def _inline(svg: str) -> str:
     """Return an <svg> element that can stand beside others in a page: no prologue, no metadata, ids of its own."""
     svg = svg[svg.index("<svg") :].rstrip()
-    return own_ids(re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL), prefix)
+    return _with_own_ids(own_ids(re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL), ""), "picture")
+
+
+def _with_own_ids(svg: str, name: str) -> str:
+    """Return an SVG whose ids another picture has only if it looks the same and has the same name."""
+    return own_ids(svg, f"{name}-{sha256(svg.encode()).hexdigest()[:12]}")
 
 
 def own_ids(svg: str, prefix: str) -> str:

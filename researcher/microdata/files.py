@@ -5,7 +5,7 @@ Rows are written in chunks, so memory does not grow with their number; a file is
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.estimates.table import plain_cell
 from veiltab.researcher.microdata.provenance import weight_columns
+from veiltab.researcher.model.measurement import Floats
 from veiltab.researcher.model.row_drawing import Rows
 
 SUFFIXES = (".parquet", ".csv")
@@ -27,6 +28,9 @@ SUFFIXES = (".parquet", ".csv")
 
 Weights = NDArray[np.float32]
 """Replicate weights, shape (rows, M), each column with the mean 1."""
+
+Chunk = tuple[Rows, Mapping[int, Floats]]
+"""Rows, and for each column of numbers its numbers, NaN where one is missing."""
 
 
 def check_microdata_path(path: Path) -> None:
@@ -60,20 +64,20 @@ def provenance_path(path: Path) -> Path:
 def write_rows(
     path: Path,
     domain: Domain,
-    chunks: Iterable[Rows],
+    chunks: Iterable[Chunk],
     provenance: Mapping[str, Any],
     weights: Weights | None = None,
 ) -> None:
-    """Write rows with the categories of the study as labels.
+    """Write rows with the categories of the study as labels, and numbers where an attribute has them.
 
-    In Parquet a column is a dictionary of the categories in their order, and the provenance is in the metadata, where
-    pandas reads it as `attrs`. In CSV a category that a spreadsheet would take for a formula gets an apostrophe before
-    it, and the provenance is in `provenance_path`: the CSV itself has a line of names and the rows.
+    In Parquet a column is a dictionary of the categories in their order, or of numbers, and the provenance is in the
+    metadata, where pandas reads it as `attrs`. In CSV a category that a spreadsheet would take for a formula gets an
+    apostrophe before it, and the provenance is in `provenance_path`: the CSV itself has a line of names and the rows.
 
     Args:
         path: ends in .parquet or .csv; an existing file is replaced.
         domain: names and categories of the columns.
-        chunks: of rows.
+        chunks: of rows and their numbers.
         provenance: ready for JSON.
         weights: of all rows, written as further columns after a weight of 1.
 
@@ -96,48 +100,66 @@ def write_rows(
         ) from error
 
 
-_Chunk = tuple[Rows, list[pa.Array]]
+_Weighted = tuple[Chunk, list[pa.Array]]
 """Rows, and their weights column by column."""
 
 
-def _with_weights(chunks: Iterable[Rows], weights: Weights | None) -> Iterator[_Chunk]:
+def _with_weights(chunks: Iterable[Chunk], weights: Weights | None) -> Iterator[_Weighted]:
     start = 0
-    for rows in chunks:
+    for chunk in chunks:
+        rows, _ = chunk
         columns = list[pa.Array]()
         if weights is not None:
             part = weights[start : start + len(rows)]
             columns = [pa.array(column) for column in (np.ones(len(rows), np.float32), *part.T)]
-        yield rows, columns
+        yield chunk, columns
         start += len(rows)
 
 
 def _write_parquet(
-    path: Path, domain: Domain, chunks: Iterable[_Chunk], named: Sequence[str], provenance: Mapping[str, Any]
+    path: Path, domain: Domain, chunks: Iterable[_Weighted], named: Sequence[str], provenance: Mapping[str, Any]
 ) -> None:
-    kind = pa.dictionary(pa.int32(), pa.string(), ordered=True)
     text = json.dumps(provenance, ensure_ascii=False)
-    fields = [pa.field(name, kind) for name in domain.names] + [pa.field(name, pa.float32()) for name in named]
-    schema = pa.schema(fields, metadata={"veiltab": text, "PANDAS_ATTRS": text})
+    categories = pa.dictionary(pa.int32(), pa.string(), ordered=True)
+    kinds = [pa.float64() if attribute.number else categories for attribute in domain.attributes]
+    fields = [pa.field(name, kind) for name, kind in zip(domain.names, kinds, strict=True)]
+    weights = [pa.field(name, pa.float32()) for name in named]
+    schema = pa.schema(fields + weights, metadata={"veiltab": text, "PANDAS_ATTRS": text})
     labels = [pa.array(attribute.categories, pa.string()) for attribute in domain.attributes]
+
+    def column(symbols: NDArray[np.integer[Any]], axis: int) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(symbols.astype(np.int32)), labels[axis], ordered=True)
+
     with written_whole(path) as file, pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for rows, weights in chunks:
-            columns = [
-                pa.DictionaryArray.from_arrays(pa.array(rows[:, axis].astype(np.int32)), categories, ordered=True)
-                for axis, categories in enumerate(labels)
-            ]
-            writer.write_table(pa.table([*columns, *weights], schema=schema))
+        for chunk, weighted in chunks:
+            writer.write_table(pa.table([*_columns(domain, chunk, column), *weighted], schema=schema))
 
 
 def _write_csv(
-    path: Path, domain: Domain, chunks: Iterable[_Chunk], named: Sequence[str], provenance: Mapping[str, Any]
+    path: Path, domain: Domain, chunks: Iterable[_Weighted], named: Sequence[str], provenance: Mapping[str, Any]
 ) -> None:
-    fields = [pa.field(plain_cell(name), pa.string()) for name in domain.names]
+    kinds = [pa.float64() if attribute.number else pa.string() for attribute in domain.attributes]
+    fields = [pa.field(plain_cell(name), kind) for name, kind in zip(domain.names, kinds, strict=True)]
     schema = pa.schema(fields + [pa.field(name, pa.float32()) for name in named])
     labels = [pa.array([plain_cell(text) for text in a.categories], pa.string()) for a in domain.attributes]
+
+    def column(symbols: NDArray[np.integer[Any]], axis: int) -> pa.Array:
+        return labels[axis].take(pa.array(symbols))
+
     with written_whole(provenance_path(path)) as file:
         file.write(json.dumps(provenance, ensure_ascii=False, indent=1).encode())
     options = pa.csv.WriteOptions(quoting_style="needed")
     with written_whole(path) as file, pa.csv.CSVWriter(file, schema, write_options=options) as writer:
-        for rows, weights in chunks:
-            columns = [categories.take(pa.array(rows[:, axis])) for axis, categories in enumerate(labels)]
-            writer.write_table(pa.table([*columns, *weights], schema=schema))
+        for chunk, weighted in chunks:
+            writer.write_table(pa.table([*_columns(domain, chunk, column), *weighted], schema=schema))
+
+
+def _columns(
+    domain: Domain, chunk: Chunk, of_symbols: Callable[[NDArray[np.integer[Any]], int], pa.Array]
+) -> list[pa.Array]:
+    """Return each column of a chunk: its numbers if it has any, else what its symbols become."""
+    rows, numbers = chunk
+    return [
+        pa.array(numbers[axis], from_pandas=True) if attribute.number else of_symbols(rows[:, axis], axis)
+        for axis, attribute in enumerate(domain.attributes)
+    ]

@@ -81,7 +81,7 @@ def graph_picture(
             fontsize=size - 1, title_fontsize=size - 1, alignment="left",
         )  # fmt: skip
 
-    return draw((sheet.width, side + 0.6 if radial else 6.2), paint, f"g{sheet.mark}")
+    return draw((sheet.width, side + 0.6 if radial else 6.2), paint)
 
 
 def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: Sheet = WIDE) -> str:
@@ -119,7 +119,7 @@ def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: 
                     column + 0.5, row + 0.5, f"{100 * value:.1f}", ha="center", va="center", color=ink, fontsize=9
                 )
 
-    return draw((2.0 + side * count, 1.6 + side * count), paint, f"p{sheet.mark}")
+    return draw((2.0 + side * count, 1.6 + side * count), paint)
 
 
 def agreement_picture(expected: Floats, observed: Floats, truth: Floats | None, sheet: Sheet = WIDE) -> str:
@@ -150,4 +150,4 @@ def agreement_picture(expected: Floats, observed: Floats, truth: Floats | None, 
         axes.grid(color=SOFT, lw=0.6)
         axes.legend(loc="upper left", frameon=False)
 
-    return draw((min(7.6, sheet.width), 5.0), paint, f"a{sheet.mark}")
+    return draw((min(7.6, sheet.width), 5.0), paint)

@@ -10,6 +10,9 @@ from veiltab.common.core.domain import Domain
 WARNING = "Rows are drawn from a model and are not people."
 """What every file and every page of microdata says first."""
 
+DRAWN = "between the points beside the point that the model drew, so that means and variances are those of the release"
+"""How numbers became those of a file."""
+
 RELATION = "substitution of one respondent's whole row"
 """Neighbouring tables, as every epsilon of a release understands them."""
 
@@ -85,6 +88,8 @@ class Provenance:
         """
         facts = {"warning": WARNING, "veiltab": version("veiltab"), "relation": RELATION} | asdict(self)
         facts |= {"preserved": self.preserved, "not_preserved": self.lost}
+        numbers = [attribute.name for attribute in domain.attributes if attribute.number]
+        facts |= {"numbers": {"columns": numbers, "drawn": DRAWN}} if numbers else {}
         if copy is not None:
             facts["copy"] = copy
         elif self.replicates:

@@ -24,7 +24,8 @@ from veiltab.common.tasks.engine import InProcess, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.researcher.estimates.table import labelled
 from veiltab.researcher.estimates.table_result import TableResult, fitted
-from veiltab.researcher.microdata.files import Weights, copy_paths, write_rows
+from veiltab.researcher.microdata.drawn_numbers import DrawnNumbers
+from veiltab.researcher.microdata.files import Chunk, Weights, copy_paths, write_rows
 from veiltab.researcher.microdata.provenance import Provenance, weight_columns
 from veiltab.researcher.microdata.replays import played_errors
 from veiltab.researcher.microdata.replicates import Kinds, replicate_counts, signs
@@ -97,6 +98,23 @@ class Microdata:
         return np.concatenate(list(self.chunks()))
 
     @cached_property
+    def _numbers(self) -> Mapping[int, DrawnNumbers]:
+        axes = [axis for axis, attribute in enumerate(self.domain.attributes) if attribute.number]
+        first = next(self.chunks()) if axes else None
+        return {} if first is None else {axis: DrawnNumbers(self.domain, axis, first) for axis in axes}
+
+    def _with_numbers(self, rows: Rows, what: str) -> Chunk:
+        """Return rows, and the numbers of each column of numbers, drawn for them."""
+        keys = {axis: derive(_secret(self.provenance.seed), f"numbers {axis} {what}") for axis in self._numbers}
+        return rows, {axis: numbers.drawn(rows, Uniforms(keys[axis])) for axis, numbers in self._numbers.items()}
+
+    def file_chunks(self, copy: int | None = None) -> Iterator[Chunk]:
+        """Yield the rows of the file, or of a copy, and their numbers; the same at every call."""
+        chunks = self.chunks() if copy is None else iter([self.copy(copy)])
+        for place, rows in enumerate(chunks):
+            yield self._with_numbers(rows, f"chunk {place}" if copy is None else f"copy {copy}")
+
+    @cached_property
     def _kinds(self) -> Kinds:
         return Kinds(self.rows())
 
@@ -137,18 +155,22 @@ class Microdata:
             copy: counted from 1, where there are copies.
 
         Returns:
-            Ordered categories of each attribute, then `weight` and the replicate weights if there are any.
+            Ordered categories of each attribute, or numbers drawn within their steps (drawn_numbers.py); then `weight`
+            and the replicate weights if there are any.
         """
         with importing("researcher", "a data frame"):
             import pandas as pd  # noqa: PLC0415 - an optional package
 
-        rows, weights = (self.rows(), self.weights()) if copy is None else (self.copy(copy), None)
-        columns: dict[str, Any] = {
-            one.name: labelled(rows[:, axis], one) for axis, one in enumerate(self.domain.attributes)
-        }
+        chunks, weights = list(self.file_chunks(copy)), self.weights() if copy is None else None
+        columns: dict[str, Any] = {}
+        for axis, attribute in enumerate(self.domain.attributes):
+            if attribute.number:
+                columns[attribute.name] = np.concatenate([numbers[axis] for _, numbers in chunks])
+            else:
+                columns[attribute.name] = labelled(np.concatenate([rows[:, axis] for rows, _ in chunks]), attribute)
         if weights is not None:
             first, *others = weight_columns(self.domain, weights.shape[1])
-            columns[first] = np.ones(len(rows), np.float32)
+            columns[first] = np.ones(len(weights), np.float32)
             columns |= dict(zip(others, weights.T, strict=True))
         frame = pd.DataFrame(columns)
         frame.attrs |= self.provenance.facts(self.domain, copy)
@@ -168,11 +190,11 @@ class Microdata:
         """
         copies = self.provenance.copies
         if not copies:
-            write_rows(Path(path), self.domain, self.chunks(), self.provenance.facts(self.domain), self.weights())
+            write_rows(Path(path), self.domain, self.file_chunks(), self.provenance.facts(self.domain), self.weights())
             return (Path(path),)
         paths = copy_paths(Path(path), copies)
         for copy, file in enumerate(paths, 1):
-            write_rows(file, self.domain, [self.copy(copy)], self.provenance.facts(self.domain, copy))
+            write_rows(file, self.domain, self.file_chunks(copy), self.provenance.facts(self.domain, copy))
         return paths
 
 

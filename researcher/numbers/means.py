@@ -58,6 +58,26 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     return replace(found, facts=_at_ends(part, name))
 
 
+def means_by_each(table: Table, name: str) -> Analysis:
+    """Estimate the mean of an attribute of all respondents, and by each other attribute whose symbols are groups.
+
+    Args:
+        table: with the attribute, and those that make groups.
+        name: the attribute; its categories are numbers.
+
+    Returns:
+        A row for all respondents, then one for each category of each other attribute that was not rounded.
+    """
+    others = [one.name for one in table.domain.attributes if one.name != name and not one.number]
+    found = [means(table, name), *(means(table, name, [other]) for other in others)]
+    groups = [EVERYBODY]
+    for other, by_other in zip(others, found[1:], strict=True):
+        groups += [f"{other} {group}" for group in by_other.names]
+    ends = zip(*((one.estimate, one.low, one.high) for one in found), strict=True)
+    estimate, low, high = (np.concatenate(end) for end in ends)
+    return replace(found[0], labels={"group": tuple(groups)}, estimate=estimate, low=low, high=high)
+
+
 def _at_ends(part: Table, name: str) -> dict[str, float]:
     """Return the shares of respondents at both ends of a grid, where clipped numbers are too; nothing of categories."""
     attribute = part.domain.attributes[-1]

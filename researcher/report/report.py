@@ -14,6 +14,7 @@ from veiltab.common.privacy.cards.card import N_IS_EXACT, Bound
 from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.common.web.document import card_table, codebook_table, facts, page, table
 from veiltab.researcher.analysis.comparisons import conditional_shares
+from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.drawing.pictures import (
     CELLS_SHOWN,
     analysis_picture,
@@ -22,9 +23,11 @@ from veiltab.researcher.drawing.pictures import (
     largest,
     marginals_picture,
 )
+from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.drawing.style import figure
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.estimates.independence import IndependenceTest, independence
+from veiltab.researcher.numbers.means import means, means_by_each
 from veiltab.researcher.status.release_status import TestResult
 
 CELLS_LISTED = 1000
@@ -92,6 +95,7 @@ def render(report: ReportInput) -> str:
     tests = pair_tests(report.estimate, report.level)
     sections = [
         *_first(report, tests),
+        *_means(report.estimate),
         ("Estimates", _estimates(report)),
         ("How to read this", _how_to_read(report)),
         ("One attribute at a time", _marginals(report)),
@@ -117,16 +121,23 @@ def conditional(table: TableEstimate, pair: tuple[str, str], said: str) -> tuple
 
     Args:
         table: with both attributes.
-        pair: the two; the one with more categories is given.
+        pair: the two; the one with more categories is given, or the one that was not rounded.
         said: of the pair, a sentence.
     """
-    given, asked = sorted(pair, key=lambda name: -table.domain.subset([name]).cells)
-    shares = conditional_shares(table.marginal([given, asked]), [given])
-    marks = f"Dot and bar: share with its {100 * shares.confidence:g}% interval."
-    marks += " Open diamond: projected, where a share leaves 0 to 100%." if shares.leaves_range else ""
-    scope = f" The first {CELLS_SHOWN} of {len(shares.estimate):,} rows." if len(shares.estimate) > CELLS_SHOWN else ""
-    drawn = figure(lambda sheet: analysis_picture(shares, sheet).svg, f"{said} {marks}{scope}")
-    return escape(f"{asked} given {given}"), drawn
+    both = table.domain.subset(pair).attributes
+    given, asked = (one.name for one in sorted(both, key=lambda one: (bool(one.number), -one.size)))
+    part, is_mean = table.marginal([given, asked]), bool(both[0].number) != bool(both[1].number)
+    shown = means(part, asked, [given]) if is_mean else conditional_shares(part, [given])
+    return escape(f"{'mean of ' * is_mean}{asked} given {given}"), _analysis_figure(shown, said)
+
+
+def _analysis_figure(shown: Analysis, said: str = "") -> str:
+    """Return the picture of an analysis, and how to read it."""
+    what = "mean" if shown.unit is Unit.NUMBER else "share"
+    marks = f"Dot and bar: {what} with its {100 * shown.confidence:g}% interval."
+    marks += " Open diamond: projected, where a share leaves 0 to 100%." if shown.leaves_range else ""
+    scope = f" The first {CELLS_SHOWN} of {len(shown.estimate):,} rows." if len(shown.estimate) > CELLS_SHOWN else ""
+    return figure(lambda sheet: analysis_picture(shown, sheet).svg, f"{said} {marks}{scope}".strip())
 
 
 def _facts(report: ReportInput) -> str:
@@ -209,7 +220,9 @@ def _marginals(report: ReportInput) -> str:
         numbers = cell_texts(one, shown, None)
         rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
     headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
-    picture = figure(lambda sheet: marginals_picture(report.estimate, report.truth, sheet), "Marks as above.")
+    rounded = any(attribute.number for attribute in report.estimate.domain.attributes)
+    said = "Marks as above." + " Of numbers: shares of the points to which they were rounded." * rounded
+    picture = figure(lambda sheet: marginals_picture(report.estimate, report.truth, sheet), said)
     return picture + table(headings, rows, numeric=set(range(2, 7)))
 
 
@@ -219,6 +232,12 @@ def _first(report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceT
         return []
     pair, chosen = _shown_pair(report, tests)
     return [conditional(report.estimate, pair, chosen)]
+
+
+def _means(estimate: Estimate) -> list[tuple[str, str]]:
+    """Return a section for each attribute of numbers: its mean, of all and by group."""
+    numbers = [attribute.name for attribute in estimate.domain.attributes if attribute.number]
+    return [(escape(f"Mean of {name}"), _analysis_figure(means_by_each(estimate, name))) for name in numbers]
 
 
 def _shown_pair(

@@ -188,6 +188,8 @@ def test_a_request_runs_under_the_policy_or_a_persons_approval_and_stands_beside
 ) -> None:
     (tmp_path / "policy.toml").write_text(POLICY)
     (tmp_path / "two.toml").write_text("persons = 2\n")
+    number = b'kind = "number"\ngrid = [0, 2000, 4000, 10000]'
+    study_path.write_bytes(STUDY.replace(b"bins = [0, 2000, 4000, 1000000]", number))
     asked = "--attributes school,wage --epsilon 1 --delta 1e-6 --label first --wait"
     policies = ("--policy", f"bob={tmp_path / 'policy.toml'}", "--policy", f"alice={tmp_path / 'two.toml'}")
     answer = run(study_path, "--request", asked, *policies, "--out", tmp_path / "out")
@@ -198,8 +200,13 @@ def test_a_request_runs_under_the_policy_or_a_persons_approval_and_stands_beside
     (table,) = release["tables"]
     assert table["attributes"] == ["school", "wage"]
     assert sum(cell["truth"] for cell in table["cells"]) == pytest.approx(1)
-    # Nine cells of 1,900 people: independent tables would be .15 apart, and the noise is a tenth of that.
+    # Twelve cells of 1,900 people: independent tables would be .15 apart, and the noise is a tenth of that.
     assert 0 < table["distance"] < 0.08
+    (wage,) = table["means"]
+    assert wage["attribute"] == "wage"
+    assert [row["group"] for row in wage["groups"]] == ["all respondents", "school none", "school some", "school unknown"]
+    assert all(abs(row["estimate"] - row["truth"]) < 600 for row in wage["groups"][:3])
+    assert all(row["low"] < row["estimate"] < row["high"] for row in wage["groups"][:3])
 
 
 @pytest.mark.long

@@ -117,6 +117,21 @@ def test_page_is_well_formed_and_text_is_text(*, hostile: bool) -> None:
     assert {target[1:] for target in targets if target} <= set(ids)
 
 
+def test_a_page_shows_means_of_numbers() -> None:
+    report = make_report()
+    first, *others = report.estimate.domain.attributes
+    number = Attribute(name=first.name, categories=("10", "20", "40"), number="alice hours")
+    estimate = replace(report.estimate, domain=Domain(attributes=(number, *others)))
+    page = Page(render(replace(report, estimate=estimate)))
+    assert "Mean of attribute 0" in page.text
+    assert "attribute 1 value 0" in page.text
+    assert "attribute 0=" not in page.text
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    pair = Page(render(replace(report, estimate=estimate, pair=("attribute 0", "attribute 1"))))
+    assert "mean of attribute 0 given attribute 1" in pair.text
+
+
 def test_nothing_is_loaded_from_elsewhere() -> None:
     html = made_page()
     page = Page(html)

@@ -74,8 +74,9 @@ def look_at_table(screen: str, camera: Camera) -> None:
         wanted.get_by_label("education").uncheck()
         wanted.get_by_label("hours").check()
         given.get_by_label("hhi").check()
+        page.get_by_label("Show", exact=True).select_option("mean of hours")
         page.get_by_role("button", name="Show", exact=True).click()
-        page.get_by_role("heading", name="hours given hhi").first.wait_for()
+        page.get_by_role("heading", name="mean of hours given hhi").first.wait_for()
         camera.take(page, "console-table")
 
 
@@ -87,4 +88,4 @@ def look_at_report(path: Path, camera: Camera) -> None:
             page.goto(path.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") == width
         page.set_viewport_size({"width": 1000, "height": 700})
-        camera.take(page.locator("section", has_text="One attribute at a time").locator("figure .wide").first, "report")
+        camera.take(page.locator('section:has(h2:text-is("Mean of hours")) figure .wide'), "report")

@@ -28,7 +28,7 @@ def frequencies_picture(result: Frequencies, truth: NDArray[np.float64] | None =
         An <svg> element, the same bytes for the same numbers.
     """
     shown = largest(result.counts, VALUES_SHOWN)
-    return draw((sheet.width, 4.6), lambda axes: _paint(axes, result, shown, truth, sheet), f"f{sheet.mark}")
+    return draw((sheet.width, 4.6), lambda axes: _paint(axes, result, shown, truth, sheet))
 
 
 def _paint(

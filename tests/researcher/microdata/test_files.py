@@ -11,8 +11,7 @@ import pytest
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.microdata.files import check_microdata_path, copy_paths, provenance_path, write_rows
-from veiltab.researcher.model.row_drawing import Rows
+from veiltab.researcher.microdata.files import Chunk, check_microdata_path, copy_paths, provenance_path, write_rows
 
 HOSTILE = ("=1+1", "+cmd|' /C calc'!A0", "@SUM(A1)", '<script>"x"</script>', "a,b\nc", "-5", "unused")
 DOMAIN = Domain(attributes=(Attribute(name="text", categories=HOSTILE), Attribute(name="=sex", categories=("f", "m"))))
@@ -20,9 +19,9 @@ ROWS = np.array([[0, 0], [1, 1], [2, 0], [3, 1], [4, 1], [5, 0]])
 PROVENANCE = {"warning": "no people", "copy": 2, "codebook": {"text": list(HOSTILE)}}
 
 
-def chunks() -> Iterator[Rows]:
-    yield ROWS[:4]
-    yield ROWS[4:]
+def chunks() -> Iterator[Chunk]:
+    yield ROWS[:4], {}
+    yield ROWS[4:], {}
 
 
 def test_parquet_has_categories_and_provenance(tmp_path: Path) -> None:
@@ -53,8 +52,8 @@ def test_a_file_that_breaks_off_leaves_the_old_one(tmp_path: Path, suffix: str) 
     write_rows(path, DOMAIN, chunks(), PROVENANCE)
     before = path.read_bytes()
 
-    def broken() -> Iterator[Rows]:
-        yield ROWS
+    def broken() -> Iterator[Chunk]:
+        yield ROWS, {}
         raise OSError(28, "No space left on device")
 
     with pytest.raises(InvalidInputError, match="No space left"):

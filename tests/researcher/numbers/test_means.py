@@ -8,7 +8,7 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.estimates.estimation import Estimate
-from veiltab.researcher.numbers.means import means, sums
+from veiltab.researcher.numbers.means import means, means_by_each, sums
 from veiltab.researcher.questions.question import Question, answer
 
 HOURS = (10.0, 20.0, 40.0, 60.0)
@@ -38,6 +38,19 @@ def test_of_the_table_itself() -> None:
     assert (everybody.title, everybody.names) == ("mean of hours", ("all respondents",))
     np.testing.assert_allclose(everybody.estimate, TABLE.sum(axis=0) @ HOURS / 10_000)
     np.testing.assert_allclose(sums(whole, "hours", ["sex"]).estimate, TABLE @ HOURS)
+
+
+def test_means_by_each_other_attribute() -> None:
+    rounded = Attribute(name="pay", categories=("1", "2"), number="tax pay")
+    domain = Domain(attributes=(*DOMAIN.attributes, rounded))
+    table = exact(np.stack([TABLE, 2 * TABLE], axis=2), domain)
+    found = means_by_each(table, "hours")
+    assert found.names == ("all respondents", "sex m", "sex f")
+    np.testing.assert_allclose(found.estimate, [TABLE.sum(axis=0) @ HOURS / 10_000, *TRUE_MEANS])
+    for part, rows in ((means(table, "hours"), slice(1)), (means(table, "hours", ["sex"]), slice(1, 3))):
+        np.testing.assert_array_equal(found.low[rows], part.low)
+        np.testing.assert_array_equal(found.high[rows], part.high)
+    assert len(means_by_each(table, "pay").names) == 1 + 2 + 4
 
 
 @pytest.mark.long
