@@ -10,6 +10,7 @@ from veiltab.common.errors import InvalidInputError
 EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "adapt": frozenset({"scipy"}),
+        "api": frozenset({"httptools", "matplotlib", "pandas", "uvicorn"}),
         "composition": frozenset({"dp_accounting", "scipy"}),
         "console": frozenset({"jinja2", "starlette", "uvicorn"}),
         "dask": frozenset({"distributed"}),

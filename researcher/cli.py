@@ -10,6 +10,7 @@ from veiltab.common.command.options import (
     serve_options,
 )
 from veiltab.common.extras import importing
+from veiltab.researcher.api.api_cli import http, token
 from veiltab.researcher.commands.asking_cli import request, status
 from veiltab.researcher.commands.downloads_cli import access_log, certificate, synthesise
 from veiltab.researcher.commands.options_cli import with_client
@@ -58,5 +59,5 @@ def console(client: "Client", port: int, as_json: bool) -> None:
     run_console(client, port=port, as_json=as_json)
 
 
-for command in (request, status, estimate, series, report, synthesise, certificate, access_log):
+for command in (request, status, estimate, series, report, synthesise, certificate, access_log, http, token):
     researcher.add_command(command)

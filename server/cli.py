@@ -77,7 +77,7 @@ def serve(
     http_key: Path | None,
 ) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from veiltab.server.https.http_options import http_options
+    from veiltab.common.https.http_options import http_options
     from veiltab.server.party.serving import serve_server
 
     quota = Quota(releases=quota_releases, gibibytes=quota_gib)

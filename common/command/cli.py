@@ -40,7 +40,12 @@ def json_option(command: Command) -> Command:
 
 def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:
     """Print a command's result: one JSON object, or the text for people."""
-    click.echo(json.dumps(data, default=_plain) if as_json else printable(text))
+    click.echo(json_text(data) if as_json else printable(text))
+
+
+def json_text(data: Mapping[str, object]) -> str:
+    """Return a result as a JSON object; a number that JSON would cut is rounded up."""
+    return json.dumps(data, default=_plain)
 
 
 def printable(text: str) -> str:

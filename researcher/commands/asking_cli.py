@@ -18,7 +18,8 @@ from veiltab.researcher.commands.options_cli import (
     member_option,
     with_client,
 )
-from veiltab.researcher.commands.status_cli import Watcher, status_dict, status_text
+from veiltab.researcher.commands.status_cli import Watcher, status_text
+from veiltab.researcher.report.plain_data import status_dict
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client

@@ -8,7 +8,8 @@ import click
 from veiltab.common.command.cli import PATH, emit, json_option, listed
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import question_options
-from veiltab.researcher.commands.tables_cli import analysis_data, named_attributes, table_of
+from veiltab.researcher.commands.tables_cli import named_attributes, table_of
+from veiltab.researcher.report.plain_data import analysis_dict
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
@@ -66,6 +67,6 @@ def series(
         analysis.plot().save(plot)
     if out is not None:
         write(analysis.frame(), out)
-    data = {"releases": list(answers), **analysis_data(client.study, analysis), "out": out, "plot": plot}
+    data = {"releases": list(answers), **analysis_dict(client.study, analysis), "out": out, "plot": plot}
     written = [f"Written: {path}" for path in (out, plot) if path is not None]
     emit(as_json, data, "\n".join((analysis.text(), f"Study: {client.study.title}.", *written)))

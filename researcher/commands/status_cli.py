@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from veiltab.common.command.cli import note
 from veiltab.common.observe.progress import without_figures
+from veiltab.researcher.report.plain_data import foreseen_errors
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
@@ -44,60 +44,6 @@ def card_lines(spec: "TableSpec") -> list[str]:
     return [*(f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()), f"  {N_IS_EXACT}"]
 
 
-@lru_cache(maxsize=64)
-def _foreseen(table: "TableSpec") -> dict[str, float | None]:
-    """Return the expected error of a table, all cells together, and that of simple random sampling at its epsilon."""
-    from veiltab.common.privacy.planning.planning import Plan, plan_release
-
-    scheme, epsilon, delta = table.description.scheme, table.epsilon, table.delta
-    own = Plan(scheme=scheme, mechanism=table.mechanism, epsilon=epsilon, delta=delta).root_mse()
-    if scheme.is_simple_random:
-        return {"root_mse": own, "root_mse_of_wor": own}
-    wor = plan_release(population=table.population, cells=table.cells, epsilon=epsilon, delta=delta)
-    return {"root_mse": own, "root_mse_of_wor": wor.root_mse()}
-
-
-def _spec_dict(spec: "TableSpec") -> dict[str, object]:
-    from veiltab.common.release.guarantees import guaranteed_epsilon, release_facts
-
-    return {**release_facts(spec), **_foreseen(spec), "guaranteed_epsilon": guaranteed_epsilon(spec)}
-
-
-def status_dict(status: "Status") -> dict[str, object]:
-    """Return a status as plain data for JSON."""
-    spec = None if status.spec is None else status.spec.only_table
-    return {
-        "release": {
-            "id": status.release_id,
-            "label": status.label,
-            "state": status.state.value,
-            "attributes": list(status.attributes),
-            "epsilon": status.epsilon,
-            "study_digest": status.study_digest,
-            **({} if spec is None else _spec_dict(spec)),
-        },
-        "granted": list(status.granted),
-        "tables": [
-            {
-                "number": table.number,
-                "phase": table.phase,
-                "id": table.release_id,
-                "state": table.state.value,
-                "attributes": list(table.attributes),
-            }
-            for table in status.tables
-        ],
-        "receipts": [receipt.facts() for receipt in status.receipts],
-        "failure": status.failure,
-        "parties": {
-            party: {"state": state.value, "waiting_for": status.waits.get(party, "")}
-            for party, (state, _) in status.parties.items()
-        },
-        "seconds": status.seconds,
-        "bytes": status.bytes,
-    }
-
-
 def status_text(status: "Status") -> str:
     """Return a status for people."""
     asked = f"{', '.join(status.attributes)} at epsilon {status.epsilon}"
@@ -120,7 +66,7 @@ def status_text(status: "Status") -> str:
 def _spec_lines(spec: "ReleaseSpec") -> list[str]:
     sizes, table = f"  n = {spec.population}, m = {spec.sample}", spec.only_table
     if table is not None:
-        foreseen = _foreseen(table)
+        foreseen = foreseen_errors(table)
         error = f"  expected root-mean-square error of all cells together: {foreseen['root_mse']:.5f}"
         if not table.description.scheme.is_simple_random:
             error += f"; by simple random sampling (wor) at this epsilon: {foreseen['root_mse_of_wor']:.5f}"

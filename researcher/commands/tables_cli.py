@@ -10,7 +10,8 @@ from veiltab.common.command.cli import PATH, emit, json_option, listed
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, release_option, with_client
 from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, question_options
-from veiltab.researcher.commands.status_cli import card_lines, status_dict
+from veiltab.researcher.commands.status_cli import card_lines
+from veiltab.researcher.report.plain_data import analysis_dict, status_dict, table_dict
 
 if TYPE_CHECKING:
     from veiltab.common.study.file import Study
@@ -90,7 +91,7 @@ def named_attributes(attributes: str | None, question: "Question", release: "Rel
 
 def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
     from veiltab.common.privacy.planning.planning import FEW_ROWS
-    from veiltab.researcher.estimates.table import to_frame, to_records, write
+    from veiltab.researcher.estimates.table import to_frame, write
     from veiltab.researcher.report.presentation import source_sentence
 
     known = release.status()
@@ -98,19 +99,7 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
     respondents = release.respondents()
     if out is not None:
         write(frame, out)
-    data = {
-        "release": status_dict(known)["release"],
-        "study": study.title,
-        "attributes": list(found.domain.names),
-        "study_digest": found.study_digest,
-        "codebook": found.codebook,
-        "confidence": found.confidence,
-        "cells": to_records(found),
-        "root_mse": found.root_mse,
-        "few_rows": found.has_few_rows,
-        "respondents": respondents,
-        "out": out,
-    }
+    data = {**table_dict(study, known, found, respondents), "out": out}
     table = None if known.spec is None else known.spec.only_table
     card = [] if table is None else card_lines(table)
     lines = [
@@ -166,21 +155,6 @@ def _emit_test(release: "Release", found: "Table", left: Sequence[str], level: f
     emit(as_json, data, f"{test.verdict}\n{facts}")
 
 
-def analysis_data(study: "Study", analysis: "Analysis") -> dict[str, object]:
-    """Return an analysis as plain data for JSON."""
-    return {
-        "study": study.title,
-        "title": analysis.title,
-        "unit": analysis.unit.value,
-        "confidence": analysis.confidence,
-        "measured": analysis.is_measured,
-        "study_digest": analysis.study_digest,
-        "rows": analysis.records(),
-        "facts": dict(analysis.facts),
-        "remarks": list(analysis.remarks),
-    }
-
-
 def _emit_analysis(
     study: "Study", release: "Release", found: "Table | None", analysis: "Analysis", out: Path | None, as_json: bool
 ) -> None:
@@ -193,7 +167,7 @@ def _emit_analysis(
     respondents = release.respondents()
     data = {
         "release": status_dict(known)["release"],
-        **analysis_data(study, analysis),
+        **analysis_dict(study, analysis),
         "respondents": respondents,
         "out": out,
     }

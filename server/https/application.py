@@ -10,10 +10,11 @@ a round that is known here, and no further than a report of that round is long. 
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
+from veiltab.common.https.http_limits import SECONDS, Application, Message, Receive, Send
 from veiltab.common.rpc.call_id import begin_request
 from veiltab.common.rpc.statuses import http_status, refusal_of
 from veiltab.server.https.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
@@ -21,9 +22,6 @@ from veiltab.server.rounds.rounds import RoundKeeper
 
 MOST_UNDER_WAY = 768
 """Whole requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
-
-SECONDS = 20.0
-"""Longest that a request may take to arrive and to be answered, headers included."""
 
 _log = logging.getLogger(__name__)
 _PATH = re.compile(r"/v1/rounds/([^/]+)(/reports)?")
@@ -35,11 +33,6 @@ _HEADERS = (
 _AGAIN = (b"retry-after", b"5")
 _CLOSE = (b"connection", b"close")
 """With a refusal: what is left of the request is not waited for."""
-
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class _Response(NamedTuple):
@@ -55,7 +48,7 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
 
     Args:
         rounds: the server's part in rounds.
-        seconds: longest that a request may take.
+        seconds: longest that a request may take to arrive and to be answered.
     """
     room = _Room()
 

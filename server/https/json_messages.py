@@ -12,21 +12,11 @@ from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Re
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.tokens import token_of
 from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.https.json_bodies import decoded
 
 _SYMBOL_BYTES = 4
 _AROUND = 1024
 """Most bytes of a report beside its payload: braces, names, the token, the stratum, white space."""
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a name that comes twice: readers disagree which of the values counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +69,7 @@ def report_from_json(body: bytes) -> JsonReport:
     Raises:
         InvalidInputError: it is no such message; nothing of it is repeated.
     """
-    try:
-        message = _DECODER.decode(body.decode())
-    except (ValueError, RecursionError):
-        raise InvalidInputError(
-            "the body is no JSON, or has a name twice", where="body", remedy="See docs/http-reports.md."
-        ) from None
+    message = decoded(body, remedy="See docs/http-reports.md.")
     token, stratum, payload = _fields(message, "body", "token", "stratum", "report")
     if not isinstance(token, str) or not isinstance(stratum, str):
         raise InvalidInputError("token and stratum are texts", where="body")

@@ -6,15 +6,14 @@ from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextm
 from functools import partial
 from pathlib import Path
 
-from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
-from veiltab.common.extras import importing
+from veiltab.common.https.http_options import HttpOptions
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.parties.identity import Identity, Role
-from veiltab.server.https.http_options import HttpOptions
+from veiltab.common.rpc.parties.identity import Role
+from veiltab.server.https.port import reports_taken
 from veiltab.server.party.service import IngestServicer, ReleaseServicer
 from veiltab.server.party.status import observe
 from veiltab.server.records.store import ServerStore
@@ -47,7 +46,7 @@ def serve_server(
         seen = partial(observe, study, releases, store, rounds, round_store)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             folder, shared = options.identity_folder, bool(database)
-            taking = nullcontext() if http is None else _reports(http, rounds, identity, folder, shared=shared)
+            taking = nullcontext() if http is None else reports_taken(http, rounds, identity, folder, shared=shared)
             work, listen = partial(_both, releases, rounds, taking), study.server.endpoint
             serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
 
@@ -72,19 +71,6 @@ def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
         if isinstance(folder, SharedFolder):
             folder.join(releases.connection)
         yield releases, stack.enter_context(closing(CollectionStore(folder.path, database)))
-
-
-def _reports(
-    http: HttpOptions, rounds: RoundKeeper, identity: Identity, identity_folder: Path, *, shared: bool
-) -> AbstractAsyncContextManager[None]:
-    """Bind the address for reports over HTTPS; return what takes them."""
-    with importing("http", "taking reports over HTTPS", where="--http"):
-        from veiltab.server.https import http as reports  # noqa: PLC0415 - optional packages
-    certificate, key = http.files(identity_folder, identity.party.name)
-    tls, listener = reports.server_tls(certificate, key), reports.bound(http.address, shared=shared)
-    host, port, *_ = listener.getsockname()
-    note(f"reports over HTTPS at {f'[{host}]' if ':' in host else host}:{port}")
-    return reports.serving_reports(rounds, listener, tls)
 
 
 async def _both(releases: Releases, rounds: RoundKeeper, taking: AbstractAsyncContextManager[None]) -> None:

@@ -62,6 +62,7 @@ for room in {rooms()}:
         "veiltab.common.observe.metrics",
         "veiltab.common.observe.tracing",
         "veiltab.curator.formats.files.sheet_size",
-        "veiltab.server.https.http",
+        "veiltab.common.https.listening",
+        "veiltab.researcher.api.serving_api",
         "veiltab.server.records.postgres",
     }

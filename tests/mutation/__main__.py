@@ -66,7 +66,7 @@ CORE = (
     "researcher/estimates/projection.py",
     "researcher/receiving/receiving.py",
     "researcher/estimates/uncertainty.py",
-    "server/https/http.py",
+    "common/https/listening.py",
     "server/https/application.py",
     "server/https/json_messages.py",
     "server/rounds/rounds.py",

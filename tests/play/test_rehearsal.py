@@ -204,7 +204,12 @@ def test_a_request_runs_under_the_policy_or_a_persons_approval_and_stands_beside
     assert 0 < table["distance"] < 0.08
     (wage,) = table["means"]
     assert wage["attribute"] == "wage"
-    assert [row["group"] for row in wage["groups"]] == ["all respondents", "school none", "school some", "school unknown"]
+    assert [row["group"] for row in wage["groups"]] == [
+        "all respondents",
+        "school none",
+        "school some",
+        "school unknown",
+    ]
     assert all(abs(row["estimate"] - row["truth"]) < 600 for row in wage["groups"][:3])
     assert all(row["low"] < row["estimate"] < row["high"] for row in wage["groups"][:3])
 

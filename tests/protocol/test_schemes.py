@@ -13,7 +13,7 @@ from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
 from veiltab.common.schemes import SCHEMES
 from veiltab.play.demos.table import DemoOptions, run_demo
-from veiltab.researcher.commands.status_cli import status_dict
+from veiltab.researcher.report.plain_data import status_dict
 
 NAMES = ("region", "smoker")
 

@@ -13,6 +13,7 @@ import numpy as np
 from veiltab.common.collection.round import MAX_POPULATION
 from veiltab.common.collection.tokens import DIGEST_BYTES
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.https.http_limits import MOST_CONNECTIONS
 from veiltab.common.privacy.shuffle import MAX_SAMPLE
 from veiltab.common.release.messages.release_messages import MAX_COLUMNS
 from veiltab.common.rpc.server import Limits
@@ -25,7 +26,6 @@ from veiltab.curator.table.tokens import TOKEN_LENGTH
 from veiltab.curator.table.workplace import is_small
 from veiltab.deploy.plan.scale.costs import Costs, Way
 from veiltab.deploy.plan.scale.model import Machine, Need, Party, Room, Scale, Work, seconds_to_result
-from veiltab.server.https.http_options import MOST_CONNECTIONS
 from veiltab.server.rounds.rounds import MOST_AT_ONCE
 
 ID_BYTES = 18

@@ -16,8 +16,8 @@ from veiltab.common.privacy.planning.questions import MOST_PEOPLE, Quantity
 from veiltab.common.privacy.shuffle import MAX_CELLS
 from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Visit
-from veiltab.researcher.console.cost import SHAPES, Cost, Wish, cost_of
 from veiltab.researcher.console.desk import Desk
+from veiltab.researcher.questions.cost import SHAPES, Cost, Wish, cost_of
 
 _LONGEST_PURPOSE = 500
 _LONGEST_LABEL = 100

@@ -129,7 +129,11 @@ class MadeClient:
         self._call("releases")
         return self.releases_known
 
-    def status(self, name: str) -> Status:
+    def release(self, name: str) -> Release:
+        return Release(self, self.status(name).release_id, continued=True)  # type: ignore[arg-type]
+
+    def status(self, name: str, *, seconds: float = 0.0) -> Status:
+        del seconds
         self._call("status")
         for one in self.releases_known:
             if name in {one.release_id, one.label}:
@@ -150,7 +154,7 @@ class MadeClient:
             raise NotFoundError("the service never had this study file", where="study")
         return CHARGED_STUDY
 
-    def request(self, attributes: tuple[str, ...], **choices: Any) -> Release:  # noqa: ANN401 - as the client's
+    def request(self, attributes: tuple[str, ...] = (), **choices: Any) -> Release:  # noqa: ANN401 - as the client's
         self._call("request")
         self.asked.append({"attributes": attributes} | choices)
         return Release(self, WAITING, continued=False)  # type: ignore[arg-type]

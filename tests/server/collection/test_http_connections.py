@@ -20,9 +20,10 @@ from tests.server.collection.https_reports import PATH, REPORTS, rounds_fixture 
 from tests.server.collection.test_rounds import TOKENS, opened
 from veiltab.common.collection.oracles import Category
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.https import listening
+from veiltab.common.https.listening import MOST_BESIDE_BODY, bound, server_tls, serving
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.server.https import http
-from veiltab.server.https.http import MOST_BESIDE_BODY, bound, server_tls, serving_reports
+from veiltab.server.https.application import application
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.server.party.serving import _both
 from veiltab.server.release.releases import Releases
@@ -43,7 +44,7 @@ def on_a_port(rounds: RoundKeeper, identity: Path, ask: Callable[[int], None]) -
         counting = asyncio.create_task(rounds.run())
         listener = bound("127.0.0.1:0")
         tls = server_tls(identity / "cloud.pem", identity / "cloud.key")
-        async with serving_reports(rounds, listener, tls):
+        async with serving(application(rounds), listener, tls):
             await asyncio.to_thread(ask, listener.getsockname()[1])
         counting.cancel()
         with suppress(asyncio.CancelledError):
@@ -109,7 +110,7 @@ def test_who_says_no_more_loses_the_connection(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     opened(rounds)
-    monkeypatch.setattr(http, "SECONDS", 0.05)
+    monkeypatch.setattr(listening, "SECONDS", 0.05)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     first, then = SILENT[what]
 
@@ -133,7 +134,7 @@ def test_a_client_has_time_for_its_request_after_the_handshake(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
-    monkeypatch.setattr(http, "_HANDSHAKE_SECONDS", 0.05)
+    monkeypatch.setattr(listening, "_HANDSHAKE_SECONDS", 0.05)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
@@ -174,7 +175,7 @@ def test_who_sends_much_beside_a_body_loses_the_connection(rounds: RoundKeeper, 
             suppress(ConnectionError, ssl.SSLError),  # closed, in whichever way
         ):
             connection.sendall(first.encode())
-            for _ in range(2 * http.MOST_BESIDE_BODY // 1000):
+            for _ in range(2 * MOST_BESIDE_BODY // 1000):
                 connection.sendall(more.encode())
             assert connection.recv(65_536) == b""
 
@@ -205,7 +206,7 @@ def test_connections_that_begin_no_handshake_keep_nobody_out(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
-    monkeypatch.setattr(http, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(listening, "MOST_CONNECTIONS", 5)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
@@ -236,7 +237,7 @@ def test_a_request_on_one_connection_too_many_is_refused(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
-    monkeypatch.setattr(http, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(listening, "MOST_CONNECTIONS", 2)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     begun, may_end = recording_waits(rounds, monkeypatch)
 
@@ -270,7 +271,7 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
     async def scenario() -> httpx.Response:
         listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
         releases = cast("Releases", SimpleNamespace(run=asyncio.Event().wait))
-        working = asyncio.create_task(_both(releases, rounds, serving_reports(rounds, listener, tls)))
+        working = asyncio.create_task(_both(releases, rounds, serving(application(rounds), listener, tls)))
         asking = asyncio.create_task(asyncio.to_thread(ask, listener.getsockname()[1]))
         await asyncio.to_thread(begun.wait, 10)
         working.cancel()

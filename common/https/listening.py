@@ -1,8 +1,7 @@
-"""Reports of nodes over HTTPS, for clients that cannot do mutual TLS: the port, TLS, and what a connection may do.
+"""Serves an ASGI application over HTTPS: the port, TLS, and what a connection may do.
 
-The server shows a certificate, the client none, so anyone who reaches the port can connect. uvicorn serves the
-application of application.py, which says what is answered. A port that strangers reach stands behind a proxy, which
-limits the connections of each address: here they have a limit together alone (docs/http-reports.md).
+uvicorn serves the application, which says what is answered. A port that strangers reach stands behind a proxy, which
+limits the connections of each address: here they have a limit together alone.
 """
 
 import asyncio
@@ -18,11 +17,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.https.http_limits import MOST_CONNECTIONS, SECONDS, Application
 from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.rpc.connections import connection_opened
-from veiltab.server.https.application import SECONDS, application
-from veiltab.server.https.http_options import MOST_CONNECTIONS
-from veiltab.server.rounds.rounds import RoundKeeper
 
 MOST_BESIDE_BODY = 8192
 """Bytes of a request beside its body: request line, headers, sizes of chunks, trailers."""
@@ -39,17 +36,17 @@ _BODY_SECONDS = 2 * SECONDS
 
 
 @asynccontextmanager
-async def serving_reports(rounds: RoundKeeper, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[None]:
-    """Take reports over HTTPS while the block lasts; those under way at its end are answered.
+async def serving(application: Application, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[None]:
+    """Answer requests over HTTPS while the block lasts; those under way at its end are answered.
 
     Args:
-        rounds: the server's part in rounds.
+        application: answers them.
         listener: a socket that listens; it is closed at the end.
         tls: with the certificate that clients see.
     """
     server = _Server(
         uvicorn.Config(
-            application(rounds),
+            application,
             http="httptools",
             ws="none",
             lifespan="off",
@@ -192,6 +189,8 @@ class _Patient(HttpToolsProtocol):
             self.transport.abort()
             raise ConnectionAbortedError
         super().on_message_begin()
+        channel = self.transport.get_extra_info("ssl_object")
+        self.scope["state"]["client_certificate"] = channel and channel.getpeercert(binary_form=True)
         self._expect(SECONDS)
 
     def on_headers_complete(self) -> None:

@@ -1,17 +1,14 @@
-"""Where a server takes reports over HTTPS, and which certificate their clients see."""
+"""Where a party answers over HTTPS, and which certificate its clients see."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 
-MOST_CONNECTIONS = 2048
-"""Connections at a time; a request on a further one is answered with 503."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """Where nodes report over HTTPS.
+    """Where a party answers over HTTPS.
 
     Args:
         address: HOST:PORT, or PORT of the loopback interface.
@@ -47,7 +44,7 @@ class HttpOptions:
 
 
 def http_options(address: str | None, certificate: Path | None, key: Path | None) -> HttpOptions | None:
-    """Return what the options of `serve`, or the keys of a party's file, say; None if no reports come over HTTPS.
+    """Return what the options of `serve`, or the keys of a party's file, say; None if nothing is answered over HTTPS.
 
     Raises:
         InvalidInputError: a certificate or a key without an address, or one of them alone.

@@ -34,14 +34,18 @@ class Wish:
         error: to aim at: the root-mean-square error of one table, or the total variation distance of a typical pair.
     """
 
-    shape: str
-    attributes: tuple[str, ...]
-    cells: int | None
-    asked: Quantity
-    population: int | None
-    epsilon: Decimal | None
-    delta: Decimal | None
-    error: float | None
+    shape: str = "table"
+    attributes: tuple[str, ...] = ()
+    cells: int | None = None
+    asked: Quantity = Quantity.ERROR
+    population: int | None = None
+    epsilon: Decimal | None = None
+    delta: Decimal | None = None
+    error: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise InvalidInputError("there is no such shape", where="shape", remedy=f"Known: {', '.join(SHAPES)}.")
 
     @property
     def is_one_table(self) -> bool:

@@ -1,0 +1,132 @@
+"""`veiltab researcher http` and `token`: the service over HTTP, and who may ask it."""
+
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.options import identity_option, name_option, study_argument
+from veiltab.common.extras import importing
+from veiltab.common.https.http_options import http_options
+
+if TYPE_CHECKING:
+    from veiltab.researcher.api.tokens import Token
+
+_state_option = click.option(
+    "--state", "state", required=True, type=PATH, help="Folder of the tokens; not the one of `serve`."
+)
+_SCOPES = ("read", "microdata", "request", "certificate")
+
+
+@click.command(
+    epilog="Example: veiltab researcher http study.toml --name rosa --identity pki/researcher-rosa --state state-http"
+    " --listen 127.0.0.1:7480"
+)
+@study_argument
+@name_option
+@identity_option
+@_state_option
+@click.option("--listen", required=True, metavar="[HOST:]PORT", help="Where; without HOST on the loopback interface.")
+@click.option("--certificate", type=PATH, help="PEM file that clients see, with its chain; by default the party's own.")
+@click.option("--key", type=PATH, help="PEM file with its key.")
+def http(
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    state: Path,
+    listen: str,
+    certificate: Path | None,
+    key: Path | None,
+) -> None:
+    """Answer R, notebooks and programs over HTTPS with JSON, for one researcher or analyst.
+
+    /openapi.json describes what can be asked. Who asks has a token of `veiltab researcher token`, or the certificate
+    of the party itself. It runs beside `serve`, and asks it as every other command does.
+    """
+    with importing("api", "answering over HTTP"):
+        from veiltab.researcher.api.serving_api import serve_api
+    from veiltab.researcher.client.client import Client
+
+    options = http_options(listen, certificate, key)
+    if options is None:
+        raise AssertionError("--listen is required")
+    with Client(study_path, identity=identity_folder, name=name) as client:
+        serve_api(client, identity_folder, state, options)
+
+
+@click.group(
+    epilog=f"Example: veiltab researcher token add --state state-http --label laptop --scope read\n{EXIT_CODES}"
+)
+def token() -> None:
+    """Make, list and revoke the tokens of `veiltab researcher http`."""
+
+
+@token.command(epilog="Example: veiltab researcher token add --state state-http --label laptop --scope read --days 90")
+@_state_option
+@click.option("--label", required=True, help="Whose it is, or for what: a-z, 0-9 and -.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(_SCOPES),
+    default=("read",),
+    show_default=True,
+    help="What it is good for; repeat it for more. `request` spends curators' budgets.",
+)
+@click.option("--days", type=float, default=30.0, show_default=True, help="Days until it expires.")
+@json_option
+def add(state: Path, label: str, scopes: tuple[str, ...], days: float, as_json: bool) -> None:
+    """Make a token and print it: this once, for only its hash is kept."""
+    from veiltab.researcher.api.tokens import Scope, Tokens
+
+    with closing(Tokens(state)) as tokens:
+        kept, text = tokens.add(label, frozenset(map(Scope, scopes)), days)
+    emit(as_json, _facts(kept, kept.created) | {"token": text}, f"{text}\n{_line(kept, kept.created)}")
+
+
+@token.command("list", epilog="Example: veiltab researcher token list --state state-http")
+@_state_option
+@json_option
+def list_(state: Path, as_json: bool) -> None:
+    """List tokens, without what they are."""
+    from veiltab.researcher.api.tokens import Tokens
+
+    now = datetime.now(UTC).timestamp()
+    with closing(Tokens(state)) as tokens:
+        every = tokens.all()
+    text = "\n".join(_line(one, now) for one in every) or "No tokens yet."
+    emit(as_json, {"tokens": [_facts(one, now) for one in every]}, text)
+
+
+@token.command(epilog="Example: veiltab researcher token revoke --state state-http --label laptop")
+@_state_option
+@click.option("--label", required=True, help="Of the token.")
+@json_option
+def revoke(state: Path, label: str, as_json: bool) -> None:
+    """Refuse a token from now on."""
+    from veiltab.researcher.api.tokens import Tokens
+
+    with closing(Tokens(state)) as tokens:
+        kept = tokens.revoke(label)
+    emit(as_json, _facts(kept, kept.created), _line(kept, kept.created))
+
+
+def _facts(one: "Token", now: float) -> dict[str, object]:
+    return {
+        "label": one.label,
+        "id": one.id,
+        "scopes": sorted(scope.value for scope in one.scopes),
+        "created": one.created,
+        "expires": one.expires,
+        "state": one.state(now),
+    }
+
+
+def _line(one: "Token", now: float) -> str:
+    scopes = ", ".join(sorted(scope.value for scope in one.scopes))
+    return (
+        f"{one.label}  {scopes}  {one.state(now)}  until {datetime.fromtimestamp(one.expires, UTC):%Y-%m-%d %H:%M} UTC"
+    )

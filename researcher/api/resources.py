@@ -1,0 +1,351 @@
+"""What can be asked over HTTP: each resource with its parameters, who may ask, and what answers."""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import quote
+
+from veiltab.common.command.cli import json_text
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.researcher.api.formats import FORMATS, codebook, table_file
+from veiltab.researcher.api.tokens import Scope
+from veiltab.researcher.api.vocabulary import Parameter, parameters_of
+from veiltab.researcher.client.client import Client
+from veiltab.researcher.client.release import Release
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.microdata.provenance import WARNING
+from veiltab.researcher.questions.cost import Wish, cost_of
+from veiltab.researcher.questions.question import Question, answer, answer_of_all
+from veiltab.researcher.report.plain_data import analysis_dict, status_dict, table_dict
+from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
+
+MOST_RELEASES = 100
+"""Releases of one page."""
+
+MOST_WAIT = 30
+"""Seconds that an answer may wait for a release to be over."""
+
+MOST_MICRODATA = 2_000_000
+"""Rows of a file over HTTP; more by `veiltab researcher synthesise`."""
+
+MOST_CELLS = 1_000_000
+"""Cells of a table over HTTP."""
+
+SEARCH_SECONDS = 10.0
+"""Longest that a plan is searched for."""
+
+_KEPT = 16
+"""Releases whose model is kept in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a request is answered.
+
+    Args:
+        body: bytes, or a file that is sent and then deleted with its folder.
+        media_type: of the body.
+        status: of HTTP.
+        headers: further ones.
+        after: called when it was sent.
+    """
+
+    body: bytes | Path
+    media_type: str = "application/json"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    after: Callable[[], object] = lambda: None
+
+
+def json_answer(data: Mapping[str, object], status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """Return data as JSON."""
+    return Answer(body=json_text(data).encode(), status=status, headers=headers or {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Something that can be asked.
+
+    Args:
+        name: of the operation, in the description.
+        method: of HTTP.
+        path: with {release} for the name of a release.
+        scope: that a token needs.
+        summary: for who asks.
+        parameters: of the query, or of the body of a POST.
+        media_types: of its answers.
+        schema: of a JSON answer: a name among the components of the description.
+        handle: answers, given the parts of the path and the parameters that were given.
+        status: of a good answer.
+    """
+
+    name: str
+    method: str
+    path: str
+    scope: Scope
+    summary: str
+    parameters: tuple[Parameter, ...] = ()
+    media_types: tuple[str, ...] = ("application/json",)
+    schema: str = ""
+    handle: Callable[..., Answer]
+    status: int = 200
+
+
+def _parameter(name: str, kind: Any, description: str, default: Any = None) -> Parameter:  # noqa: ANN401 - a type
+    return Parameter(name=name, kind=kind, default=default, is_required=False, description=description)
+
+
+_ATTRIBUTES = _parameter(
+    "attributes", tuple[str, ...], "names from the study; those that the question names if left out."
+)
+_CONFIDENCE = _parameter("confidence", float, "of the intervals, between 0 and 1.", 0.95)
+_FORMAT = _parameter("format", str, f"of the answer: {', '.join(FORMATS)}.", "json")
+
+
+class Desk:
+    """Answers for one party: a researcher, or an analyst.
+
+    Args:
+        client: of the party.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._releases: dict[str, Release] = {}
+        self._turn = Lock()
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Everything that can be asked."""
+        one = "/v1/releases/{release}"
+        read = partial(Resource, method="GET", scope=Scope.READ)
+        made = parameters_of(Release.synthesise, ("progress", "copies"))
+        asking = Resource(
+            name="askForRelease",
+            method="POST",
+            path="/v1/releases",
+            scope=Scope.REQUEST,
+            summary="Ask the curators for a release, or continue the unfinished one that asks for the same.",
+            parameters=parameters_of(Client.request),
+            schema="Release",
+            handle=self.request,
+            status=202,
+        )
+        return (
+            read(name="getStudy", path="/v1/study", summary="The study file's attributes.", schema="Study",
+                 handle=self.study),
+            read(name="plan", path="/v1/plan", summary="What a release would cost, and how near to the truth it would"
+                 " come; `asked` is computed from the others.", parameters=parameters_of(Wish), schema="Plan",
+                 handle=self.plan),
+            read(name="listReleases", path="/v1/releases", summary="Releases, newest first.",
+                 parameters=(_parameter("limit", int, f"of a page, 1 to {MOST_RELEASES}.", MOST_RELEASES),
+                             _parameter("after", str, "the id that the page before names as `next`.")),
+                 schema="ReleaseList", handle=self.releases),
+            *((asking,) if self._client.is_owner else ()),
+            read(name="getRelease", path=one, summary="How a release stands.",
+                 parameters=(_parameter("wait", int, f"seconds to wait until it is over, 0 to {MOST_WAIT}.", 0),),
+                 schema="Release", handle=self.release),
+            read(name="getTable", path=f"{one}/table", summary="The cells of a table, measured or from a model.",
+                 parameters=(_ATTRIBUTES, _CONFIDENCE, _FORMAT), media_types=tuple(FORMATS.values()), schema="Table",
+                 handle=self.table),
+            read(name="getAnalysis", path=f"{one}/analysis",
+                 summary="An analysis: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.",
+                 parameters=(_ATTRIBUTES, *parameters_of(Question), _CONFIDENCE), schema="Analysis",
+                 handle=self.analysis),
+            read(name="getCodebook", path=f"{one}/codebook", summary="The codes of a table in SDMX-CSV.",
+                 schema="Codebook", handle=self.codebook),
+            read(name="getReport", path=f"{one}/report", summary="A page with pictures, the card and every number.",
+                 media_types=("text/html",), handle=self.report),
+            Resource(name="getMicrodata", method="GET", path=f"{one}/microdata", scope=Scope.MICRODATA,
+                     summary="Rows drawn from a model, which are no people.",
+                     parameters=(*made, _parameter("format", str, "of the file: csv or parquet.", "csv")),
+                     media_types=("text/csv", FORMATS["parquet"]), handle=self.microdata),
+            Resource(name="getCertificate", method="GET", path=f"{one}/certificate", scope=Scope.CERTIFICATE,
+                     summary="The signed certificate of a release.", media_types=("text/plain",),
+                     handle=self.certificate),
+        )  # fmt: skip
+
+    def study(self) -> Answer:
+        """Answer with the attributes of the study file."""
+        study = self._client.study
+        return json_answer({
+            "id": study.id,
+            "title": study.title,
+            "digest": study.digest,
+            "party": str(self._client.party),
+            "budget_epsilon": str(study.budget_epsilon),
+            "budget_delta": None if study.budget_delta is None else str(study.budget_delta),
+            "attributes": [
+                {
+                    "name": rule.name,
+                    "owner": rule.owner,
+                    "categories": list(rule.attribute.categories),
+                    "is_number": bool(rule.attribute.number),
+                }
+                for rule in study.attributes
+            ],
+        })  # fmt: skip
+
+    def plan(self, **wished: Any) -> Answer:  # noqa: ANN401 - fields of a Wish
+        """Answer with what a release would cost."""
+        cost = cost_of(Wish(**wished), self._client.study, _within(SEARCH_SECONDS))
+        numbers = {name: value for name, value in asdict(cost).items() if name not in {"asked", "plan", "errors"}}
+        errors = [{"attributes": list(names), "error": error} for names, error in cost.errors]
+        return json_answer({"asked": cost.asked.value, **numbers, "errors": errors})
+
+    def releases(self, limit: int = MOST_RELEASES, after: str = "") -> Answer:
+        """Answer with a page of releases."""
+        if not 1 <= limit <= MOST_RELEASES:
+            raise InvalidInputError(f"a page has 1 to {MOST_RELEASES} releases", where="limit")
+        every = tuple(reversed(self._client.releases()))
+        ids = [one.release_id for one in every]
+        if after and after not in ids:
+            raise InvalidInputError("there is no release of this id", where="after")
+        first = ids.index(after) + 1 if after else 0
+        page = every[first : first + limit]
+        following = page[-1].release_id if first + limit < len(every) else None
+        link = {} if following is None else {"Link": f'</v1/releases?limit={limit}&after={following}>; rel="next"'}
+        return json_answer({"releases": [status_dict(one) for one in page], "next": following}, headers=link)
+
+    def request(self, **asked: Any) -> Answer:  # noqa: ANN401 - arguments of Client.request
+        """Ask for a release."""
+        release = self._client.request(**asked)
+        status = release.status()
+        place = {"Location": f"/v1/releases/{status.release_id}"}
+        return json_answer(status_dict(status) | {"continued": release.continued}, 202, place)
+
+    def release(self, release: str, wait: int = 0) -> Answer:
+        """Answer with how a release stands."""
+        if not 0 <= wait <= MOST_WAIT:
+            raise InvalidInputError(f"an answer waits 0 to {MOST_WAIT} seconds", where="wait")
+        return json_answer(status_dict(self._client.status(release, seconds=wait)))
+
+    def table(
+        self,
+        release: str,
+        attributes: Sequence[str] = (),
+        confidence: float = 0.95,
+        format: str = "json",  # noqa: A002 - the word of the query
+    ) -> Answer:
+        """Answer with the cells of a table."""
+        if format not in FORMATS:
+            raise InvalidInputError(f"there is no format {format[:20]!r}", where="format", remedy=", ".join(FORMATS))
+        known, found = self._table(release, attributes, confidence)
+        if not isinstance(found, TableEstimate):
+            raise InvalidInputError(
+                "no table of the release has these attributes, and what a model says of them has no intervals",
+                where="attributes",
+                remedy="Ask for an analysis of them, or for fewer attributes.",
+            )
+        if format == "json":
+            return json_answer(table_dict(self._client.study, known.status(), found, known.respondents()))
+        return Answer(body=table_file(found, format, known.id), media_type=FORMATS[format])
+
+    def analysis(
+        self,
+        release: str,
+        attributes: Sequence[str] = (),
+        confidence: float = 0.95,
+        **asked: Any,  # noqa: ANN401 - fields of a Question
+    ) -> Answer:
+        """Answer a question."""
+        question, known = Question(**asked), self._release(release)
+        if question.is_of_all_tables:
+            found = answer_of_all(known.measured(confidence=_confidence(confidence)), question)
+        else:
+            named = attributes or (question.attributes(known.domain()) if question.names_attributes else ())
+            found = answer(question, self._table(release, named, confidence)[1])
+        return json_answer(
+            {"release": status_dict(known.status())["release"], **analysis_dict(self._client.study, found)}
+        )
+
+    def codebook(self, release: str) -> Answer:
+        """Answer with the codes of SDMX-CSV."""
+        return json_answer(codebook(self._release(release).domain()))
+
+    def report(self, release: str) -> Answer:
+        """Answer with a page."""
+        from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - matplotlib is slow to load
+
+        known = self._release(release)
+        status = known.status()
+        if status.tables:
+            made = known.synthesise(seed="report")
+            html = render(microdata_report(self._client.study, made, card_of(status)))
+        else:
+            html = report_page(self._client.study, status, known.estimate())
+        return Answer(body=html.encode(), media_type="text/html")
+
+    def microdata(self, release: str, format: str = "csv", **wished: Any) -> Answer:  # noqa: A002, ANN401 - arguments of synthesise
+        """Answer with a file of rows."""
+        from veiltab.common.storage.temporary import TemporaryFolder  # noqa: PLC0415 - rows alone
+
+        if format not in {"csv", "parquet"}:
+            raise InvalidInputError("microdata are csv or parquet", where="format")
+        if (wished.get("rows") or 0) > MOST_MICRODATA:
+            raise InvalidInputError(
+                f"at most {MOST_MICRODATA:,} rows are drawn here", where="rows", remedy="veiltab researcher synthesise"
+            )
+        wished.setdefault("seed", secrets.token_hex(8))
+        made = self._release(release).synthesise(**wished)
+        folder = TemporaryFolder()
+        try:
+            path = folder.path / f"rows.{format}"
+            made.write(path)
+        except BaseException:
+            folder.delete()
+            raise
+        media_type = FORMATS["parquet"] if format == "parquet" else "text/csv"
+        said = {
+            "Veiltab-Seed": quote(made.provenance.seed, safe=""),
+            "Veiltab-Warning": WARNING,
+        }
+        return Answer(body=path, media_type=media_type, headers=said, after=folder.delete)
+
+    def certificate(self, release: str) -> Answer:
+        """Answer with the certificate of a release."""
+        return Answer(body=self._release(release).certificate().encode(), media_type="text/plain")
+
+    def _release(self, name: str) -> Release:
+        """Return a release, which keeps its model once that is fitted."""
+        found = self._client.release(name)
+        with self._turn:
+            kept = self._releases.setdefault(found.id, found)
+            while len(self._releases) > _KEPT:
+                self._releases.pop(next(iter(self._releases)))
+        return kept
+
+    def _table(self, release: str, attributes: Sequence[str], confidence: float) -> tuple[Release, Any]:
+        known, level = self._release(release), _confidence(confidence)
+        if not attributes:
+            return known, known.estimate(confidence=level)
+        domain = known.domain().subset(attributes)
+        if domain.cells > MOST_CELLS:
+            raise InvalidInputError(
+                f"the table has {domain.cells:,} cells, not up to {MOST_CELLS:,}", where="attributes"
+            )
+        return known, known.table(domain.names, confidence=level)
+
+
+def _within(seconds: float) -> Callable[[], None]:
+    """Return what ends a search that takes longer."""
+    end = time.monotonic() + seconds
+
+    def check() -> None:
+        if time.monotonic() > end:
+            raise UnavailableError(
+                f"the search takes more than {seconds:g} seconds", remedy="`veiltab plan` takes as long as it needs."
+            )
+
+    return check
+
+
+def _confidence(value: float) -> float:
+    if not 0 < value < 1:
+        raise InvalidInputError("a confidence lies between 0 and 1", where="confidence")
+    return value

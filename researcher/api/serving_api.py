@@ -1,0 +1,56 @@
+"""Serves the researcher's service over HTTPS until a signal ends the command."""
+
+import asyncio
+import ssl
+from contextlib import closing
+from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from veiltab.common.command.cli import note
+from veiltab.common.https.http_options import HttpOptions
+from veiltab.common.https.listening import bound, server_tls, serving
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.process.protection import keep_files_private
+from veiltab.common.process.signals import PartySignals
+from veiltab.common.rpc.parties.identity import load_certificate
+from veiltab.common.storage.files import OwnedFolder
+from veiltab.researcher.api.application import Api
+from veiltab.researcher.api.resources import Desk
+from veiltab.researcher.api.tokens import Tokens
+from veiltab.researcher.client.client import Client
+
+
+def serve_api(client: Client, identity_folder: Path, state: Path, options: HttpOptions) -> None:
+    """Answer over HTTPS for a client's party.
+
+    Args:
+        client: of the party.
+        identity_folder: of the party: its own certificate admits its holder without a token.
+        state: folder of the tokens.
+        options: where, and the certificate that is shown.
+
+    Raises:
+        InvalidInputError: the address cannot be bound, or the certificate cannot be read.
+    """
+    keep_files_private()
+    log_to_stderr()
+    own = identity_folder / f"{client.party.name}.pem"
+    known = load_certificate(own.read_bytes()).public_bytes(Encoding.DER)
+    certificate, key = options.files(identity_folder, client.party.name)
+    tls = server_tls(certificate, key)
+    tls.verify_mode = ssl.CERT_OPTIONAL
+    tls.load_verify_locations(identity_folder / "ca.pem")
+    with OwnedFolder(state, f"{client.party.uri} over HTTP") as folder, closing(Tokens(folder.path)) as tokens:
+        listener = bound(options.address)
+        host, port, *_ = listener.getsockname()
+        note(f"answers over HTTPS at {f'[{host}]' if ':' in host else host}:{port}; /openapi.json describes what")
+        api = Api(Desk(client).resources, tokens, lambda der: der == known)
+
+        async def answering() -> None:
+            over = asyncio.Event()
+            with PartySignals(stop=over.set, may_restart=lambda: False):
+                async with serving(api, listener, tls):
+                    await over.wait()
+
+        asyncio.run(answering())

@@ -1,0 +1,188 @@
+"""Parameters of requests over HTTP, made from the records and functions that take them: there is no second model.
+
+A parameter has the name, the type, the default and the description that a field of a record or an argument of a
+function has in Python. JSON Schema says it to others, and texts of a query or values of a JSON body are read by it.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from types import GenericAlias, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from veiltab.common.errors import InvalidInputError
+
+MOST_ITEMS = 50
+"""Texts of a list."""
+
+_ITEM = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_DECIMAL = r"^[0-9]{0,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A part of a request.
+
+    Args:
+        name: of the field or argument.
+        kind: str, int, float, bool, Decimal, an enumeration, or a tuple of texts or of tuples of them.
+        default: if it is left out.
+        is_required: whether it may not be left out.
+        description: for who asks.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    is_required: bool
+    description: str
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The parameter as JSON Schema."""
+        schema = _schema(self.kind)
+        default = self.default.value if isinstance(self.default, Enum) else self.default
+        if not self.is_required and isinstance(default, str | int | float | bool) and default != "":
+            schema["default"] = default
+        return schema
+
+    def from_texts(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - of the kind
+        """Read the texts that a query has under its name.
+
+        Raises:
+            InvalidInputError: they are not of its kind.
+        """
+        if get_origin(self.kind) is tuple:
+            return self.from_json(list(texts))
+        if len(texts) != 1:
+            raise InvalidInputError("this was given more than once", where=self.name)
+        return self._from_text(texts[0])
+
+    def from_json(self, value: object) -> Any:  # noqa: ANN401 - of the kind
+        """Read a value of a JSON body.
+
+        Raises:
+            InvalidInputError: it is not of its kind.
+        """
+        return _of_kind(self.kind, value, self)
+
+    def _from_text(self, text: str) -> Any:  # noqa: ANN401 - of the kind
+        if self.kind is bool:
+            if text not in {"true", "false"}:
+                raise self.refusal
+            return text == "true"
+        if self.kind in {int, float}:
+            try:
+                return self.from_json(int(text) if re.fullmatch(r"-?[0-9]{1,15}", text) else float(text))
+            except ValueError:
+                raise self.refusal from None
+        return self.from_json(text)
+
+    @property
+    def refusal(self) -> InvalidInputError:
+        """Says what it has to be."""
+        schema = _schema(self.kind)
+        choices = f" of {', '.join(schema['enum'])}" if "enum" in schema else ""
+        words = {
+            "array": f"a list of at most {MOST_ITEMS} texts",
+            "string": f"a text{choices}",
+            "integer": "a whole number",
+        }
+        what = "a number, as a text" if self.kind is Decimal else words.get(schema["type"], f"a {schema['type']}")
+        return InvalidInputError(f"this is not {what}", where=self.name)
+
+
+def parameters_of(record: Callable[..., object], leave_out: Sequence[str] = ()) -> tuple[Parameter, ...]:
+    """Return the parameters that make a record, or that a function takes.
+
+    Args:
+        record: a dataclass, or a function; its docstring has an entry for each under Args.
+        leave_out: names that do not travel.
+    """
+    described = {name: " ".join(text.split()) for name, text in _ITEM.findall(inspect.getdoc(record) or "")}
+    return tuple(
+        Parameter(
+            name=one.name,
+            kind=_kind(one.annotation),
+            default=None if one.default is one.empty else one.default,
+            is_required=one.default is one.empty,
+            description=described[one.name],
+        )
+        for one in inspect.signature(record).parameters.values()
+        if one.name not in {"self", *leave_out}
+    )
+
+
+def read(
+    parameters: Sequence[Parameter], given: Mapping[str, Any], reader: Callable[[Parameter, Any], Any]
+) -> dict[str, Any]:
+    """Return name -> value of the parameters that were given.
+
+    Args:
+        parameters: what may be given.
+        given: name -> as it came.
+        reader: reads it, by `from_texts` or `from_json`.
+
+    Raises:
+        InvalidInputError: an unknown name, one that is missing, or a value of another kind.
+    """
+    known = {one.name: one for one in parameters}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"{unknown[0][:60]!r} is not asked for here", where="request", remedy=f"Known: {', '.join(known)}."
+        )
+    missing = [one.name for one in parameters if one.is_required and one.name not in given]
+    if missing:
+        raise InvalidInputError("this is missing", where=missing[0])
+    return {name: reader(known[name], value) for name, value in given.items()}
+
+
+def _kind(hint: Any) -> Any:  # noqa: ANN401 - a type
+    """Return what a value is if it is there; texts and decimals for what is exact."""
+    if get_origin(hint) in {Union, UnionType}:
+        kinds = [one for one in get_args(hint) if one is not NoneType]
+        enums = [one for one in kinds if inspect.isclass(one) and issubclass(one, Enum)]
+        return enums[0] if enums else Decimal if Decimal in kinds else _kind(kinds[0])
+    if get_origin(hint) in {tuple, Sequence}:
+        return GenericAlias(tuple, (_kind(get_args(hint)[0]), ...))
+    return hint
+
+
+def _schema(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
+    if get_origin(kind) is tuple:
+        return {"type": "array", "items": _schema(get_args(kind)[0]), "maxItems": MOST_ITEMS}
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return {"type": "string", "enum": [one.value for one in kind]}
+    if kind is Decimal:
+        return {"type": "string", "pattern": _DECIMAL, "maxLength": 70}
+    return {
+        str: {"type": "string"},
+        int: {"type": "integer"},
+        float: {"type": "number"},
+        bool: {"type": "boolean"},
+    }[kind].copy()
+
+
+def _of_kind(kind: Any, value: object, parameter: Parameter) -> Any:  # noqa: ANN401 - of the kind
+    """Return a JSON value as a kind, or refuse it."""
+    if get_origin(kind) is tuple and isinstance(value, list) and len(value) <= MOST_ITEMS:
+        return tuple(_of_kind(get_args(kind)[0], one, parameter) for one in value)
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        if isinstance(value, str) and value in {one.value for one in kind}:
+            return kind(value)
+    elif kind is Decimal:
+        if isinstance(value, str) and re.fullmatch(_DECIMAL, value):
+            try:
+                return Decimal(value)
+            except InvalidOperation:
+                raise parameter.refusal from None
+    elif kind is float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
+            return float(value)
+    elif isinstance(value, kind if get_origin(kind) is None else ()) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise parameter.refusal

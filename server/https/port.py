@@ -1,0 +1,34 @@
+"""The port at which reports of nodes come over HTTPS."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from veiltab.common.command.cli import note
+from veiltab.common.extras import importing
+from veiltab.common.https.http_options import HttpOptions
+from veiltab.common.rpc.parties.identity import Identity
+from veiltab.server.rounds.rounds import RoundKeeper
+
+
+def reports_taken(
+    http: HttpOptions, rounds: RoundKeeper, identity: Identity, identity_folder: Path, *, shared: bool
+) -> AbstractAsyncContextManager[None]:
+    """Bind the address for reports over HTTPS; return what takes them.
+
+    The server shows a certificate, the clients none, so anyone who reaches the port can connect.
+
+    Args:
+        http: where, and the certificate.
+        rounds: the server's part in rounds.
+        identity: of the server.
+        identity_folder: of the server.
+        shared: whether other processes of this server listen there too.
+    """
+    with importing("http", "taking reports over HTTPS", where="--http"):
+        from veiltab.common.https import listening  # noqa: PLC0415 - optional packages
+        from veiltab.server.https.application import application  # noqa: PLC0415 - reports alone
+    certificate, key = http.files(identity_folder, identity.party.name)
+    tls, listener = listening.server_tls(certificate, key), listening.bound(http.address, shared=shared)
+    host, port, *_ = listener.getsockname()
+    note(f"reports over HTTPS at {f'[{host}]' if ':' in host else host}:{port}")
+    return listening.serving(application(rounds), listener, tls)

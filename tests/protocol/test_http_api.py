@@ -1,0 +1,145 @@
+"""Over real TLS and processes: curl's kind of client and a command get the same table to the last digit."""
+
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.protocol.world import World, made_world
+from veiltab.play.local.processes import LocalStudy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """A service over HTTP.
+
+    Args:
+        world: that it asks.
+        url: where it answers.
+        state: its folder.
+        identity: of the researcher.
+    """
+
+    world: World
+    url: str
+    state: Path
+    identity: Path
+
+    @property
+    def tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.identity / "ca.pem"))
+
+    def token(self, label: str, *more: str) -> str:
+        made = self.world.command("researcher", "token", "add", "--state", self.state, "--label", label, *more)
+        assert made.code == 0, made.errors
+        return str(made.data["token"])
+
+    def client(self, token: str) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.url, verify=self.tls, headers=headers, timeout=30)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    world = made_world(tmp_path_factory.mktemp("http-api"))
+    folder = world.local.folder
+    identity, state = folder / "pki" / "researcher-rosa", folder / "state-http"
+    with world.local:
+        world.local.start_all()
+        words = ("researcher", "http", str(world.local.study_path), "--name", "rosa", "--identity", str(identity))
+        command = [*LocalStudy.launcher, *words, "--state", str(state), "--listen", "127.0.0.1:0"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
+            assert port is not None
+            yield Served(world=world, url=f"https://localhost:{port[1]}", state=state, identity=identity)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(15) == 0
+
+
+def test_a_release_is_asked_for_and_read_as_by_the_command(served: Served) -> None:
+    token = served.token(
+        "everything", *(word for one in ("read", "request", "certificate") for word in ("--scope", one))
+    )
+    with served.client(token) as client:
+        body = {"attributes": ["region", "smoker"], "epsilon": "2", "delta": "1e-6", "label": "over-http"}
+        asked = client.post("/v1/releases", json=body)
+        assert asked.status_code == 202, asked.text
+        place = asked.headers["location"]
+        end = time.monotonic() + 60
+        while (found := client.get(place, params={"wait": 10}).json())["release"]["state"] != "ready":
+            assert time.monotonic() < end, found
+        assert client.post("/v1/releases", json=body).json()["continued"] is True
+        table = client.get(f"{place}/table").json()
+        shares = client.get(f"{place}/analysis", params={"given": "region"}).json()
+        assert client.get("/v1/releases/over-http/certificate").text.startswith("{")
+        assert "<!DOCTYPE html>" in client.get(f"{place}/report").text
+    common = ("researcher", "estimate", served.world.local.study_path, "--name", "rosa", "--identity", served.identity)
+    told = served.world.command(*common, "--release", "over-http")
+    assert table == {name: value for name, value in told.data.items() if name != "out"}
+    told = served.world.command(*common, "--release", "over-http", "--given", "region")
+    assert shares["rows"] == told.data["rows"]
+
+
+def test_strangers_are_refused_while_others_are_served(served: Served) -> None:
+    token = served.token("good")
+    revoked = served.token("gone")
+    assert served.world.command("researcher", "token", "revoke", "--state", served.state, "--label", "gone").code == 0
+    expired = served.token("short", "--days", ".00001")
+    time.sleep(1.5)
+    with served.client(token) as good:
+        for bad in ("", "nonsense", revoked, expired, token[:-1]):
+            with served.client(bad) as client:
+                assert client.get("/v1/study").status_code == 401
+            assert good.get("/v1/study").status_code == 200
+        assert good.post("/v1/releases", json={"epsilon": "1"}).status_code == 403
+
+
+def test_the_partys_certificate_is_a_token_and_anothers_is_not(served: Served) -> None:
+    def status(party: str, name: str) -> int:
+        tls, folder = served.tls, served.identity.parent / party
+        tls.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
+        with httpx.Client(base_url=served.url, verify=tls) as client:
+            return client.get("/v1/study").status_code
+
+    assert status("researcher-rosa", "rosa") == 200
+    assert status("curator-alice", "alice") == 401
+
+
+def test_slow_large_and_pipelined_requests_end_and_others_are_served(served: Served) -> None:
+    token = served.token("patient")
+    port = int(served.url.rpartition(":")[2])
+
+    def connected() -> ssl.SSLSocket:
+        return served.tls.wrap_socket(socket.create_connection(("127.0.0.1", port), 30), server_hostname="localhost")
+
+    with connected() as idle, connected() as large, connected() as many, served.client(token) as good:
+        idle.sendall(b"GET /v1/study HTTP/1.1\r\nHost: a\r\n")
+        large.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000)
+        assert _read(large) == b""
+        many.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+        assert _read(many).count(b"HTTP/1.1 200") <= 100
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: good.get("/v1/study").status_code, range(40)))
+        assert answers == [200] * 40
+
+
+def _read(connection: ssl.SSLSocket) -> bytes:
+    """Return what comes until the other side ends the connection, or nothing more comes."""
+    connection.settimeout(10)
+    read = b""
+    try:
+        while piece := connection.recv(65_536):
+            read += piece
+    except OSError:
+        pass
+    return read

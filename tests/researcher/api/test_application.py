@@ -1,0 +1,246 @@
+"""Answers say what the Python client says; what is refused is refused before work, and others are served."""
+
+import asyncio
+import copy
+import io
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tests.researcher.api.asking import OWN, Program, made_program
+from tests.researcher.console.made_client import WAGES, N
+from veiltab.common.rpc.parties.identity import Role
+from veiltab.researcher.api.application import DESCRIPTION, MOST_BODY, MOST_UNDER_WAY
+from veiltab.researcher.api.tokens import Scope
+from veiltab.researcher.client.release import Release
+
+
+def of_wages(program: Program) -> Release:
+    return program.made.release(WAGES)
+
+
+def test_a_table_has_the_numbers_of_the_frame_in_every_format(reader: Program) -> None:
+    frame = of_wages(reader).frame()
+    cells = pd.DataFrame(reader.ask("/v1/releases/wages/table").json()["cells"])
+    asked = {kind: reader.ask(f"/v1/releases/wages/table?format={kind}") for kind in ("csv", "parquet", "arrow")}
+    frames = {
+        "json": cells,
+        "csv": pd.read_csv(io.BytesIO(asked["csv"].content)),
+        "parquet": pd.read_parquet(io.BytesIO(asked["parquet"].content)),
+        "arrow": pa.ipc.open_stream(asked["arrow"].content).read_pandas(),
+    }
+    for kind, found in frames.items():
+        for name in ("estimate", "se", "low", "high", "projected"):
+            np.testing.assert_array_equal(found[name], frame[name], err_msg=f"{kind} {name}")
+    assert asked["arrow"].headers["content-type"] == "application/vnd.apache.arrow.stream"
+
+
+def test_sdmx_has_codes_of_the_codebook(reader: Program) -> None:
+    found = pd.read_csv(io.BytesIO(reader.ask("/v1/releases/wages/table?format=sdmx-csv").content))
+    book = reader.ask("/v1/releases/wages/codebook").json()
+    ids = [one["id"] for one in book["dimensions"]]
+    assert list(found.columns) == [
+        "STRUCTURE", "STRUCTURE_ID", "ACTION", *ids, "OBS_VALUE", "SE", "LOW", "HIGH", "PROJECTED",
+    ]  # fmt: skip
+    frame = of_wages(reader).frame()
+    np.testing.assert_array_equal(found["OBS_VALUE"], frame["estimate"])
+    for dimension in book["dimensions"]:
+        names = {code["id"]: code["name"] for code in dimension["codes"]}
+        assert [names[one] for one in found[dimension["id"]]] == list(frame[dimension["attribute"]])
+
+
+def test_an_analysis_is_that_of_the_client(reader: Program) -> None:
+    answer = reader.ask("/v1/releases/wages/analysis?given=sex").json()
+    assert answer["title"] == "share of salary given sex"
+    frame = of_wages(reader).frame()
+    shares = frame["estimate"].to_numpy().reshape(2, 2)
+    estimates = [row["estimate"] for row in answer["rows"]]
+    np.testing.assert_allclose(estimates, (shares / shares.sum(axis=1, keepdims=True)).ravel())
+    total = reader.ask("/v1/releases/wages/analysis", params={"totals": ["sex=f", "sex=m"]}).json()
+    assert sum(row["estimate"] for row in total["rows"]) == pytest.approx(N)
+    both = reader.ask("/v1/releases/wages/analysis?given=sex&mean=salary")
+    assert (both.status_code, both.json()["title"]) == (400, "INVALID_INPUT")
+
+
+def test_releases_come_in_pages(reader: Program) -> None:
+    every = [one["release"]["id"] for one in reader.ask("/v1/releases").json()["releases"]]
+    assert len(every) == 5
+    found, path = list[str](), "/v1/releases?limit=2"
+    while path:
+        answer = reader.ask(path)
+        found += [one["release"]["id"] for one in answer.json()["releases"]]
+        assert (answer.json()["next"] is None) == ("link" not in answer.headers)
+        path = answer.headers.get("link", "").partition(">")[0].removeprefix("<")
+    assert found == every
+    for limit in ("0", "101", "x"):
+        assert reader.ask(f"/v1/releases?limit={limit}").status_code == 400
+    assert reader.ask("/v1/releases?after=nix").status_code == 400
+
+
+def test_what_has_not_changed_is_not_sent_again(reader: Program) -> None:
+    first = reader.ask("/v1/releases/wages/table")
+    tag = first.headers["etag"]
+    again = reader.ask("/v1/releases/wages/table", headers={"If-None-Match": f'"other", W/{tag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    other = reader.ask("/v1/releases/wages/table?confidence=.9", headers={"If-None-Match": tag})
+    assert other.status_code == 200
+    head = reader.ask("/v1/releases/wages/table", "HEAD")
+    assert (head.content, head.headers["etag"]) == (b"", tag)
+    assert int(head.headers["content-length"]) == len(first.content)
+
+
+def test_a_request_reaches_the_client_as_it_was_written(program: Program) -> None:
+    program.with_scopes(Scope.REQUEST)
+    body = {"attributes": ["sex", "salary"], "epsilon": "0.5", "delta": "1e-6", "purpose": "<b>", "sampling": "server"}
+    answer = program.ask("/v1/releases", "POST", json=body)
+    assert answer.status_code == 202
+    assert answer.headers["location"] == f"/v1/releases/{answer.json()['release']['id']}"
+    (asked,) = program.made.asked
+    assert {name: str(getattr(value, "value", value)) for name, value in asked.items()} == {
+        "attributes": "('sex', 'salary')",
+        "epsilon": "0.5",
+        "delta": "0.000001",
+        "purpose": "<b>",
+        "sampling": "server",
+    }
+
+
+BODIES: list[tuple[dict[str, Any], int]] = [
+    ({"content": b"{", "headers": {"Content-Type": "application/json"}}, 400),
+    ({"content": b"[" * 5000, "headers": {"Content-Type": "application/json"}}, 400),
+    ({"content": b"\xff", "headers": {"Content-Type": "application/json"}}, 400),
+    ({"content": b'{"epsilon": "1", "epsilon": "2"}', "headers": {"Content-Type": "application/json"}}, 400),
+    ({"json": ["epsilon"]}, 400),
+    ({"json": {"epsilon": 0.5}}, 400),
+    ({"json": {"epsilon": "NaN"}}, 400),
+    ({"json": {"epsilon": "1", "lifetime_seconds": True}}, 400),
+    ({"json": {}}, 400),
+    ({"json": {"epsilon": "1", "self": 1}}, 400),
+    ({"json": {"epsilon": "1" * MOST_BODY}}, 413),
+    ({"data": {"epsilon": "1"}}, 415),
+    ({"content": b'{"epsilon": "1"}', "headers": {"Content-Type": "text/plain"}}, 415),
+    ({"json": {"epsilon": "1"}, "headers": {"Origin": "https://elsewhere.example"}}, 403),
+    ({"json": {"epsilon": "1"}, "headers": {"Sec-Fetch-Site": "cross-site"}}, 403),
+    ({"json": {"epsilon": "1"}, "params": {"epsilon": "1"}}, 400),
+]
+
+
+@pytest.mark.parametrize(("sent", "status"), BODIES)
+def test_other_bodies_ask_for_nothing(program: Program, sent: dict[str, Any], status: int) -> None:
+    program.with_scopes(Scope.REQUEST)
+    assert program.ask("/v1/releases", "POST", **copy.deepcopy(sent)).status_code == status
+    assert program.made.asked == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/releases/nix", 404),
+        ("/v1/releases/wages/nix", 404),
+        ("/v1/../v1/study", 200),
+        ("/v1/releases/..%2F..%2Fetc%2Fpasswd", 404),
+        ("/v1/releases/wages/table?attributes=nix", 400),
+        ("/v1/releases/wages/table?nix=1", 400),
+        ("/v1/releases/wages/table?confidence=1", 400),
+        ("/v1/releases/wages/table?confidence=.9&confidence=.8", 400),
+        ("/v1/releases/wages/table?format=xls", 400),
+        ("/v1/releases/wages/table?attributes=%ff", 400),
+        ("/v1/releases/wages/analysis?model=salary~", 400),
+        ("/v1/plan?epsilon=1", 400),
+        ("/v1/plan?shape=nix&epsilon=1", 400),
+        ("/v1/releases?" + "&".join(["after=a"] * 200), 400),
+        ("/etc/passwd", 404),
+        ("/", 404),
+    ],
+)
+def test_other_addresses_are_refused_in_words(reader: Program, path: str, status: int) -> None:
+    answer = reader.ask(path)
+    assert answer.status_code == status
+    assert status == 200 or answer.json()["detail"]
+
+
+def test_a_release_that_waits_has_no_table(reader: Program) -> None:
+    answer = reader.ask(f"/v1/releases/{3:032x}/table?attributes=sex")
+    assert (answer.status_code, answer.json()["title"], answer.headers["retry-after"]) == (503, "NOT_READY", "5")
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "POST"])
+def test_other_methods_are_refused(reader: Program, method: str) -> None:
+    answer = reader.ask("/v1/study", method)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_without_a_token_nothing_but_the_description_is_said(program: Program) -> None:
+    assert program.ask(DESCRIPTION).json()["openapi"] == "3.1.0"
+    for path in ("/v1/study", "/v1/releases/wages", "/v1/nix", "/"):
+        assert program.ask(path).status_code == 401
+    for header in ("Basic cm9zYTpyb3Nh", "Bearer", "Bearer x", "bearer vt-00000000-" + "A" * 43, "Token"):
+        assert program.ask("/v1/study", headers={"Authorization": header}).status_code == 401
+    assert program.made.calls == []
+
+
+def test_the_partys_own_certificate_is_enough(program: Program) -> None:
+    async def with_certificate(der: bytes) -> int:
+        sent: list[Any] = []
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message)
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b""}
+
+        scope = {"type": "http", "method": "GET", "path": "/v1/study", "query_string": b"", "headers": []}
+        await program.api(scope | {"state": {"client_certificate": der}}, receive, send)
+        return int(sent[0]["status"])
+
+    assert asyncio.run(with_certificate(OWN)) == 200
+    assert asyncio.run(with_certificate(b"another party's")) == 401
+
+
+def test_an_analyst_cannot_ask_for_releases(tmp_path: Path) -> None:
+    for program in made_program(tmp_path, Role.ANALYST):
+        program.with_scopes(*Scope)
+        assert "post" not in program.ask(DESCRIPTION).json()["paths"]["/v1/releases"]
+        assert program.ask("/v1/releases", "POST", json={"epsilon": "1"}).status_code == 405
+
+
+def test_too_many_at_a_time_are_told_to_come_again(reader: Program) -> None:
+    reader.api._under_way = MOST_UNDER_WAY
+    answer = reader.ask("/v1/study")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    reader.api._under_way -= 1
+    assert reader.ask("/v1/study").status_code == 200
+
+
+def test_microdata_say_their_seed_and_leave_no_file(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    program.with_scopes(Scope.MICRODATA)
+    asked = {"rows": 100, "seed": "a\r\nSet-Cookie: b", "attributes": ["sex", "age"]}
+    answer = program.ask("/v1/releases/linked/microdata", params=asked)
+    assert answer.status_code == 200
+    assert answer.headers["veiltab-seed"] == "a%0D%0ASet-Cookie%3A%20b"
+    assert "set-cookie" not in answer.headers
+    assert len(pd.read_csv(io.BytesIO(answer.content))) == 100
+    again = program.ask("/v1/releases/linked/microdata", params=asked)
+    assert again.content == answer.content
+    parquet = program.ask("/v1/releases/linked/microdata", params=asked | {"format": "parquet"})
+    assert len(pd.read_parquet(io.BytesIO(parquet.content))) == 100
+    assert program.ask("/v1/releases/linked/microdata?rows=2000001").status_code == 400
+    monkeypatch.undo()
+
+
+def test_an_unexpected_failure_says_nothing_of_its_values(reader: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("secret 4711")
+
+    monkeypatch.setattr(type(reader.made), "releases", fails)
+    answer = reader.ask("/v1/releases")
+    assert answer.status_code == 500
+    assert "4711" not in answer.text
+    assert "incident" in answer.json()["detail"]
+    assert reader.ask("/v1/study").status_code == 200
