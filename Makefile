@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-costs bench-scale bench-linked bench-peers docs tutorial-test docs-pictures study-page compose-test console-test lock clean
+.PHONY: help demo test test-all mutants reliability lint advisories format proto proto-check proto-accept bench bench-costs bench-scale bench-linked bench-peers docs tutorial-test docs-pictures study-page compose-test console-test client-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -119,6 +119,9 @@ compose-test: .venv/dev ## the parties in containers; root on Debian needs no en
 
 console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 min
 	$(BIN)/python -m pytest -v -m browser tests/browser
+
+client-test: .venv/dev ## clients in other languages against real services; says what is missing here: 1 min
+	$(BIN)/python -m pytest -v -m '' tests/clients
 
 # All extras but demo, whose package is the folder play.
 lock: EXTRAS := papers console dask http metrics notify otel postgres tables

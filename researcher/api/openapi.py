@@ -80,7 +80,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         study_digest=_TEXT,
         codebook=_map(_list(_TEXT)),
         confidence=_NUMBER,
-        cells=_list(_record(**_INTERVAL)),
+        cells=_list(_record(cell=_map(_TEXT), **_INTERVAL)),
         root_mse=_NUMBER,
         few_rows=_FLAG,
         respondents=_TEXT,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from veiltab.common.command.cli import json_text
@@ -18,11 +18,15 @@ from veiltab.researcher.api.vocabulary import Parameter, parameters_of
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.table import free_name, plain_cell
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.questions.cost import Wish, cost_of
 from veiltab.researcher.questions.question import Question, answer, answer_of_all
 from veiltab.researcher.report.plain_data import analysis_dict, status_dict, table_dict
 from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
+
+if TYPE_CHECKING:
+    from veiltab.researcher.microdata.synthesis import Microdata
 
 MOST_RELEASES = 100
 """Releases of one page."""
@@ -124,7 +128,7 @@ class Desk:
         """Everything that can be asked."""
         one = "/v1/releases/{release}"
         read = partial(Resource, method="GET", scope=Scope.READ)
-        made = parameters_of(Release.synthesise, ("progress", "copies"))
+        made = parameters_of(Release.synthesise, ("progress",))
         asking = Resource(
             name="askForRelease",
             method="POST",
@@ -287,16 +291,22 @@ class Desk:
 
         if format not in {"csv", "parquet"}:
             raise InvalidInputError("microdata are csv or parquet", where="format")
-        if (wished.get("rows") or 0) > MOST_MICRODATA:
+        copies = max(wished.get("copies", 0), 1)
+        if (wished.get("rows") or 0) * copies > MOST_MICRODATA:
             raise InvalidInputError(
                 f"at most {MOST_MICRODATA:,} rows are drawn here", where="rows", remedy="veiltab researcher synthesise"
             )
         wished.setdefault("seed", secrets.token_hex(8))
         made = self._release(release).synthesise(**wished)
+        if made.provenance.rows * copies > MOST_MICRODATA:
+            raise InvalidInputError(f"at most {MOST_MICRODATA:,} rows are sent", where="rows", remedy="Ask for fewer.")
         folder = TemporaryFolder()
+        path = folder.path / f"rows.{format}"
         try:
-            path = folder.path / f"rows.{format}"
-            made.write(path)
+            if made.provenance.copies:
+                _write_copies(made, path)
+            else:
+                made.write(path)
         except BaseException:
             folder.delete()
             raise
@@ -330,6 +340,21 @@ class Desk:
                 f"the table has {domain.cells:,} cells, not up to {MOST_CELLS:,}", where="attributes"
             )
         return known, known.table(domain.names, confidence=level)
+
+
+def _write_copies(made: "Microdata", path: Path) -> None:
+    """Write all copies to one file, the number of each row's copy in a column of its own."""
+    import pandas as pd  # noqa: PLC0415 - copies alone
+
+    number = free_name("copy", made.domain.names, ())
+    copies = [made.frame(copy).assign(**{number: copy}) for copy in range(1, made.provenance.copies + 1)]
+    together = pd.concat(copies, ignore_index=True)
+    if path.suffix == ".parquet":
+        together.to_parquet(path, index=False)
+        return
+    for name in together.select_dtypes(include="category"):
+        together[name] = together[name].astype(str).map(plain_cell)
+    together.to_csv(path, index=False, lineterminator="\n")
 
 
 def _within(seconds: float) -> Callable[[], None]:

@@ -230,7 +230,10 @@ def test_microdata_say_their_seed_and_leave_no_file(program: Program, monkeypatc
     assert again.content == answer.content
     parquet = program.ask("/v1/releases/linked/microdata", params=asked | {"format": "parquet"})
     assert len(pd.read_parquet(io.BytesIO(parquet.content))) == 100
+    copies = pd.read_csv(io.BytesIO(program.ask("/v1/releases/linked/microdata", params=asked | {"copies": 2}).content))
+    assert list(copies["copy"]) == [1] * 100 + [2] * 100
     assert program.ask("/v1/releases/linked/microdata?rows=2000001").status_code == 400
+    assert program.ask("/v1/releases/linked/microdata?rows=1000001&copies=2").status_code == 400
     monkeypatch.undo()
 
 

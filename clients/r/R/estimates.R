@@ -1,0 +1,97 @@
+vt_table <- function(release, attributes = character(), confidence = 0.95) {
+  found <- ask_json(release$desk, release_path(release, "/table"), list(attributes = attributes, confidence = confidence))
+  rows <- setNames(lapply(found$attributes, function(name) {
+    factor(vapply(found$cells, function(cell) cell$cell[[name]], ""), levels = unlist(found$codebook[[name]]))
+  }), found$attributes)
+  numbers <- c("estimate", "se", "low", "high", "projected", "estimate_rows", "se_rows", "low_rows", "high_rows")
+  estimates(data.frame(rows, number_columns(found$cells, numbers), check.names = FALSE), found$attributes, found,
+            title = paste("share of", paste(found$attributes, collapse = ", ")), unit = "share")
+}
+
+vt_analysis <- function(release, ..., confidence = 0.95) {
+  found <- ask_json(release$desk, release_path(release, "/analysis"), list(..., confidence = confidence))
+  labels <- if (length(found$rows)) names(found$rows[[1]]$labels) else character()
+  columns <- setNames(lapply(labels, function(name) vapply(found$rows, function(row) row$labels[[name]], "")), labels)
+  frame <- data.frame(columns, number_columns(found$rows, c("estimate", "low", "high")), check.names = FALSE)
+  frame$note <- vapply(found$rows, `[[`, "", "note")
+  estimates(frame, labels, found, title = found$title, unit = found$unit)
+}
+
+vt_conditional <- function(release, attributes, given, contrast = NULL, reference = NULL, confidence = 0.95) {
+  vt_analysis(release, attributes = union(attributes, given), given = given, contrast = contrast,
+              reference = reference, confidence = confidence)
+}
+
+vt_mean <- function(release, attribute, given = character(), confidence = 0.95) {
+  vt_analysis(release, mean = attribute, given = given, confidence = confidence)
+}
+
+vt_sum <- function(release, attribute, given = character(), confidence = 0.95) {
+  vt_analysis(release, sum = attribute, given = given, confidence = confidence)
+}
+
+vt_quantile <- function(release, attribute, share = 0.5, given = character(), confidence = 0.95) {
+  vt_analysis(release, quantile = share, of = attribute, given = given, confidence = confidence)
+}
+
+number_columns <- function(records, names) {
+  data.frame(setNames(lapply(names, function(name) {
+    vapply(records, function(one) if (is.null(one[[name]])) NA_real_ else as.numeric(one[[name]]), 0)
+  }), names))
+}
+
+estimates <- function(frame, labels, found, title, unit) {
+  about <- found$release
+  structure(frame, class = c("vt_estimates", "data.frame"), labels = labels, title = title, unit = unit,
+            confidence = found$confidence, remarks = unlist(found$remarks), facts = found$facts,
+            respondents = about$n, epsilon = about$epsilon, release = about$id, study_digest = found$study_digest)
+}
+
+print.vt_estimates <- function(x, ...) {
+  cat(attr(x, "title"), "\n\n", sep = "")
+  print(as.data.frame(unclass_estimates(x)), ...)
+  if (!is.null(attr(x, "confidence"))) {
+    cat("\nIntervals at ", 100 * attr(x, "confidence"), "%, each on its own.\n", sep = "")
+  }
+  for (remark in attr(x, "remarks")) cat(remark, "\n")
+  invisible(x)
+}
+
+unclass_estimates <- function(x) {
+  frame <- as.data.frame(lapply(seq_along(x), function(column) .subset2(x, column)))
+  names(frame) <- names(x)
+  frame
+}
+
+row_labels <- function(x) {
+  labels <- intersect(attr(x, "labels"), names(x))
+  if (!length(labels)) return(as.character(seq_len(nrow(x))))
+  do.call(paste, c(unclass_estimates(x)[labels], sep = ", "))
+}
+
+plot.vt_estimates <- function(x, ...) {
+  labels <- row_labels(x)
+  scale <- if (identical(attr(x, "unit"), "share")) 100 else 1
+  at <- rev(seq_along(labels))
+  ends <- scale * c(x$low, x$high, x$estimate)
+  old <- par(mar = c(4, min(20, 2 + max(nchar(labels)) / 2), 3, 1))
+  on.exit(par(old))
+  plot(range(ends[is.finite(ends)]), c(0.5, length(at) + 0.5), type = "n", yaxt = "n", bty = "n", ylab = "",
+       xlab = if (scale == 100) "percent" else "", ...)
+  axis(2, at = at, labels = labels, las = 1, tick = FALSE)
+  segments(scale * x$low, at, scale * x$high, at, lwd = 2)
+  points(scale * x$estimate, at, pch = 19)
+  title(attr(x, "title"), adj = 0)
+  invisible(x)
+}
+
+tidy.vt_estimates <- function(x, ...) {
+  data.frame(term = row_labels(x), estimate = x$estimate,
+             std.error = if (is.null(x$se)) NA_real_ else x$se, conf.low = x$low, conf.high = x$high)
+}
+
+glance.vt_estimates <- function(x, ...) {
+  known <- function(name, missing) if (is.null(attr(x, name))) missing else attr(x, name)
+  data.frame(nobs = known("respondents", NA_real_), epsilon = known("epsilon", NA_character_),
+             confidence = known("confidence", NA_real_), release = known("release", NA_character_))
+}

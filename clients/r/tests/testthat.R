@@ -1,0 +1,4 @@
+library(testthat)
+library(veiltab)
+
+test_check("veiltab")

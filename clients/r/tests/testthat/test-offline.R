@@ -1,0 +1,28 @@
+test_that("a connection wants an address and a token", {
+  expect_error(vt_connect("http://localhost:1", token = "vt"), "https://")
+  expect_error(vt_connect("https://localhost:1", token = ""), "token")
+  expect_error(vt_connect("https://localhost:1", token = "vt", ca = "/nowhere"), "no file")
+  expect_output(print(vt_connect("https://localhost:1/", token = "vt", ca = "")), "https://localhost:1 ")
+})
+
+test_that("queries repeat lists, leave out what is missing, and escape everything", {
+  query <- veiltab:::query_text
+  expect_equal(query(list()), "")
+  expect_equal(query(list(a = NULL, b = character())), "")
+  expect_equal(query(list(attributes = c("a b", "c&d"), delta = 1e-6, partial = TRUE)),
+               "?attributes=a%20b&attributes=c%26d&delta=0.000001&partial=true")
+  expect_equal(query(list(population = 1000000, epsilon = "0.5", x = "100%")), "?population=1000000&epsilon=0.5&x=100%25")
+})
+
+test_that("estimates print, plot and tidy", {
+  found <- list(confidence = 0.95, release = list(n = 10, epsilon = "1", id = "ab"), remarks = list("Mind this."))
+  x <- veiltab:::estimates(data.frame(sex = c("f", "m"), estimate = c(1, 2), low = c(0, NA), high = c(2, NA)), "sex",
+                           found, "mean of pay", "number")
+  expect_output(print(x), "mean of pay.*Mind this")
+  pdf(NULL)
+  expect_invisible(plot(x))
+  dev.off()
+  skip_if_not_installed("generics")
+  expect_equal(generics::tidy(x)$term, c("f", "m"))
+  expect_equal(generics::glance(x)$nobs, 10)
+})
