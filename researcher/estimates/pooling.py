@@ -99,15 +99,31 @@ class PooledEstimate(TableEstimate):
     def contradiction(self) -> float:
         """Most standard errors by which a cell of a part differs from the pooled one, of cells that expect rows enough.
 
-        The parts are independent given the table, so Var(part - pooled) = (1 - 2 w) Var(part) + Var(pooled).
+        The parts are independent given the table, so Var(part - pooled) = (1 - 2 w) Var(part) + Var(pooled). Numbers
+        were rounded anew for each part.
         """
-        together, most = variances(self.projected, self.design), 0.0
-        for weight, part in zip(self.design.weights, self.parts, strict=True):
-            spread = (1 - 2 * float(weight)) * variances(self.projected, part.design) + together
+        rounding, weights = self._rounding, [float(weight) for weight in self.design.weights]
+        together = variances(self.projected, self.design) + sum(weight**2 for weight in weights) * rounding
+        most = 0.0
+        for weight, part in zip(weights, self.parts, strict=True):
+            spread = (1 - 2 * weight) * (variances(self.projected, part.design) + rounding) + together
             apart = np.abs(part.raw - self.raw) / np.sqrt(np.maximum(spread, np.finfo(float).tiny))
             has_rows = part.design.expected_rows(self.projected) >= FEWEST_ROWS
             most = max(most, float(apart[has_rows].max(initial=0.0)))
         return most
+
+    @property
+    def _rounding(self) -> NDArray[np.float64]:
+        """At most what rounding adds to the variance of a cell of one part: (its share and its neighbours') / (4 n)."""
+        shape, near = self.domain.shape, np.zeros(self.domain.shape)
+        shares = self.projected.reshape(shape)
+        for axis, attribute in enumerate(self.domain.attributes):
+            if attribute.number:
+                beside = np.pad(shares, [(1, 1) if one == axis else (0, 0) for one in range(len(shape))])
+                below, above = (np.take(beside, np.arange(shape[axis]) + step, axis) for step in (0, 2))
+                near += shares + below + above
+        found: NDArray[np.float64] = near.reshape(-1) / (4 * self.population)
+        return found
 
     def marginal(self, names: Sequence[str]) -> Self:
         """Return the estimate of a subset of the attributes, in the order of `names`, with the same weights.

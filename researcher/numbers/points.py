@@ -13,6 +13,7 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.pooling import PooledEstimate
 
 _REMEDY = "This takes attributes of kind number, of `integers`, or whose categories are all numbers."
 
@@ -70,7 +71,11 @@ def deviations(table: TableEstimate, contrasts: Floats) -> Floats:
 
 
 def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
-    """Return at most how much rounding adds to the (c, c) covariance of contrasts, shape (c, K)."""
+    """Return at most how much rounding adds to the (c, c) covariance of contrasts, shape (c, K).
+
+    Each table of a release rounds anew: of tables that are pooled with weights w it is sum w^2 of that of one.
+    """
+    once = sum(float(w) ** 2 for w in table.design.weights) if isinstance(table, PooledEstimate) else 1.0
     shape = table.domain.shape
     tensors, shares = contrasts.reshape(-1, *shape), table.projected.reshape(shape)
     added = np.zeros((len(contrasts), len(contrasts)))
@@ -83,7 +88,7 @@ def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
         up[..., : steps.shape[-1]] = steps
         down[..., 1 : 1 + steps.shape[-1]] = steps
         longer = np.moveaxis(np.where(np.abs(up) > np.abs(down), up, down), -1, axis).reshape(len(contrasts), -1)
-        added += (longer * shares.reshape(-1)) @ longer.T / (4 * table.population)
+        added += once * (longer * shares.reshape(-1)) @ longer.T / (4 * table.population)
     return added
 
 

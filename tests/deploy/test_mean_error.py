@@ -21,8 +21,11 @@ GRIDS = {"even": tuple(range(0, 101, 10)), "coarse": (0, 50, 100), "uneven": (0,
 
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("epsilon", ["0.4", "3"])
-def test_the_error_of_simulated_releases_is_the_one_foreseen(grid: str, epsilon: str) -> None:
-    """Over 1,500 releases a root-mean-square error is known to 2 %: within 8 % of what was foreseen."""
+@pytest.mark.parametrize(
+    ("runs", "within"), [(1500, 0.08), pytest.param(8000, 0.05, marks=pytest.mark.long)], ids=["quick", "long"]
+)
+def test_the_error_of_simulated_releases_is_the_one_foreseen(grid: str, epsilon: str, runs: int, within: float) -> None:
+    """A root-mean-square error is known to 1.8 % over 1,500 releases, to .8 % over 8,000."""
     rng = np.random.default_rng(3)
     n = 6000
     people = {
@@ -30,15 +33,16 @@ def test_the_error_of_simulated_releases_is_the_one_foreseen(grid: str, epsilon:
         "hours": Column(values=np.clip(rng.normal(45, 15, n), 0, 100), grid=GRIDS[grid], number="alice/hours"),
     }
     best = plan_release(population=n, cells=2 * len(GRIDS[grid]), epsilon=Decimal(epsilon))
-    releases = list(estimates(people, best.sample, float(best.mechanism.retention), 1500, seed=5))
+    releases = list(estimates(people, best.sample, float(best.mechanism.retention), runs, seed=5))
     hours = people["hours"].values.astype(float)
     spread = f"hours={hours.mean():.3f},{hours.std():.3f}"
     everybody, by_sex = mean_errors(best, releases[0].domain, [spread])
     assert (everybody.given, by_sex.given) == ("", "sex")
     errors = np.array([means(one, "hours").estimate[0] for one in releases]) - hours.mean()
-    assert np.sqrt((errors**2).mean()) == pytest.approx(everybody.root_mse, rel=0.08)
+    assert np.sqrt((errors**2).mean()) == pytest.approx(everybody.root_mse, rel=within)
     group = np.array([means(one, "hours", ["sex"]).estimate[0] for one in releases]) - hours[::2].mean()
-    assert np.sqrt((group**2).mean()) == pytest.approx(by_sex.root_mse, rel=0.08)
+    assert np.isnan(group).mean() < 1e-3  # a group that cannot be told from an empty one
+    assert np.sqrt(np.nanmean(group**2)) == pytest.approx(by_sex.root_mse, rel=within)
 
 
 def study(tmp_path: Path) -> Path:
