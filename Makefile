@@ -90,8 +90,13 @@ bench-scale: .venv/dev ## releases at 10^6 to 10^8 people beside DuckDB; a clust
 	$(PIP) --require-hashes -r benchmarks/linked-requirements.txt
 	@touch $@
 
-bench-linked: .venv/linked ## linked data beside a trusted curator's; how often intervals hold: 15 min (COVERAGE=--full: some hours)
-	$(BIN)/python -m benchmarks.linked --picture docs/pictures/linked.svg
+.venv-trusted/ready: benchmarks/trusted-requirements.txt
+	$(PYTHON) -m venv .venv-trusted
+	.venv-trusted/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+bench-linked: .venv/linked .venv-trusted/ready ## linked data beside a trusted curator's; how often intervals hold: 15 min (COVERAGE=--full: some hours)
+	$(BIN)/python -m benchmarks.linked --seeds 5 --trusted .venv-trusted/bin/python --picture docs/pictures/linked.svg
 	$(BIN)/python -m benchmarks.coverage $(COVERAGE)
 
 .venv-peers/ready: benchmarks/peers-requirements.txt

@@ -9,6 +9,7 @@ and all triples. On Adult the last column is the area under the ROC curve of gra
 rows to predict salary, for 4,842 people who were held out.
 """
 
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,6 +17,7 @@ from itertools import product
 from math import nan, prod, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DELTA = Decimal("1e-6")
+TRUSTED_SECONDS = 1500
 TRAINED = 44_000
 TARGET = "salary"
 
@@ -58,6 +61,8 @@ METHODS = {
     "true rows": "themselves",
     "veiltab": "nobody holds the table",
     "Gaussian": "a trusted curator, the same plan and mu",
+    "AIM": "a trusted curator, dpmm's AIM",
+    "MST": "a trusted curator, dpmm's MST",
     "independent": "every attribute for itself",
     "bootstrap": "the true rows, drawn with replacement",
 }
@@ -202,7 +207,29 @@ def independent_rows(people: People, rng: np.random.Generator) -> Rows:
     return np.stack([rng.permutation(column) for column in people.rows.T], axis=1)
 
 
-def measure(data: str, epsilons: Sequence[Decimal], seeds: int) -> dict[tuple[str, Decimal | None], list[Figures]]:
+def trusted_rows(people: People, method: str, epsilon: Decimal, seed: int, python: Path) -> Rows | None:
+    """Return rows that a trusted curator would draw (trusted.py); None if it fails or takes TRUSTED_SECONDS."""
+    with TemporaryDirectory() as folder:
+        source, target = Path(folder) / "people.npz", Path(folder) / "drawn.npz"
+        np.savez(source, rows=people.rows, shape=np.array(people.domain.shape))
+        script, asked = Path(__file__).with_name("trusted.py"), (method, str(epsilon), str(DELTA), str(seed))
+        try:
+            subprocess.run(  # noqa: S603 - our own script
+                [str(python), str(script), str(source), str(target), *asked],
+                check=True,
+                capture_output=True,
+                timeout=TRUSTED_SECONDS,
+            )
+        except subprocess.SubprocessError as error:
+            note(f"  no rows: {type(error).__name__}")
+            return None
+        drawn: Rows = np.load(target)["rows"]
+        return drawn
+
+
+def measure(
+    data: str, epsilons: Sequence[Decimal], seeds: int, trusted: Path | None = None, trusted_seeds: int = 0
+) -> dict[tuple[str, Decimal | None], list[Figures]]:
     """Return the figures of each method, at each epsilon that matters to it, one for each seed."""
     found: dict[tuple[str, Decimal | None], list[Figures]] = {}
     for seed in range(seeds):
@@ -217,6 +244,12 @@ def measure(data: str, epsilons: Sequence[Decimal], seeds: int) -> dict[tuple[st
                 note(f"{data}, seed {seed}: {method} at epsilon {epsilon}")
                 rows = linked_rows(people, epsilon, noise(people, rng), rng.bytes(32))
                 found.setdefault((method, epsilon), []).append(people.figures(rows))
+            if trusted is not None and seed < trusted_seeds:
+                for method in ("MST", "AIM"):
+                    note(f"{data}, seed {seed}: {method} at epsilon {epsilon}")
+                    drawn = trusted_rows(people, method, epsilon, seed, trusted)
+                    if drawn is not None:
+                        found.setdefault((method, epsilon), []).append(people.figures(drawn))
     return found
 
 
@@ -263,6 +296,7 @@ def show(data: str, summed: Sequence[Summary], seeds: int) -> None:
 def draw(found: Mapping[str, Sequence[Summary]], path: Path) -> None:
     """Draw the errors of pairs and of triples against epsilon, a column of panels for each set of data."""
     looks = {"veiltab": (INK, "o", "veiltab: nobody holds the table"), "Gaussian": (ACCENT, "s", METHODS["Gaussian"])}
+    looks |= {"AIM": ("#3c7d4f", "^", METHODS["AIM"]), "MST": ("#8a6d3b", "v", METHODS["MST"])}
 
     def paint(figure: "Figure") -> None:
         grid = figure.subplots(2, len(found), squeeze=False)
@@ -270,7 +304,8 @@ def draw(found: Mapping[str, Sequence[Summary]], path: Path) -> None:
             axes = grid.flat[place]
             for method, (colour, mark, label) in looks.items():
                 points = [(float(one.epsilon or 0), getattr(one.mean, size)) for one in summed if one.method == method]
-                axes.plot(*zip(*points, strict=True), mark + "-", color=colour, ms=7, label=label)
+                if points:
+                    axes.plot(*zip(*points, strict=True), mark + "-", color=colour, ms=7, label=label)
             for method, style in (("independent", ":"), ("bootstrap", "--")):
                 level = next(getattr(one.mean, size) for one in summed if one.method == method)
                 axes.axhline(level, color="#56616d", ls=style, lw=1.4, label=METHODS[method])
@@ -289,14 +324,24 @@ def draw(found: Mapping[str, Sequence[Summary]], path: Path) -> None:
 @click.option("--epsilon", "epsilons", multiple=True, default=("0.5", "1", "3"), show_default=True)
 @click.option("--data", multiple=True, type=click.Choice(list(DATA)), default=tuple(DATA), show_default=True)
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--trusted", type=click.Path(path_type=Path, exists=True), help="Python with dpmm: AIM and MST beside.")
+@click.option("--trusted-seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of AIM and MST.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the errors here (.svg, .png).")
-def main(epsilons: tuple[str, ...], data: tuple[str, ...], seeds: int, picture: Path | None) -> None:
+def main(  # noqa: PLR0913, PLR0917 - one argument an option
+    epsilons: tuple[str, ...],
+    data: tuple[str, ...],
+    seeds: int,
+    trusted: Path | None,
+    trusted_seeds: int,
+    picture: Path | None,
+) -> None:
     """Measure linked data beside what a trusted curator could do."""
     if picture is not None:
         check_picture(picture)
     found = {}
     for one in data:
-        found[one] = summaries(measure(one, [Decimal(epsilon) for epsilon in epsilons], seeds))
+        figures = measure(one, [Decimal(epsilon) for epsilon in epsilons], seeds, trusted, trusted_seeds)
+        found[one] = summaries(figures)
         show(one, found[one], seeds)
     if picture is not None:
         draw(found, picture)
