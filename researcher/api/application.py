@@ -10,9 +10,11 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.https.http_limits import SECONDS, Message, Receive, Send
@@ -31,6 +33,9 @@ MOST_BODY = 64 * 1024
 MOST_UNDER_WAY = 32
 """Requests that are worked at at a time; further ones are answered 503."""
 
+MOST_WAITING = 12
+"""Requests that wait for a release to be over; further ones are answered as it stands."""
+
 MOST_COMPUTED = 2
 """Tables, analyses, reports and microdata that are computed at a time; others wait for their turn."""
 
@@ -44,6 +49,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _CHUNK = 1 << 18
+Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
 
@@ -77,7 +83,8 @@ class Api:
         self._tokens, self._is_own = tokens, is_own
         self._description = json_answer(description(resources))
         self._routes = [(re.compile(re.escape(one.path).replace(r"\{release\}", "([^/]+)")), one) for one in resources]
-        self._under_way = 0
+        self._under_way = self._waiting = 0
+        self._threads = ThreadPoolExecutor(MOST_UNDER_WAY)
         self._computing = asyncio.Semaphore(MOST_COMPUTED)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -88,7 +95,7 @@ class Api:
         try:
             await _send(answer, send, is_head=is_head)
         finally:
-            await asyncio.to_thread(answer.after)
+            await self._in_thread(answer.after)
 
     async def _answer(self, scope: Message, receive: Receive) -> Answer:
         if self._under_way >= MOST_UNDER_WAY:
@@ -116,7 +123,7 @@ class Api:
         if path == DESCRIPTION and method == "GET":
             return self._description
         found = [(one, match) for route, one in self._routes if (match := route.fullmatch(path))]
-        scopes = await self._scopes(scope, headers)
+        caller, scopes = await self._caller(scope, headers)
         if not found:
             raise NotFoundError("there is nothing here", remedy=f"See {DESCRIPTION}.")
         route = next(((one, match) for one, match in found if one.method == method), None)
@@ -129,23 +136,36 @@ class Api:
                 f"the token has no scope {resource.scope.value}", where="Authorization", remedy="Ask for another token."
             )
         given = await self._given(resource, scope, headers, receive)
-        work = lambda: resource.handle(*match.groups(), **given)  # noqa: E731 - one line that a thread runs
-        if resource.name in {"getRelease", "listReleases", "askForRelease", "getStudy"}:
-            return await asyncio.to_thread(work)
-        async with self._computing:
-            return await asyncio.to_thread(work)
+        _log.info("%s: %s", caller, resource.name)
+        work = partial(resource.handle, *match.groups(), **given)
+        if resource.is_computed:
+            async with self._computing:
+                return await self._in_thread(work)
+        if not given.get("wait"):
+            return await self._in_thread(work)
+        if self._waiting >= MOST_WAITING:
+            return await self._in_thread(partial(work, wait=0))
+        self._waiting += 1
+        try:
+            return await self._in_thread(work)
+        finally:
+            self._waiting -= 1
 
-    async def _scopes(self, scope: Message, headers: dict[str, str]) -> frozenset[Scope]:
-        """Return what the caller may ask for."""
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _caller(self, scope: Message, headers: dict[str, str]) -> tuple[str, frozenset[Scope]]:
+        """Return who asks, for the log, and what the caller may ask for."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         certificate = scope.get("state", {}).get("client_certificate")
         if kind.lower() == "bearer":
             try:
-                return (await asyncio.to_thread(self._tokens.check, token.strip())).scopes
+                known = await self._in_thread(partial(self._tokens.check, token.strip()))
             except DeniedError as error:
                 raise RefusedError(401, error.problem, error.remedy, WWW_Authenticate="Bearer") from None
+            return f"token {known.label}", known.scopes
         if not kind and certificate and self._is_own(certificate):
-            return frozenset(Scope)
+            return "the party's own certificate", frozenset(Scope)
         raise RefusedError(401, "a token is missing", "Send it as Authorization: Bearer.", WWW_Authenticate="Bearer")
 
     async def _given(

@@ -37,7 +37,10 @@ MOST_WAIT = 30
 MOST_MICRODATA = 2_000_000
 """Rows of a file over HTTP; more by `veiltab researcher synthesise`."""
 
-MOST_CELLS = 1_000_000
+MOST_WEIGHTS = 20_000_000
+"""Rows times replicates, likewise."""
+
+MOST_CELLS = 100_000
 """Cells of a table over HTTP."""
 
 SEARCH_SECONDS = 10.0
@@ -84,6 +87,7 @@ class Resource:
         parameters: of the query, or of the body of a POST.
         media_types: of its answers.
         schema: of a JSON answer: a name among the components of the description.
+        is_computed: whether it takes a processor, and so waits for its turn.
         handle: answers, given the parts of the path and the parameters that were given.
         status: of a good answer.
     """
@@ -96,6 +100,7 @@ class Resource:
     parameters: tuple[Parameter, ...] = ()
     media_types: tuple[str, ...] = ("application/json",)
     schema: str = ""
+    is_computed: bool = True
     handle: Callable[..., Answer]
     status: int = 200
 
@@ -137,23 +142,27 @@ class Desk:
             summary="Ask the curators for a release, or continue the unfinished one that asks for the same.",
             parameters=parameters_of(Client.request),
             schema="Release",
+            is_computed=False,
             handle=self.request,
             status=202,
         )
         return (
             read(name="getStudy", path="/v1/study", summary="The study file's attributes.", schema="Study",
-                 handle=self.study),
+                 is_computed=False,
+                handle=self.study),
             read(name="plan", path="/v1/plan", summary="What a release would cost, and how near to the truth it would"
                  " come; `asked` is computed from the others.", parameters=parameters_of(Wish), schema="Plan",
                  handle=self.plan),
             read(name="listReleases", path="/v1/releases", summary="Releases, newest first.",
                  parameters=(_parameter("limit", int, f"of a page, 1 to {MOST_RELEASES}.", MOST_RELEASES),
                              _parameter("after", str, "the id that the page before names as `next`.")),
-                 schema="ReleaseList", handle=self.releases),
+                 schema="ReleaseList", is_computed=False,
+                handle=self.releases),
             *((asking,) if self._client.is_owner else ()),
             read(name="getRelease", path=one, summary="How a release stands.",
                  parameters=(_parameter("wait", int, f"seconds to wait until it is over, 0 to {MOST_WAIT}.", 0),),
-                 schema="Release", handle=self.release),
+                 schema="Release", is_computed=False,
+                handle=self.release),
             read(name="getTable", path=f"{one}/table", summary="The cells of a table, measured or from a model.",
                  parameters=(_ATTRIBUTES, _CONFIDENCE, _FORMAT), media_types=tuple(FORMATS.values()), schema="Table",
                  handle=self.table),
@@ -291,15 +300,17 @@ class Desk:
 
         if format not in {"csv", "parquet"}:
             raise InvalidInputError("microdata are csv or parquet", where="format")
-        copies = max(wished.get("copies", 0), 1)
-        if (wished.get("rows") or 0) * copies > MOST_MICRODATA:
-            raise InvalidInputError(
-                f"at most {MOST_MICRODATA:,} rows are drawn here", where="rows", remedy="veiltab researcher synthesise"
-            )
         wished.setdefault("seed", secrets.token_hex(8))
-        made = self._release(release).synthesise(**wished)
-        if made.provenance.rows * copies > MOST_MICRODATA:
-            raise InvalidInputError(f"at most {MOST_MICRODATA:,} rows are sent", where="rows", remedy="Ask for fewer.")
+        known = self._release(release)
+        rows = wished.get("rows") or known.status().description().population
+        copies, replicates = max(wished.get("copies", 0), 1), wished.get("replicates", 0)
+        if rows * copies > MOST_MICRODATA or rows * replicates > MOST_WEIGHTS:
+            raise InvalidInputError(
+                f"at most {MOST_MICRODATA:,} rows and {MOST_WEIGHTS:,} weights are sent",
+                where="rows",
+                remedy="Ask for fewer, or use `veiltab researcher synthesise`.",
+            )
+        made = known.synthesise(**wished)
         folder = TemporaryFolder()
         path = folder.path / f"rows.{format}"
         try:
@@ -332,14 +343,14 @@ class Desk:
 
     def _table(self, release: str, attributes: Sequence[str], confidence: float) -> tuple[Release, Any]:
         known, level = self._release(release), _confidence(confidence)
-        if not attributes:
-            return known, known.estimate(confidence=level)
-        domain = known.domain().subset(attributes)
-        if domain.cells > MOST_CELLS:
+        domain = known.domain().subset(attributes) if attributes else known.domain()
+        is_only = not attributes and not known.status().tables
+        if (attributes or is_only) and domain.cells > MOST_CELLS:
             raise InvalidInputError(
-                f"the table has {domain.cells:,} cells, not up to {MOST_CELLS:,}", where="attributes"
+                f"the table has {domain.cells:,} cells, and up to {MOST_CELLS:,} are sent", where="attributes"
             )
-        return known, known.table(domain.names, confidence=level)
+        found = known.table(domain.names, confidence=level) if attributes else known.estimate(confidence=level)
+        return known, found
 
 
 def _write_copies(made: "Microdata", path: Path) -> None:

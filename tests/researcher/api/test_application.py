@@ -3,21 +3,24 @@
 import asyncio
 import copy
 import io
+import threading
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from tests.researcher.api.asking import OWN, Program, made_program
-from tests.researcher.console.made_client import WAGES, N
+from tests.researcher.console.made_client import WAGES, MadeClient, N
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.researcher.api.application import DESCRIPTION, MOST_BODY, MOST_UNDER_WAY
+from veiltab.researcher.api.application import DESCRIPTION, MOST_BODY, MOST_UNDER_WAY, MOST_WAITING
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.client.release import Release
+from veiltab.researcher.status.release_status import Status
 
 
 def of_wages(program: Program) -> Release:
@@ -247,3 +250,34 @@ def test_an_unexpected_failure_says_nothing_of_its_values(reader: Program, monke
     assert "4711" not in answer.text
     assert "incident" in answer.json()["detail"]
     assert reader.ask("/v1/study").status_code == 200
+
+
+def test_those_who_wait_keep_nobody_from_an_answer(reader: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    over, plain = threading.Event(), MadeClient.status
+
+    def slow(self: MadeClient, name: str, *, seconds: float = 0.0) -> Status:
+        assert not seconds or over.wait(30)
+        return plain(self, name)
+
+    monkeypatch.setattr(MadeClient, "status", slow)
+
+    async def asked() -> None:
+        transport, headers = httpx.ASGITransport(reader.api), {"Authorization": f"Bearer {reader.token}"}
+        async with httpx.AsyncClient(transport=transport, base_url="https://desk", headers=headers) as client:
+            path = f"/v1/releases/{3:032x}?wait=30"
+            waiting = [asyncio.create_task(client.get(path)) for _ in range(MOST_WAITING)]
+            while reader.api._waiting < MOST_WAITING:  # noqa: ASYNC110 - no event says it
+                await asyncio.sleep(0.01)
+            assert (await client.get(path)).json()["release"]["state"] == "requested"
+            assert (await client.get("/v1/study")).status_code == 200
+            assert not any(one.done() for one in waiting)
+            over.set()
+            assert {one.status_code for one in await asyncio.gather(*waiting)} == {200}
+
+    asyncio.run(asked())
+
+
+def test_no_more_is_computed_than_a_service_has_room_for(program: Program) -> None:
+    program.with_scopes(Scope.MICRODATA)
+    answer = program.ask("/v1/releases/linked/microdata?rows=1000000&replicates=100")
+    assert (answer.status_code, answer.json()["where"]) == (400, "rows")
