@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import PATH, emit, json_option, listed
+from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import question_options
 from veiltab.researcher.commands.tables_cli import named_attributes, table_of
@@ -54,9 +55,14 @@ def series(
         check_table_path(out)
     if plot is not None:
         check_picture(plot)
-    answers = {}
+    answers, waves_of = {}, dict[str, str]()
     for name in listed(releases):
         release = client.release(name)
+        if release.id in waves_of:
+            raise InvalidInputError(
+                f"{waves_of[release.id]} and {name} are the same release", where="--releases", remedy="Name each once."
+            )
+        waves_of[release.id] = name
         if question.is_of_all_tables:
             answers[name] = answer_of_all(release.measured(confidence=confidence), question)
         else:

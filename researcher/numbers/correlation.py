@@ -16,7 +16,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.numbers.moments import Feature, best_product, domain_of, whole_numbers
+from veiltab.researcher.numbers.moments import SURE, Feature, best_product, domain_of, whole_numbers
 from veiltab.researcher.numbers.points import covariance, twin_of
 
 
@@ -28,7 +28,7 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         names: of two attributes.
 
     Returns:
-        One row; NaN where noise exceeds a variance.
+        One row, within -1 and 1; NaN where a variance does not stand out from the noise.
 
     Raises:
         InvalidInputError: not two attributes, one without numbers or with missing ones, or no table for a moment.
@@ -44,12 +44,12 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
     measured = [best_product(tables, *pair) for pair in ((x, None), (y, None), (x, x), (y, y), (x, y))]
     moments = np.array([tables[place].raw @ contrast for place, contrast in measured])
     value = low = high = np.nan
-    if min(_variances(moments)) > 0:
+    errors = _covariance(tables, measured)
+    if _are_surely_positive(moments, errors):
         rho, slopes = _correlation(moments)
-        errors = _covariance(tables, measured)
         half = quantile(tables[0]) * float(np.sqrt(np.maximum(slopes @ errors @ slopes, 0.0)))
-        value = rho - _bias(moments, errors)
-        low, high = max(value - half, -1.0), min(value + half, 1.0)
+        found = rho - _bias(moments, errors)
+        value, low, high = np.clip([found, found - half, found + half], -1.0, 1.0)
     parts = [tables[place] for place in dict.fromkeys(place for place, _ in measured)]
     return Analysis(
         title=f"correlation of {x.label} and {y.label}",
@@ -64,6 +64,15 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         remarks=tuple(dict.fromkeys(remark for part in parts for remark in doubts(part))),
         study_digest=tables[0].study_digest,
     )
+
+
+def _are_surely_positive(moments: Floats, errors: Floats) -> bool:
+    """Return whether both variances lie SURE standard errors above 0; above 0, if a table is modelled."""
+    x, y, *_ = moments.tolist()
+    slopes = np.array([[-2 * x, 0, 1, 0, 0], [0, -2 * y, 0, 1, 0]])
+    with np.errstate(invalid="ignore"):
+        spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, errors, slopes), 0.0))
+    return bool((np.array(_variances(moments)) > SURE * np.nan_to_num(spread)).all())
 
 
 def _variances(moments: Floats) -> tuple[float, float]:

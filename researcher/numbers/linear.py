@@ -24,7 +24,7 @@ from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.numbers.moments import Feature, best_product, domain_of, features, whole_numbers
+from veiltab.researcher.numbers.moments import SURE, Feature, best_product, domain_of, features, whole_numbers
 from veiltab.researcher.numbers.points import covariance, numbers_of
 
 _EXAMPLE = 'Write for example "wage ~ age + education".'
@@ -86,7 +86,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     except np.linalg.LinAlgError:
         raise InvalidInputError("the attributes on the right determine one another", where="linear") from None
     beta: Floats = inverse @ cross
-    is_known = bool(np.linalg.eigvalsh(square)[0] > 0)
+    is_known = _is_surely_definite(tables, kept, square)
     bias, half = _errors(tables, kept, inverse, beta) if is_known else (np.nan, np.nan)
     value = beta - bias
     parts = [tables[number] for number in kept]
@@ -108,6 +108,30 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         ),
         study_digest=tables[0].study_digest,
     )
+
+
+def _is_surely_definite(
+    tables: Sequence[Table], kept: dict[int, dict[tuple[int, int], Floats]], square: Floats
+) -> bool:
+    """Return whether the least eigenvalue of A, with its diagonal scaled to 1, lies SURE standard errors above 0.
+
+    Of a modelled table no error is known, and it has to lie above 0.
+    """
+    diagonal = np.diagonal(square)
+    if not (diagonal > 0).all():
+        return False
+    values, vectors = np.linalg.eigh(square / np.sqrt(np.outer(diagonal, diagonal)))
+    weights, spread = vectors[:, 0] / np.sqrt(diagonal), 0.0
+    for number, products in kept.items():
+        table = tables[number]
+        own = [
+            product * weights[i] * weights[j] * (1 if i == j else 2)
+            for (i, j), product in products.items()
+            if i < len(diagonal)
+        ]
+        if own and isinstance(table, TableEstimate):
+            spread += float(covariance(table, np.sum(own, axis=0)[None, :])[0, 0])
+    return bool(values[0] > SURE * np.sqrt(max(spread, 0.0)))
 
 
 def _errors(

@@ -154,7 +154,10 @@ def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Flo
         root = np.sqrt(np.maximum(half * half - lead * rest, 0.0))
         low, high = (half - root) / lead + middle, (half + root) / lead + middle
     low, high = (np.clip(end, np.nanmin(numbers), np.nanmax(numbers)) for end in (low, high))
-    return low, high, said
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = first / whole + middle
+    # The estimate is unbiased and may lie beyond the numbers; its interval then reaches to it.
+    return np.fmin(low, value), np.fmax(high, value), said
 
 
 def number_analysis(

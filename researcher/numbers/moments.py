@@ -12,6 +12,9 @@ from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.points import are_numbers, numbers_of, twin_of
 
+SURE = 2.0
+"""Standard errors by which a variance stands out from the noise before anything is divided by it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:

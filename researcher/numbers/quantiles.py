@@ -65,6 +65,7 @@ def quantiles(table: Table, name: str, share: float, given: Sequence[str] = ()) 
         high = points[np.clip(last + 1 + further, 0, len(points) - 1)]
     nearest = project_to_simplex(part.raw).reshape(groups.shape)[:, known]
     value = np.array([_value(one, points, share, is_rounded=bool(attribute.number)) for one in nearest])
+    low, high = (np.where(np.isnan(value), np.nan, end) for end in (low, high))
     remarks = (
         ("The ends hold however the numbers lie within the steps; the estimate takes them to be spread evenly.",)
         if attribute.number

@@ -27,7 +27,7 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         given: attributes whose combinations of categories are the groups; none is all respondents.
 
     Returns:
-        A row a group; NaN where noise exceeds the group, or makes the variance negative.
+        A row a group; NaN where the group cannot be told from an empty one, or the variance is negative.
 
     Raises:
         InvalidInputError: an unknown attribute, one without numbers, or rounded numbers without a twin.
@@ -46,11 +46,13 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     low = high = np.full(value.shape, np.nan)
     said = (whole > 0) & (value > 0)
     if isinstance(part, TableEstimate):
+        said &= whole > quantile(table) * deviations(part, by_group(len(groups), known.astype(np.float64)))
         with np.errstate(divide="ignore", invalid="ignore"):
             score = ((first - mean[:, None]) * (second - other[:, None]) - value[:, None]) / whole[:, None]
         contrasts = by_group(len(groups), np.where(known & said[:, None], score, 0.0))
         half = np.where(said, quantile(table) * deviations(part, contrasts), np.nan)
-        low, high = np.maximum(value - half, 0.0), value + half
+        most = (np.nanmax(first) - np.nanmin(first)) ** 2 / 4
+        low, high = np.maximum(value - half, 0.0), np.maximum(np.minimum(value + half, most), value)
     value = np.where(said, value, np.nan)
     return number_analysis(part, f"variance of {name}{given_text(given)}", groups_of(part, given), (value, low, high))
 

@@ -17,6 +17,7 @@ import numpy as np
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
+from veiltab.researcher.estimates.table import free_name
 
 WAVE = "wave"
 _CHANGES = (
@@ -65,11 +66,12 @@ def series(waves: Mapping[str, Analysis], *, as_changes: bool = False) -> Analys
     remarks = [remark for one in waves.values() for remark in one.remarks]
     shown = list(waves)[1:] if as_changes else list(waves)
     value, low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+    wave = free_name(WAVE, first.labels, ())
     return Analysis(
         title=f"change of the {first.title}" if as_changes else first.title,
         labels={
             **{name: texts * len(shown) for name, texts in first.labels.items()},
-            WAVE: tuple(np.repeat(shown, len(first.estimate)).tolist()),
+            wave: tuple(np.repeat(shown, len(first.estimate)).tolist()),
         },
         unit=first.unit,
         estimate=value,
@@ -79,8 +81,8 @@ def series(waves: Mapping[str, Analysis], *, as_changes: bool = False) -> Analys
         confidence=first.confidence,
         is_measured=all(one.is_measured for one in waves.values()),
         remarks=tuple(dict.fromkeys([*([_CHANGES] if as_changes else []), *remarks])),
-        along="" if first.along else WAVE,
-        study_digest=first.study_digest,
+        along="" if first.along else wave,
+        study_digest=first.study_digest if len({one.study_digest for one in waves.values()}) == 1 else "",
     )
 
 

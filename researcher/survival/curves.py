@@ -45,7 +45,7 @@ def curve(followed: FollowUp, group: int, gone_first: float) -> Curve:
     """Return the curve of a group; it is 0 from the first time at which nobody is left, a lower one if none surely."""
     events, risk = followed.events[group], followed.at_risk(gone_first)[group]
     size = len(events)
-    is_over = np.cumsum(risk <= (events if gone_first == 1 else 0.0)) > 0
+    is_over = np.cumsum(risk <= (np.maximum(events, 0.0) if gone_first == 1 else 0.0)) > 0
     hazard = np.divide(events, risk, out=np.ones(size), where=~is_over)
     stays = 1.0 - hazard
     # Slope of S_i in the hazard at j: minus the product of the others up to i.

@@ -155,6 +155,8 @@ def test_waves_are_shown_with_their_changes_and_drawn(world: World, tmp_path: Pa
     assert [row["labels"]["wave"] for row in waves.data["rows"]] == ["summer"] * 3
     assert all(row["low"] < 0 < row["high"] for row in waves.data["rows"])
     assert "change of the mean of age" in picture.read_text("utf-8")
+    twice = world.command("researcher", "series", *who, "--releases", "spring,spring", "--mean", "age")
+    assert (twice.code, "are the same release" in twice.errors) == (2, True)
     alone = world.command("researcher", "series", *who, "--releases", "spring", "--mean", "age")
     assert (alone.code, "Name at least two" in alone.errors) == (2, True)
 

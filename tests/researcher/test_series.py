@@ -104,3 +104,17 @@ def ratio(number: int) -> Analysis:
 def test_what_is_no_series_is_refused(ask: Callable[[], Analysis], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         ask()
+
+
+def test_a_wave_keeps_the_labels_of_an_attribute_of_its_name() -> None:
+    first, second = (means(releases(number)[0], "hours", ["sex"]) for number in (0, 1))
+    named = [replace(one, labels={"wave": one.labels["sex"]}) for one in (first, second)]
+    found = series(dict(zip("ab", named, strict=True)))
+    assert found.labels == {"wave": ("f", "m", "f", "m"), "wave_": ("a", "a", "b", "b")}
+    assert found.along == "wave_"
+
+
+def test_waves_of_two_study_files_name_neither() -> None:
+    first, second = (replace(means(releases(n)[0], "hours"), study_digest=str(n) * 64) for n in (0, 1))
+    assert series({"a": first, "b": second}).study_digest == ""
+    assert series({"a": first, "b": replace(second, study_digest="0" * 64)}).study_digest == "0" * 64

@@ -45,7 +45,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not all(point.is_finite() and (not point or _LEAST <= abs(point) <= _MOST) for point in self.points):
-            raise InvalidInputError("a point of the grid is not 0 or a number of size 1e-15 to 1e15", where="grid")
+            raise InvalidInputError("a point of the grid is not 0 or a number of size 1e-15 to 1e15")
         if len(self.points) < 2 or any(low >= high for low, high in pairwise(self.points)):
             raise InvalidInputError("the grid does not increase", remedy="List at least two points, smallest first.")
         if len(self.points) >= MAX_CATEGORIES:
@@ -91,7 +91,7 @@ def equal_steps(first: Decimal, last: Decimal, step: Decimal) -> tuple[Decimal, 
         InvalidInputError: the step does not divide the distance, or there are too many.
     """
     if not step > 0 or not last > first:
-        raise InvalidInputError("the step is not above 0, or the grid does not increase", where="grid")
+        raise InvalidInputError("the step is not above 0, or the grid does not increase")
     steps = (last - first) / step
     if steps >= MAX_CATEGORIES or steps != steps.to_integral_value():
         raise InvalidInputError(

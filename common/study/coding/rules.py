@@ -126,6 +126,11 @@ class WrittenRule:
         if grid and (self.bins or dates or integers or self.categories is not None):
             raise InvalidInputError("grid stands beside bins, dates, integers or categories", remedy="Keep the grid.")
         added = () if missing is None else (missing,)
+        if grid and not is_listed and missing is not None and _is_number(missing):
+            raise InvalidInputError(
+                f"missing numbers would be counted as {missing!r}, which reads as a number",
+                remedy='Give missing_category a name such as "missing".',
+            )
         implied = integers or (dates.labels if dates else grid.labels if grid else bin_labels(self.bins))
         named = (*implied, *(added if is_listed else ())) if self.categories is None else self.categories
         if self.categories is None and not (implied or self.bins):
@@ -228,6 +233,15 @@ def _question(written: WrittenRule) -> Question:
     coding = written.coding()
     number = written.name if coding.grid else ""
     return Question(attribute=Attribute(name=written.name, categories=coding.categories, number=number), coding=coding)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text would be read as a number, also as NaN or an infinite one."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:

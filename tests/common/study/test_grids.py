@@ -159,6 +159,9 @@ def test_grids_by_steps_and_decades() -> None:
         ("grid = [1, 10]\nrecode = { a = 'b' }", "recode"),
         ("grid = [1, 10]\noutside = 'wrap'", "outside"),
         ("grid = [1, 10]\ncategories = ['a', 'b', 'c']", "categories"),
+        ('grid = [0, 1]\nmissing = "category"\nmissing_category = "7"', "reads as a number"),
+        ('grid = [0, 1]\nmissing = "category"\nmissing_category = "nan"', "reads as a number"),
+        ('grid = [0, 1]\nmissing = "category"\nmissing_category = "1_0"', "reads as a number"),
     ],
 )
 def test_a_grid_that_cannot_be_is_refused(keys: str, problem: str) -> None:

@@ -41,11 +41,13 @@ def by_group(numbers: Floats) -> Floats:
 
 
 def check(found: list[Analysis], truth: Floats, *, low: float = 0.93, high: float = 0.97) -> None:
-    """Check bias by z and coverage, a standard error of .009 at 600 releases."""
-    values = np.array([one.estimate for one in found])
-    z = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(found)))
+    """Check bias by z and coverage, a standard error of .009 at 600 releases, of those that are said: nearly all."""
+    said = [one for one in found if np.isfinite(one.estimate).all()]
+    assert len(said) > 0.9 * len(found)
+    values = np.array([one.estimate for one in said])
+    z = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(said)))
     assert (np.abs(z) < 3.5).all(), z
-    covered = np.mean([(one.low <= truth) & (truth <= one.high) for one in found], axis=0)
+    covered = np.mean([(one.low <= truth) & (truth <= one.high) for one in said], axis=0)
     assert (covered > low - 0.018).all(), covered
     assert (covered < high + 0.018).all(), covered
 
@@ -77,7 +79,7 @@ def slopes() -> Floats:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("sample", "kept"), [(4000, 0.6), (2500, 0.9)])
+@pytest.mark.parametrize(("sample", "kept"), [(4000, 0.8), (2500, 0.9)])
 def test_a_linear_model_of_one_table(sample: int, kept: float) -> None:
     wage, again = (
         Column(values=WAGE, grid=COARSE, number="a/x"),
@@ -212,3 +214,40 @@ def test_a_median_lies_within_its_points() -> None:
 def test_what_cannot_be_told_is_refused(ask: Callable[[Estimate], Analysis], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         ask(table())
+
+
+def noisy(kept: float, grid: tuple[float, ...] = COARSE) -> list[Estimate]:
+    """Return releases whose noise is large beside the spread of the numbers."""
+    wage, again = twins(WAGE, grid)
+    age, age_again = (Column(values=AGE, grid=grid, number="b/age") for _ in range(2))
+    people = {"sex": SEX, "wage": wage, "wage_again": again, "age": age, "age_again": age_again}
+    return list(estimates(people, N, kept, 60, seed=11))
+
+
+@pytest.mark.parametrize("kept", [0.6, 0.3, 0.15])
+def test_much_noise_makes_no_absurd_answer(kept: float) -> None:
+    """What cannot be told is not said; what is said lies in its interval, and no slope has the wrong sign surely."""
+    for one in noisy(kept):
+        for found, most in (
+            (correlation([one], ["wage", "age"]), 1.0),
+            (linear([one], "age ~ wage + sex"), 60.0),
+            (means(one, "wage", ["sex"]), 600.0),
+            (variances(one, "wage", ["sex"]), 1e5),
+            (quantiles(one, "wage", 0.9, ["sex"]), 100.0),
+        ):
+            said = np.isfinite(found.estimate)
+            assert (np.abs(found.estimate[said]) <= most).all(), (found.title, found.estimate)
+            assert (found.low[said] <= found.estimate[said]).all(), found.title
+            assert (found.estimate[said] <= found.high[said]).all(), found.title
+            assert np.isnan(found.low[~said]).all(), found.title
+            assert np.isnan(found.high[~said]).all(), found.title
+            if found.title.startswith("linear") and said.all():
+                assert found.high[1] > 0
+
+
+def test_a_group_that_may_be_empty_has_no_variance() -> None:
+    nobody = Column(values=np.zeros(N, np.int64), categories=("m", "f"))
+    first, second = twins(WAGE, COARSE)
+    found = [variances(one, "x", ["g"]) for one in estimates({"g": nobody, "x": first, "y": second}, N, 0.3, 60, 5)]
+    assert np.mean([np.isfinite(one.estimate[1]) for one in found]) < 0.15
+    assert max(one.high[0] for one in found) <= 2500

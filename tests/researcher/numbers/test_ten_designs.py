@@ -201,6 +201,7 @@ def figures(name: str, runs: int) -> dict[str, tuple[Floats, Floats]]:
     answers = {}
     for asked, analyses in found.items():
         truth, values = releases.truth[asked], np.array([one.estimate for one in analyses])
+        assert np.isfinite(values).all(), asked
         z = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(runs))
         covered = np.mean([(one.low <= truth) & (truth <= one.high) for one in analyses], axis=0)
         answers[asked] = (z, covered)
