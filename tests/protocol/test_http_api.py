@@ -2,9 +2,12 @@
 
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -96,3 +99,33 @@ def _read(connection: ssl.SSLSocket) -> bytes:
     except OSError:
         pass
     return read
+
+
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "ignored_auth",
+    "unsupported_method",
+)
+"""Not that all data of the schema are accepted: it does not know which attributes go together."""
+
+
+@pytest.mark.long
+def test_the_service_does_what_its_description_says(served: Served) -> None:
+    """schemathesis knows the description alone."""
+    token = served.token("schema", *(word for one in ("read", "microdata", "request") for word in ("--scope", one)))
+    done = subprocess.run(
+        [
+            *(Path(sys.executable).with_name("schemathesis"), "run", f"{served.url}/openapi.json"),
+            *("--tls-verify", served.identity / "ca.pem", "--header", f"Authorization: Bearer {token}"),
+            *("--checks", ",".join(CHECKS), "--max-examples", "15", "--seed", "1", "--workers", "1"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
