@@ -27,7 +27,7 @@ class HttpOptions:
         if (self.certificate is None) != (self.key is None):
             raise InvalidInputError(
                 "a certificate and its key come together",
-                where="--http-certificate, --http-key",
+                where="certificate, key",
                 remedy="Give both, or none for the party's own.",
             )
 

@@ -92,21 +92,22 @@ def server_tls(certificate: Path, key: Path) -> ssl.SSLContext:
     return tls
 
 
-def bound(address: str, *, shared: bool = False) -> socket.socket:
+def bound(address: str, *, option: str = "--http", shared: bool = False) -> socket.socket:
     """Return a socket that listens; who connects waits until it is served.
 
     Args:
         address: as `loopback_address` reads it.
+        option: that has it.
         shared: whether other processes of this server may listen there too; each gets some of the connections.
 
     Raises:
         InvalidInputError: it is none, or cannot be bound.
     """
-    host, port = loopback_address(address, "--http")
+    host, port = loopback_address(address, option)
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
-        raise InvalidInputError("this host is not known here", where=f"--http {address}") from None
+        raise InvalidInputError("this host is not known here", where=f"{option} {address}") from None
     family, kind, protocol, _, place = places[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -119,7 +120,7 @@ def bound(address: str, *, shared: bool = False) -> socket.socket:
         listener.close()
         raise InvalidInputError(
             f"this address cannot be bound ({error.strerror})",
-            where=f"--http {address}",
+            where=f"{option} {address}",
             remedy="Stop the other process, or name another address.",
         ) from None
     return listener

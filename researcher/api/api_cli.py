@@ -95,7 +95,7 @@ def list_(state: Path, as_json: bool) -> None:
     from veiltab.researcher.api.tokens import Tokens
 
     now = datetime.now(UTC).timestamp()
-    with closing(Tokens(state)) as tokens:
+    with closing(Tokens.kept_in(state)) as tokens:
         every = tokens.all()
     text = "\n".join(_line(one, now) for one in every) or "No tokens yet."
     emit(as_json, {"tokens": [_facts(one, now) for one in every]}, text)
@@ -109,7 +109,7 @@ def revoke(state: Path, label: str, as_json: bool) -> None:
     """Refuse a token from now on."""
     from veiltab.researcher.api.tokens import Tokens
 
-    with closing(Tokens(state)) as tokens:
+    with closing(Tokens.kept_in(state)) as tokens:
         kept = tokens.revoke(label)
     emit(as_json, _facts(kept, kept.created), _line(kept, kept.created))
 

@@ -42,7 +42,7 @@ def serve_api(client: Client, identity_folder: Path, state: Path, options: HttpO
     tls.verify_mode = ssl.CERT_OPTIONAL
     tls.load_verify_locations(identity_folder / "ca.pem")
     with OwnedFolder(state, f"{client.party.uri} over HTTP") as folder, closing(Tokens(folder.path)) as tokens:
-        listener = bound(options.address)
+        listener = bound(options.address, option="--listen")
         host, port, *_ = listener.getsockname()
         note(f"answers over HTTPS at {f'[{host}]' if ':' in host else host}:{port}; /openapi.json describes what")
         api = Api(Desk(client).resources, tokens, lambda der: der == known)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError
 from veiltab.common.storage.database import open_database, transaction
@@ -90,6 +90,21 @@ class Tokens:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._database = open_database(folder / FILE, _MIGRATIONS)
         self._clock = clock
+
+    @classmethod
+    def kept_in(cls, folder: Path) -> Self:
+        """Return the tokens of a folder that has some.
+
+        Raises:
+            NotFoundError: it has none.
+        """
+        if not (folder / FILE).exists():
+            raise NotFoundError(
+                "no token was ever made here",
+                where=str(folder),
+                remedy="Give the --state of `veiltab researcher http`.",
+            )
+        return cls(folder)
 
     def add(self, label: str, scopes: frozenset[Scope], days: float) -> tuple[Token, str]:
         """Make a token; return what is kept, and the token itself.

@@ -80,6 +80,12 @@ def test_a_label_is_taken_once(tmp_path: Path) -> None:
         tokens.add("laptop", frozenset({Scope.READ}), 1)
 
 
+def test_a_folder_without_tokens_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no token was ever made here"):
+        Tokens.kept_in(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_another_process_revokes(program: Program, tmp_path: Path) -> None:
     program.with_scopes(Scope.READ)
     assert program.ask("/v1/study").status_code == 200
