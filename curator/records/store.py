@@ -4,7 +4,9 @@ What is told or shown of a release, and what another process would compute again
 makes it durable too (`Database.execute_unsynced`).
 """
 
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from veiltab.common.storage.database import open_database
 from veiltab.curator.audit.log import AuditLog
@@ -13,12 +15,14 @@ from veiltab.curator.records.answers import Answers
 from veiltab.curator.records.coin_shares import CoinShares
 from veiltab.curator.records.decided import Decisions
 from veiltab.curator.records.pads import Pads
-from veiltab.curator.records.private_sessions import PrivateSessions
 from veiltab.curator.records.release_tables import ReleaseTables
 from veiltab.curator.records.releases import Releases
 from veiltab.curator.records.schema import SCHEMA
 from veiltab.curator.records.served_files import Served
 from veiltab.curator.records.server_tests import ServerTests
+
+if TYPE_CHECKING:
+    from veiltab.curator.records.private_sessions import PrivateSessions
 
 
 class CuratorStore:
@@ -27,7 +31,6 @@ class CuratorStore:
     def __init__(self, path: Path) -> None:
         self.connection = open_database(path, (SCHEMA,))
         self.audit = AuditLog(self.connection)
-        self.private = PrivateSessions(self.connection, self.audit)
         self.releases = Releases(self.connection, self.audit)
         self.tables = ReleaseTables(self.connection, self.releases)
         self.decisions = Decisions(self.connection, self.audit, self.releases)
@@ -38,6 +41,13 @@ class CuratorStore:
         self.alignments = Alignments(self.connection)
         self.served = Served(self.connection, self.audit)
         self._version = 0
+
+    @cached_property
+    def private(self) -> "PrivateSessions":
+        """The sessions of private alignments."""
+        from veiltab.curator.records.private_sessions import PrivateSessions  # noqa: PLC0415 - private alignments
+
+        return PrivateSessions(self.connection, self.audit)
 
     def close(self) -> None:
         """Close the database; the last process that does so empties its log."""

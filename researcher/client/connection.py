@@ -17,7 +17,6 @@ from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
-from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.status.access_log import Access, access_from_proto
 from veiltab.researcher.status.release_status import Status, release_status_from_proto
@@ -105,6 +104,8 @@ class Connection:
         """
         if digest == self.study.digest:
             return
+        from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - of studies that differ
+
         try:
             difference = study_differences(self.study, study_from_bytes(self.study_file(digest), where))
         except NotFoundError:

@@ -4,7 +4,6 @@ from veiltab.common.errors import BudgetExceededError, NotReadyError
 from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.records.releases import ResearcherRelease
 from veiltab.researcher.records.store import ResearcherStore
@@ -65,6 +64,8 @@ def check_asked_under(stored: ResearcherRelease, study: Study, store: Researcher
     """
     if stored.study_digest == study.digest:
         return
+    from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - of studies that differ
+
     kept = store.study_file(stored.study_digest)
     raise NotReadyError(
         "the release was asked for under another study file; the one here"
