@@ -6,15 +6,16 @@ product's own. Beside it, in the same run: the same plan with Gaussian noise of 
 may hold the whole table; independent columns, which anybody may draw; and a bootstrap of the true rows: what another
 sample would differ by. Errors are mean total variation distances of the drawn rows from the true ones, over all pairs
 and all triples. On Adult the last column is the area under the ROC curve of gradient boosting, trained on the drawn
-rows to predict salary, for 4,842 people who were held out.
+rows to predict salary, for 4,842 people who were held out. With --expected, the distance of pairs that a report of
+the file expects without the truth stands beside the true one.
 """
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
-from math import nan, prod, sqrt
+from math import isnan, nan, prod, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from tempfile import TemporaryDirectory
@@ -44,6 +45,7 @@ from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, l
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
+from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.measurement import Measurement
@@ -68,7 +70,7 @@ METHODS = {
 }
 
 Axes = tuple[int, ...]
-Noise = Callable[[Axes, Price, GammaDiagonal], Measurement]
+Noise = Callable[[Axes, Price, GammaDiagonal], TableResult | Measurement]
 """Measures the table of some attributes at a price, or with the mechanism of that price."""
 
 
@@ -80,11 +82,13 @@ class Figures:
         pairs: mean total variation distance over all pairs.
         triples: over all triples.
         auc: area under the ROC curve for people who were held out.
+        expected: the distance of pairs that is expected without the truth; NaN if it was not computed.
     """
 
     pairs: float
     triples: float
     auc: float
+    expected: float = nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +158,7 @@ DATA: dict[str, Callable[[int], People]] = {"Adult": adult, "dense": dense_peopl
 def veiltab_noise(people: People, rng: np.random.Generator) -> Noise:
     """Measure as the parties do."""
 
-    def measured(axes: Axes, _: Price, mechanism: GammaDiagonal) -> Measurement:
+    def measured(axes: Axes, _: Price, mechanism: GammaDiagonal) -> TableResult:
         shape = [people.domain.shape[axis] for axis in axes]
         columns = list[Symbols]()
         for axis, size in zip(axes, shape, strict=True):
@@ -167,7 +171,7 @@ def veiltab_noise(people: People, rng: np.random.Generator) -> Noise:
         n = len(people.rows)
         design = ReleaseDesign(population=n, sample=n, mechanism=mechanism)
         names = tuple(people.domain.names[axis] for axis in axes)
-        return TableResult(number=0, names=names, counts=counts, design=design).measurement
+        return TableResult(number=0, names=names, counts=counts, design=design)
 
     return measured
 
@@ -185,8 +189,13 @@ def gaussian_noise(people: People, rng: np.random.Generator) -> Noise:
     return measured
 
 
-def linked_rows(people: People, epsilon: Decimal, noise: Noise, seed: bytes) -> Rows:
-    """Return rows of the plan `linked`: its tables, then the chosen ones again, then a model of all."""
+def linked_rows(
+    people: People, epsilon: Decimal, noise: Noise, seed: bytes, *, is_expected: bool = False
+) -> tuple[Rows, float]:
+    """Return rows of the plan `linked`: its tables, then the chosen ones again, then a model of all.
+
+    With them: the distance of their pairs that is expected without the truth, NaN unless that is wanted.
+    """
     domain, n = people.domain, len(people.rows)
     plan = linked_tables(people.study, domain.names, Prospect(rows=n, epsilon=epsilon, delta=DELTA))
     tables = [tuple(domain.names.index(name) for name in table) for table in plan.tables]
@@ -194,12 +203,19 @@ def linked_rows(people: People, epsilon: Decimal, noise: Noise, seed: bytes) -> 
     prices = workload_prices(cells, plan.repeats, epsilon, DELTA)
     scheme = WithoutReplacement(population=n, sample=n)
     first, again = workload_mechanisms(scheme, cells, prices)
-    measurements = [noise(t, price, law) for t, price, law in zip(tables, prices.first, first, strict=True)]
+    results = [noise(t, price, law) for t, price, law in zip(tables, prices.first, first, strict=True)]
     if prices.again is not None:
-        for pair in chosen_tables(domain, measurements, rows=n, count=plan.repeats):
+        for pair in chosen_tables(domain, list(map(_measurement, results)), rows=n, count=plan.repeats):
             axes = (domain.names.index(pair[0]), domain.names.index(pair[1]))
-            measurements.append(noise(axes, prices.again, again[tables.index(axes)]))
-    return fit(domain, measurements, rows=n).sample(n, seed)
+            results.append(noise(axes, prices.again, again[tables.index(axes)]))
+    model = fit(domain, list(map(_measurement, results)), rows=n)
+    rows = model.sample(n, seed)
+    known = [one for one in results if isinstance(one, TableResult)]
+    return rows, expected_error(known, model, rows, seed).pairs if is_expected and known else nan
+
+
+def _measurement(result: TableResult | Measurement) -> Measurement:
+    return result.measurement if isinstance(result, TableResult) else result
 
 
 def independent_rows(people: People, rng: np.random.Generator) -> Rows:
@@ -227,8 +243,14 @@ def trusted_rows(people: People, method: str, epsilon: Decimal, seed: int, pytho
         return drawn
 
 
-def measure(
-    data: str, epsilons: Sequence[Decimal], seeds: int, trusted: Path | None = None, trusted_seeds: int = 0
+def measure(  # noqa: PLR0913 - what is measured
+    data: str,
+    epsilons: Sequence[Decimal],
+    seeds: int,
+    trusted: Path | None = None,
+    trusted_seeds: int = 0,
+    *,
+    is_expected: bool = False,
 ) -> dict[tuple[str, Decimal | None], list[Figures]]:
     """Return the figures of each method, at each epsilon that matters to it, one for each seed."""
     found: dict[tuple[str, Decimal | None], list[Figures]] = {}
@@ -242,8 +264,10 @@ def measure(
         for epsilon in epsilons:
             for method, noise in (("veiltab", veiltab_noise), ("Gaussian", gaussian_noise)):
                 note(f"{data}, seed {seed}: {method} at epsilon {epsilon}")
-                rows = linked_rows(people, epsilon, noise(people, rng), rng.bytes(32))
-                found.setdefault((method, epsilon), []).append(people.figures(rows))
+                rows, expected = linked_rows(
+                    people, epsilon, noise(people, rng), rng.bytes(32), is_expected=is_expected
+                )
+                found.setdefault((method, epsilon), []).append(replace(people.figures(rows), expected=expected))
             if trusted is not None and seed < trusted_seeds:
                 for method in ("MST", "AIM"):
                     note(f"{data}, seed {seed}: {method} at epsilon {epsilon}")
@@ -274,9 +298,11 @@ def summaries(found: dict[tuple[str, Decimal | None], list[Figures]]) -> list[Su
     """Return the figures of each method over its seeds."""
     summed = []
     for (method, epsilon), figures in found.items():
-        pairs, triples, auc = ([getattr(one, name) for one in figures] for name in ("pairs", "triples", "auc"))
+        pairs, triples, auc, expected = (
+            [getattr(one, name) for one in figures] for name in ("pairs", "triples", "auc", "expected")
+        )
         spread = max(stdev(pairs), stdev(triples)) if len(figures) > 1 else 0.0
-        mean = Figures(pairs=fmean(pairs), triples=fmean(triples), auc=fmean(auc))
+        mean = Figures(pairs=fmean(pairs), triples=fmean(triples), auc=fmean(auc), expected=fmean(expected))
         summed.append(Summary(method=method, epsilon=epsilon, mean=mean, spread=spread))
     return summed
 
@@ -284,12 +310,12 @@ def summaries(found: dict[tuple[str, Decimal | None], list[Figures]]) -> list[Su
 def show(data: str, summed: Sequence[Summary], seeds: int) -> None:
     """Print the figures."""
     table = Table(title=f"{data}, {TRAINED:,} people, delta {DELTA}; mean of {seeds} seeds")
-    for heading in ("method", "epsilon", "pairs", "triples", "spread", "AUC"):
+    for heading in ("method", "epsilon", "pairs", "expected", "triples", "spread", "AUC"):
         table.add_column(heading, justify="left" if heading == "method" else "right")
     for one in summed:
-        numbers = (one.mean.pairs, one.mean.triples, one.spread, one.mean.auc)
+        numbers = (one.mean.pairs, one.mean.expected, one.mean.triples, one.spread, one.mean.auc)
         name = f"{one.method}: {METHODS[one.method]}"
-        table.add_row(name, str(one.epsilon or ""), *(f"{number:.4f}" for number in numbers))
+        table.add_row(name, str(one.epsilon or ""), *("" if isnan(number) else f"{number:.4f}" for number in numbers))
     console().print(table)
 
 
@@ -326,6 +352,7 @@ def draw(found: Mapping[str, Sequence[Summary]], path: Path) -> None:
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--trusted", type=click.Path(path_type=Path, exists=True), help="Python with dpmm: AIM and MST beside.")
 @click.option("--trusted-seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of AIM and MST.")
+@click.option("--expected", "is_expected", is_flag=True, help="Expected errors of pairs too: five times as long.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the errors here (.svg, .png).")
 def main(  # noqa: PLR0913, PLR0917 - one argument an option
     epsilons: tuple[str, ...],
@@ -334,13 +361,16 @@ def main(  # noqa: PLR0913, PLR0917 - one argument an option
     trusted: Path | None,
     trusted_seeds: int,
     picture: Path | None,
+    *,
+    is_expected: bool,
 ) -> None:
     """Measure linked data beside what a trusted curator could do."""
     if picture is not None:
         check_picture(picture)
     found = {}
     for one in data:
-        figures = measure(one, [Decimal(epsilon) for epsilon in epsilons], seeds, trusted, trusted_seeds)
+        wanted = [Decimal(epsilon) for epsilon in epsilons]
+        figures = measure(one, wanted, seeds, trusted, trusted_seeds, is_expected=is_expected)
         found[one] = summaries(figures)
         show(one, found[one], seeds)
     if picture is not None:

@@ -241,7 +241,7 @@ def _as_dict(round_id: str, result: "FleetResult", bad: "tuple[BadRow, ...]", se
         "counted": result.counted,
         "refused": dict(result.refused),
         "unanswered": result.unanswered,
-        "bad_rows": [{"line": row.line, "problem": row.problem} for row in bad],
+        "bad_rows": bad,
         "bytes": result.bytes,
         "bytes_full_participation": result.bytes_full_participation,
         "seconds": round(seconds, 3),

@@ -22,7 +22,7 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.budget.entries import facts_of
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, curators_noise
 
 STUDY = b"""
 [study]

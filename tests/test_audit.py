@@ -26,7 +26,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.columns.noise import curators_noise
+from veiltab.curator.columns.noise_and_canaries import curators_noise
 from veiltab.curator.planning.checks import PlanQuestion
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.records.store import CuratorStore
@@ -126,7 +126,7 @@ def released(folder: Path, spec: TableSpec, table: Mapping[str, Symbols]) -> NDA
         perturb_release(server, spec, server.leases.take(spec.release_id))
         encrypted = []
         for column in spec.columns:
-            pad = curator.pads.pad(spec.release_id, column.attribute)
+            pad = curator.keys.pad(spec.release_id, column.attribute)
             assert pad is not None
             noisy = server.published_folder(spec.release_id) / column.attribute
             encrypted.append(EncryptedColumn(column=column, noisy=noisy, key=pad[0]))

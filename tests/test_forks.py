@@ -14,7 +14,7 @@ from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.release.modes import Pad
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.columns.noise import CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
 from veiltab.curator.records.store import CuratorStore
 
 def drawn(pad):
@@ -23,7 +23,7 @@ def drawn(pad):
         places = CanaryPlaces.of(bytes(32), rows=64, canaries=0)
         noise = CuratorsNoise(mechanism=None, coin_key=b"", canary_key=bytes(32), places=places)
         columns.encrypt("sex", np.zeros(64, np.uint8), 2, pad, noise)
-        return store.pads.pad("0" * 32, "sex")[0].hex(), columns.ciphertext("sex").read_bytes().hex()
+        return store.keys.pad("0" * 32, "sex")[0].hex(), columns.ciphertext("sex").read_bytes().hex()
 
 def secrets_of_one():
     out = np.empty(32, np.uint8)

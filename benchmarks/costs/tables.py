@@ -45,7 +45,7 @@ from veiltab.curator.alignment.intersection import AlignedTable, PopulationDiges
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.columns.noise import CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
 from veiltab.curator.columns.shared_sample import sample_check
 from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.store import CuratorStore

@@ -4,7 +4,9 @@ import json
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from enum import Enum
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from veiltab.common.core.texts.shown import shown
 from veiltab.common.core.texts.spelling import is_seen
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
@@ -78,6 +81,10 @@ def _plain(value: object) -> object:
         return float(value)
     if isinstance(value, Path):
         return str(value)
+    if is_dataclass(value):
+        return shown(value)
+    if isinstance(value, Enum):
+        return value.value
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(type(value).__name__)

@@ -136,7 +136,7 @@ def serving_metrics(
     about = Gauge("veiltab_party", "Which party this is.", ("study", "role", "name", "version"), registry=registry)
     about.labels(party.study, party.role.value, party.name, version("veiltab")).set(1)
     ends = Gauge("veiltab_certificate_end_seconds", "Unix time at which the certificate ends.", registry=registry)
-    ends.set(identity.stated.not_after.timestamp())
+    ends.set(identity.certificate_facts.not_after.timestamp())
     ProcessCollector(registry=registry)
     sink = MetricsSink(registry)
     registry.register(PartyCollector(party.study, observe))

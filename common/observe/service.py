@@ -22,7 +22,7 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
     """
 
     def __init__(self, identity: Identity, observe: Callable[[], Observation]) -> None:
-        self._stated = identity.stated
+        self._stated = identity.certificate_facts
         self._observe = observe
         self._started = int(time.time())
 

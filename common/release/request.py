@@ -97,7 +97,7 @@ class ReleaseRequest:
         """Return the canonical text."""
         return canonical_text(self)
 
-    def asked(self) -> str:
+    def text_without_id(self) -> str:
         """Return the canonical text without the id and the deadline."""
         return canonical_text(self, without=_OF_ONE_CALL)
 

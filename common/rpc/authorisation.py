@@ -3,7 +3,7 @@
 TLS has verified that the study's authority issued the caller's certificate. Each call is then admitted only if
   1. its RPC declares roles by the method option (veiltab.v1.callers): one that declares none admits nobody;
   2. the certificate names exactly one party, of this study, that the study file names, in one of those roles;
-  3. the certificate is within its lifetime now: a connection outlives its certificate;
+  3. the certificate is within its lifetime now, since a connection outlives its certificate, and not revoked;
   4. it has a deadline, and its caller has not too many calls under way.
 All this happens before a byte of the request is read; only a node's call takes its place when its message is here, for
 its place is everybody's. The first three are looked at again before each message of a stream of answers.

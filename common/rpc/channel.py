@@ -1,31 +1,19 @@
 """A party's connection to one peer: a channel that accepts only the peer's certificate, and bounded retries."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from itertools import count
-from secrets import SystemRandom
 from typing import TypeVar
 
 import grpc
 
-from veiltab.common.errors import NotReadyError, UnavailableError
 from veiltab.common.rpc.parties.identity import Clock, Identity, Party, utc_now
-from veiltab.common.rpc.server import MAX_MESSAGE, READ_AHEAD
+from veiltab.common.rpc.rpc_limits import MAX_MESSAGE, READ_AHEAD
 from veiltab.common.rpc.statuses import error_from_rpc
+from veiltab.common.rpc.waiting.retries import repeated
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
-FIRST_PAUSE = 0.1
-"""Seconds: the first pause before a repeat is uniform on 0 to this; the bound doubles each time."""
-
-LONGEST_PAUSE = 5.0
-"""Seconds: the largest bound of a pause."""
-
 LONGEST_BACKOFF = 2.0
 """Seconds: how long gRPC waits at most before it connects again; by default it would be two minutes."""
-
-_jitter = SystemRandom()
 
 
 def connect(
@@ -102,37 +90,3 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
             raise error_from_rpc(error, str(peer)) from None
 
     return await repeated(answer, within, once=once, longest_pause=longest_pause)
-
-
-async def repeated(
-    attempt: Callable[[float], Awaitable[Response]],
-    within: float,
-    *,
-    once: bool = False,
-    longest_pause: float | None = None,
-) -> Response:
-    """Try until there is an answer, a refusal for good, or the time is over.
-
-    No answer and "not ready" are worth a repeat; every other refusal is raised at once. Pauses have full jitter.
-
-    Args:
-        attempt: one attempt, with the seconds that are left.
-        within: seconds in which attempts begin.
-        once: as for `call`.
-        longest_pause: the largest bound of a pause in seconds, if not LONGEST_PAUSE.
-
-    Raises:
-        VeiltabError: that of the last attempt.
-    """
-    now = asyncio.get_running_loop().time
-    end = now() + within
-    largest = LONGEST_PAUSE if longest_pause is None else longest_pause
-    for trial in count():
-        try:
-            return await attempt(max(0.0, end - now()))
-        except (UnavailableError, NotReadyError):
-            pause = _jitter.uniform(0.0, min(largest, FIRST_PAUSE * 2 ** min(trial, 16)))
-            if once or now() + pause >= end:
-                raise
-        await asyncio.sleep(pause)
-    raise AssertionError  # count() does not end

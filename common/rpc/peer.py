@@ -7,10 +7,11 @@ from typing import Generic, TypeVar
 import grpc
 
 from veiltab.common.errors import UnavailableError, VeiltabError
-from veiltab.common.rpc.channel import call, connect, repeated
+from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
 from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.rpc.statuses import NO_CONNECTION, error_from_rpc
+from veiltab.common.rpc.waiting.retries import repeated
 
 Stub = TypeVar("Stub")
 Request = TypeVar("Request")

@@ -14,19 +14,7 @@ from veiltab.common.rpc.address import check_bindable
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
 from veiltab.common.rpc.parties.identity import Clock, Identity, Party, utc_now
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
-
-MAX_MESSAGE = (1 << 20) + (1 << 16)
-"""Longest message in bytes: a chunk of 1 MiB and what surrounds it."""
-
-READ_AHEAD = (
-    # Else gRPC guesses what a connection needs, and keeps up to hundreds of MiB for a reader that waits for its disk.
-    ("grpc.http2.bdp_probe", 0),
-    ("grpc.http2.lookahead_bytes", 1 << 22),
-)
-"""gRPC's channel arguments for what it takes of a stream before it is read: 4 MiB, besides the message that comes.
-
-That is more than 1 Gbit/s delivers in the 20 ms until a peer hears that something was read.
-"""
+from veiltab.common.rpc.rpc_limits import MAX_MESSAGE, READ_AHEAD
 
 Registration = Callable[[grpc.aio.Server], None]
 """Adds one servicer to a server, as in partial(add_IngestServiceServicer_to_server, servicer)."""

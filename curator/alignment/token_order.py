@@ -298,14 +298,14 @@ class TokenOrder:
                 run=self._run,
                 name=spread.file(number),
             )
-            start += sum(batch.kept for batch in batches)
+            start += sum(batch.respondents for batch in batches)
 
     def _groups(self) -> Iterator[tuple[WrittenBatch, ...]]:
         """Yield consecutive batches of SPREAD rows or a few more."""
         group, rows = list[WrittenBatch](), 0
         for batch in self._table.written():
             group.append(batch)
-            rows += batch.kept
+            rows += batch.respondents
             if rows >= SPREAD:
                 yield tuple(group)
                 group, rows = [], 0

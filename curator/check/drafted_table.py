@@ -5,7 +5,7 @@ What is proposed quotes the table, and is for the curator's own terminal. Only w
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -90,9 +90,9 @@ class TableProposal:
             "description": self.description,
             "rows": self.rows,
             "respondents": self.respondents,
-            "ids": asdict(self.ids),
+            "ids": self.ids,
             "attributes": [proposal.as_dict() for proposal in self.attributes],
-            "omissions": [asdict(omission) for omission in self.omissions],
+            "omissions": self.omissions,
         }
 
 

@@ -4,9 +4,10 @@ It quotes raw values that the study does not know, so it is for the curator's ow
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+from veiltab.common.core.texts.shown import shown
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
@@ -103,18 +104,7 @@ class Inspection:
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as plain data for JSON."""
-        nested = {"raw_id_shapes", "id_shapes", "costs", "attributes", "problems", "notes"}
-        plain = {name: getattr(self, name) for name in self.__slots__ if name not in nested}
-        return {
-            "ok": self.ok,
-            **plain,
-            "raw_id_shapes": list(self.raw_id_shapes),
-            "id_shapes": list(self.id_shapes),
-            "costs": [asdict(cost) for cost in self.costs],
-            "attributes": [_attribute_dict(attribute) for attribute in self.attributes],
-            "problems": list(self.problems),
-            "notes": list(self.notes),
-        }
+        return {"ok": self.ok, **shown(self)}
 
     def as_text(self) -> str:
         """Return the report for people: plain lines, raw values quoted so that none can control the terminal."""
@@ -253,20 +243,6 @@ def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
         if absent:
             notes.append(f"attribute {column.rule.name}: no row is {', '.join(absent[:_SHOWN])}")
     return tuple(notes)
-
-
-def _attribute_dict(attribute: AttributeInspection) -> dict[str, object]:
-    """Return one attribute's report as plain data."""
-    return {
-        "name": attribute.name,
-        "column": attribute.column,
-        "counts": dict(attribute.counts),
-        "missing": attribute.missing,
-        "clipped": attribute.clipped,
-        "missing_rule": attribute.missing_rule,
-        "unknown_rows": attribute.unknown_rows,
-        "unknown": [{"value": u.value, "rows": u.rows, "first_rows": list(u.first_rows)} for u in attribute.unknown],
-    }
 
 
 def _attribute_lines(attribute: AttributeInspection) -> list[str]:

@@ -18,7 +18,7 @@ from veiltab.curator.formats.columns.numerals import Notation, Numerals, is_numb
 from veiltab.curator.formats.columns.reading import find_column, read_batches
 from veiltab.curator.formats.columns.source import FIRST_ROW, Source
 from veiltab.curator.reading.column import entries_of, first_rows_of
-from veiltab.curator.reading.dates import DateWritings
+from veiltab.curator.reading.date_formats import DateWritings
 
 MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", ".", "-"})
 """Raw values that are taken for missing ones wherever they stand."""

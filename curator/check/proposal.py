@@ -20,7 +20,7 @@ from veiltab.common.study.fields import Fields
 from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.formats.columns.refusals import rows_have
 from veiltab.curator.reading.column import ColumnReading
-from veiltab.curator.reading.dates import year_edges
+from veiltab.curator.reading.date_formats import year_edges
 from veiltab.curator.reading.round_bins import quantile_edges, round_edges
 
 MOST_CATEGORIES = 64

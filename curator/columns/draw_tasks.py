@@ -2,6 +2,9 @@
 
 Spread: consecutive rows get priorities, and those that may be drawn are written by the leading bits of these, together
 with their symbols. Order: a range of leading bits is put in order. So no symbol is looked up at random.
+
+A table of fewer than SMALL rows (curator/table/workplace.py) is drawn in this process. Else there is a task for each
+SPREAD rows (curator/table/spread.py), and then one for each SECTION of them (common/storage/partitions.py).
 """
 
 import secrets

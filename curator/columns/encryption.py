@@ -26,7 +26,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import file_digest, sync_folder, written_whole
-from veiltab.curator.columns.noise import Column, CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise
 from veiltab.curator.records.store import CuratorStore
 
 _DISTINCT = 128
@@ -85,7 +85,7 @@ class ColumnEncryption:
         """Encrypt one column, and return the SHA-256 of its ciphertext; see `encrypt_together`."""
         plain = PlainColumn(attribute=attribute, symbols=column, size=size)
         self.encrypt_together([plain], pad, noise, advance)
-        return self._store.pads.ciphertext_digest(self._release_id, attribute)
+        return self._store.keys.ciphertext_digest(self._release_id, attribute)
 
     def encrypt_together(
         self,
@@ -114,7 +114,7 @@ class ColumnEncryption:
             return
         with transaction(self._store.connection):
             for column, key, replacement_key in keys:
-                self._store.pads.spend_key(self._release_id, column.attribute, key, replacement_key)
+                self._store.keys.spend_key(self._release_id, column.attribute, key, replacement_key)
         digests = {}
         for column, key, replacement_key in keys:
             size = (len(column.symbols) + len(noise.places)) * symbol_dtype(column.size).itemsize
@@ -124,10 +124,10 @@ class ColumnEncryption:
         sync_folder(self._folder)
         with transaction(self._store.connection):
             for attribute, digest in digests.items():
-                self._store.pads.set_pad_digest(self._release_id, attribute, digest)
+                self._store.keys.set_pad_digest(self._release_id, attribute, digest)
 
     def _is_encrypted(self, column: PlainColumn) -> bool:
-        done = self._store.pads.pad(self._release_id, column.attribute)
+        done = self._store.keys.pad(self._release_id, column.attribute)
         if done is None:
             return False
         self._check(column.attribute, done[1])
@@ -159,7 +159,7 @@ class ColumnEncryption:
         source = CipherStream(key) if pad is Pad.CHACHA20 else None
         if source is not None and isinstance(symbols, DrawnColumn):
             return encrypted_in_tasks(attribute, symbols, size, key, replacement_key, noise)
-        rows = noise.applied(attribute, symbols, size, replacement_key)
+        rows = noise.with_noise_and_canaries(attribute, symbols, size, replacement_key)
         return (self._encrypted(attribute, chunk, size, source, number) for number, chunk in enumerate(rows))
 
     def forget_ciphertext(self) -> None:

@@ -18,7 +18,7 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.columns.draw_tasks import DrawnColumn, DrawnField
-from veiltab.curator.columns.noise import CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
 
 CHUNKS = 4
 """Chunks of a task."""
@@ -52,7 +52,7 @@ class _Encrypt:
 
     def perform(self) -> tuple[tuple[int, int], ...]:
         """Write the chunks; return where each begins, and how many symbols it has."""
-        chunks = self.noise.applied(
+        chunks = self.noise.with_noise_and_canaries(
             self.attribute,
             self.column,
             self.size,

@@ -21,7 +21,7 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.columns.noise import CuratorsNoise, canary_key, coin_key, curators_noise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, canary_key, coin_key, curators_noise
 from veiltab.curator.columns.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import NONE_SHOWN, Coins, release_coin
@@ -158,7 +158,7 @@ class Sampler:
     ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
         rows = draw()
-        self._store.pads.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
+        self._store.keys.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
         noise = curators_noise(spec, seed)
         with stage.of("checking the sample", None):
             check = sample_check(derive(seed, "sample check"), rows, noise)

@@ -82,7 +82,7 @@ class EvidenceFindings:
             "party": self.index.party,
             "made_at": self.index.made_at,
             "made_by": self.index.made_by,
-            "findings": [{"what": one.what, "detail": one.detail, "holds": one.holds} for one in self.findings],
+            "findings": self.findings,
         }
 
 

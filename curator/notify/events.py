@@ -32,7 +32,7 @@ class EventSource:
         store: its database.
         ledger: what was spent.
         settings: what people want to know.
-        held: returns the requests about which a person is to be asked.
+        requests_on_hold: returns the requests about which a person is to be asked.
     """
 
     study: str
@@ -40,7 +40,7 @@ class EventSource:
     store: CuratorStore
     ledger: Ledger
     settings: NotifySettings
-    held: Callable[[], AbstractSet[str]]
+    requests_on_hold: Callable[[], AbstractSet[str]]
 
     def events(self, now: int, since: int) -> Iterator[Notice]:
         """Return what people are to be told now, some of it perhaps told before.
@@ -51,7 +51,7 @@ class EventSource:
         """
         wanted = self.settings.events
         if Kind.HELD in wanted:
-            for release_id in sorted(self.store.decisions.waiting_for_a_person(now) & self.held()):
+            for release_id in sorted(self.store.decisions.waiting_for_a_person(now) & self.requests_on_hold()):
                 yield self._about(Kind.HELD, release_id, "a request waits for a person")
         if Kind.REFUSED in wanted:
             for release_id in self.store.releases.ended_since(ReleaseState.DENIED, since):

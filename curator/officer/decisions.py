@@ -100,7 +100,7 @@ class Decisions:
             curator=self._name,
             # What an earlier process held may be decided by the policy of this one.
             is_considered=release_id in self._decided,
-            held=held,
+            waiting_attributes=held,
             denied=frozenset(name for name, verdict in verdicts.items() if verdict == DENIED),
             refusal=self._refusals.get(release_id, ""),
         )
@@ -157,7 +157,7 @@ class Decisions:
 
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether only a person here can move a request on; its card is made by then."""
-        if stored.state is not ReleaseState.REQUESTED or not self.review(stored).held:
+        if stored.state is not ReleaseState.REQUESTED or not self.review(stored).waiting_attributes:
             return False
         await self._planner.make_card(await self._foreseen_spec(stored.request))
         return True

@@ -86,7 +86,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
             failed=standing.failed,
             suspects=standing.suspects,
             received_digest=standing.received,
-            made_digest=standing.made,
+            made_digest=standing.passed_on,
         )
 
     async def FetchFlow(

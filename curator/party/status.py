@@ -17,7 +17,7 @@ def observe(driver: CuratorDriver) -> Observation:
         counts={("release", state.value): number for state, number in counts.items()},
         queues={
             "releases": sum(number for state, number in counts.items() if not state.finished),
-            "held requests": driver.store.decisions.held(),
+            "held requests": driver.store.decisions.count_waiting_requests(),
         },
         budgets=(_budget(driver.ledger),),
     )

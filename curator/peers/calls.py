@@ -21,7 +21,7 @@ from veiltab.common.rpc.statuses import refusal_of
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.peers.looks import MOST_ASKED, Said
+from veiltab.curator.peers.looks import MOST_ASKED, PeerAnswer
 from veiltab.curator.peers.ring import PART_BYTES, Flow, Standing
 from veiltab.curator.peers.ring_wire import flow_kind_to_proto
 from veiltab.curator.progress.release_record import Progress
@@ -114,7 +114,7 @@ class Peers:
 
     async def follow(
         self, curator: str, asked: AsyncIterator[tuple[str, ...]]
-    ) -> AsyncGenerator[dict[str, Said], None]:
+    ) -> AsyncGenerator[dict[str, PeerAnswer], None]:
         """Yield what is new at one curator about releases, until it ends the call.
 
         Args:
@@ -183,7 +183,7 @@ class Peers:
             failed=text_from_proto(answer.failed, f"curator {curator}"),
             suspects=tuple(text_from_proto(name, f"curator {curator}") for name in answer.suspects),
             received=answer.received_digest,
-            made=answer.made_digest,
+            passed_on=answer.made_digest,
         )
 
     def flow(
@@ -280,15 +280,15 @@ class Pace:
 
 def _said_from_proto(
     curator: str, own: frozenset[str], answer: curator_peer_pb2.FollowProgressResponse
-) -> dict[str, Said]:
+) -> dict[str, PeerAnswer]:
     if len(answer.releases) + len(answer.unknown) > MOST_ASKED:
         raise InvalidInputError(f"one answer is about at most {MOST_ASKED} releases", where=f"curator {curator}")
     unknown = NotReadyError("has not received the request yet", where=f"curator {curator}")
     said = {one.release_id: _progress_or_error(curator, own, one) for one in answer.releases}
-    return dict[str, Said](dict.fromkeys(answer.unknown, unknown)) | said
+    return dict[str, PeerAnswer](dict.fromkeys(answer.unknown, unknown)) | said
 
 
-def _progress_or_error(curator: str, own: frozenset[str], answer: curator_peer_pb2.ReleaseProgress) -> Said:
+def _progress_or_error(curator: str, own: frozenset[str], answer: curator_peer_pb2.ReleaseProgress) -> PeerAnswer:
     try:
         return _progress_from_proto(curator, own, answer)
     except VeiltabError as error:

@@ -23,7 +23,7 @@ MOST_ASKED = 256
 MOST_FOLLOWED = 4096
 """Most releases that one call follows."""
 
-Said: TypeAlias = Progress | VeiltabError
+PeerAnswer: TypeAlias = Progress | VeiltabError
 """How far another curator is with a release, or why that is not known."""
 
 Others: TypeAlias = tuple[Progress, ...] | VeiltabError
@@ -49,7 +49,7 @@ class FollowsPeers(Protocol):
         """Their names."""
         ...
 
-    def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, Said]]:
+    def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, PeerAnswer]]:
         """Yield what is new at one of them about releases; see `Peers.follow`."""
         ...
 
@@ -62,7 +62,7 @@ class _Look:
     """
 
     awaited: Collection[str] | None = None
-    said: dict[str, Said] = field(default_factory=dict)
+    said: dict[str, PeerAnswer] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -189,7 +189,7 @@ class Looks:
                 yield tuple(new[start : start + MOST_ASKED])
             await more.wait()
 
-    def _take(self, curator: str, answers: Mapping[str, Said]) -> None:
+    def _take(self, curator: str, answers: Mapping[str, PeerAnswer]) -> None:
         """Take the answers of one curator, and wake the releases of which it says something new."""
         for name, said in answers.items():
             look = self._looks.get(name)
@@ -232,7 +232,7 @@ def _is_awaited(curator: str, look: _Look) -> bool:
     return look.awaited is None or curator in look.awaited
 
 
-def _same(one: Others | Said | None, other: Others | Said | None) -> bool:
+def _same(one: Others | PeerAnswer | None, other: Others | PeerAnswer | None) -> bool:
     if isinstance(one, VeiltabError) or isinstance(other, VeiltabError):
         return str(one) == str(other)
     return one == other

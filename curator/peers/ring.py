@@ -69,7 +69,7 @@ class Standing:
         failed: the session that it knows to have failed; empty if there is none.
         suspects: who may have changed the query in that session, as the querier found.
         received: SHA-256 of the query in that session as it came to this curator; empty at the querier.
-        made: SHA-256 of the query as this curator passed it on.
+        passed_on: SHA-256 of the query as this curator passed it on.
     """
 
     part: bytes
@@ -77,7 +77,7 @@ class Standing:
     failed: str = ""
     suspects: tuple[str, ...] = ()
     received: bytes = b""
-    made: bytes = b""
+    passed_on: bytes = b""
 
 
 def flows(curators: Sequence[str]) -> tuple[Flow, ...]:

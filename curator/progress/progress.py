@@ -270,14 +270,14 @@ def _when_requested(stored: CuratorRelease, own: Review, peers: tuple[Progress, 
         return Step.DECIDE
     if end := _denied(stored, own, peers):
         return end
-    if not own.held:
+    if not own.waiting_attributes:
         return _lacking(peers, lambda peer: bool(peer.request_digest), "has not shown its request yet") or Step.APPROVE
     if own.refusal:
         return End(ReleaseState.DENIED, own.refusal)
     # A person is asked once no policy and no budget stands in the way, here or elsewhere.
     return _lacking(peers, lambda peer: peer.considered, "has not considered the request yet") or Wait(
-        f"curator {own.curator}: a person decides about {', '.join(own.held)}. Run `veiltab curator approve` or"
-        f" `deny` for {stored.request.release_id}."
+        f"curator {own.curator}: a person decides about {', '.join(own.waiting_attributes)}. Run"
+        f" `veiltab curator approve` or `deny` for {stored.request.release_id}."
     )
 
 

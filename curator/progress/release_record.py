@@ -168,7 +168,7 @@ class Review:
     Args:
         curator: its name.
         is_considered: whether its policy has considered the request, and its budget holds it.
-        held: attributes that wait for a person.
+        waiting_attributes: attributes that wait for a person.
         denied: attributes that its policy or a person denied.
         refusal: why the budget does not hold the release any more while it waits for a person; else empty.
         is_reserved: whether its ledger keeps the release's epsilon.
@@ -180,7 +180,7 @@ class Review:
 
     curator: str
     is_considered: bool = True
-    held: tuple[str, ...] = ()
+    waiting_attributes: tuple[str, ...] = ()
     denied: frozenset[str] = frozenset()
     refusal: str = ""
     is_reserved: bool = False

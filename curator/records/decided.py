@@ -81,7 +81,7 @@ class Decisions:
         )
         return tuple(Approval(**dict(row)) for row in rows)
 
-    def held(self) -> int:
+    def count_waiting_requests(self) -> int:
         """Return how many requests wait for a person."""
         (held,) = self._connection.execute(
             "SELECT COUNT(DISTINCT release.id) FROM release JOIN decision ON release.id = decision.release_id"

@@ -14,7 +14,7 @@ from veiltab.curator.records.alignments import Alignments
 from veiltab.curator.records.answers import Answers
 from veiltab.curator.records.coin_shares import CoinShares
 from veiltab.curator.records.decided import Decisions
-from veiltab.curator.records.pads import Pads
+from veiltab.curator.records.keys import Keys
 from veiltab.curator.records.release_tables import ReleaseTables
 from veiltab.curator.records.releases import Releases
 from veiltab.curator.records.schema import SCHEMA
@@ -36,7 +36,7 @@ class CuratorStore:
         self.decisions = Decisions(self.connection, self.audit, self.releases)
         self.answers = Answers(self.connection)
         self.coins = CoinShares(self.connection, self.audit)
-        self.pads = Pads(self.connection, self.audit)
+        self.keys = Keys(self.connection, self.audit)
         self.tests = ServerTests(self.connection)
         self.alignments = Alignments(self.connection)
         self.served = Served(self.connection, self.audit)

@@ -157,7 +157,7 @@ class Parts:
     def _is_worth_saying(self, stored: CuratorRelease) -> bool:
         """Whether a researcher that waits for a release has something to do about it, or a person here."""
         if stored.state is ReleaseState.REQUESTED:
-            return bool(stored.waiting_for and self.decisions.review(stored).held)
+            return bool(stored.waiting_for and self.decisions.review(stored).waiting_attributes)
         return stored.state.finished or (stored.several is not None and stored.state is ReleaseState.UPLOADING)
 
     def _run(self, release_id: str) -> Run:
@@ -175,7 +175,7 @@ class Parts:
         self.encryption(release_id).forget_ciphertext()
         self.encryption(release_id).forget_canaries()
         self.encryption(release_id).forget_pads()
-        self.store.pads.forget_keys(release_id)
+        self.store.keys.forget_keys(release_id)
 
     def _look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""

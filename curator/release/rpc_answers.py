@@ -177,7 +177,7 @@ class Answers(Parts):
         return TestedRelease(
             receipts=self.store.tests.receipts(release_id),
             changes=self.store.tests.canary_changes(release_id),
-            canary_key=self.store.pads.canary_key(release_id),
+            canary_key=self.store.keys.canary_key(release_id),
             digests=PublicationDigests(
                 columns=self.store.tests.published_digests(release_id),
                 places=self.store.tests.places_digest(release_id),
@@ -263,7 +263,7 @@ class Answers(Parts):
             except DeniedError as error:
                 refusal = error
                 continue
-            pad, tested = self.store.pads.pad(release_id, attribute), self.store.tests.tested(release_id, attribute)
+            pad, tested = self.store.keys.pad(release_id, attribute), self.store.tests.tested(release_id, attribute)
             if pad is None or tested is None:
                 raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
             check_same_column(tested, column, attribute)
@@ -272,7 +272,7 @@ class Answers(Parts):
             raise refusal
         with transaction(self.store.connection):
             for attribute in keys:
-                self.store.pads.record_key_given(release_id, attribute, researcher)
+                self.store.keys.record_key_given(release_id, attribute, researcher)
         return keys
 
     def progress(self, release_id: str) -> Progress:

@@ -260,7 +260,7 @@ class ServerCheck:
         """Ask for the canaries, and return what comes, mapped from a file without a name."""
         if not spec.canaries:
             return b""
-        key = places_key(self._store.pads.canary_key(spec.release_id))
+        key = places_key(self._store.keys.canary_key(spec.release_id))
         with named_in_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
             async for data in server.canaries(spec, key):
                 file.write(data)
@@ -276,7 +276,7 @@ class ServerCheck:
         if changes is None:
             receipt = amount_receipt(spec, self._name, canaries=published.count, changed=collected.count)
         else:
-            listed, key = changes.to_bytes(), self._store.pads.canary_key(spec.release_id)
+            listed, key = changes.to_bytes(), self._store.keys.canary_key(spec.release_id)
             orders = canary_orders(spec, key, published.numbers, encryption.folder)
             receipt = own_receipt(spec, self._name, changes, orders)
             self._orders[spec.release_id] = orders
@@ -295,7 +295,7 @@ class ServerCheck:
             data = await self._sent_by(server, spec, folder)
             numbers = self._published(spec, data, server.name).numbers
         return await asyncio.to_thread(
-            canary_orders, spec, self._store.pads.canary_key(spec.release_id), numbers, folder
+            canary_orders, spec, self._store.keys.canary_key(spec.release_id), numbers, folder
         )
 
 

@@ -206,7 +206,7 @@ class Steps(Parts):
         columns = {
             c.attribute: (
                 encryption.ciphertext(c.attribute),
-                self.store.pads.ciphertext_digest(spec.release_id, c.attribute),
+                self.store.keys.ciphertext_digest(spec.release_id, c.attribute),
             )
             for c in spec.columns_of(self.name)
         }

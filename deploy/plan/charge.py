@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from veiltab.common.core.numbers.rounding import MIN_PARAMETER, parse_delta, parse_epsilon
+from veiltab.common.core.texts.shown import shown_as
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.privacy.planning.planning import Plan
@@ -27,19 +28,9 @@ class PlanCharge:
 
     delta: Decimal | None
     share: Decimal
-    is_held: bool
-    replacement: float
+    is_held: bool = shown_as("held")
+    replacement: float = shown_as("replacement_probability")
     root_mse: float
-
-    def as_dict(self) -> dict[str, object]:
-        """Return plain data for JSON."""
-        return {
-            "delta": self.delta,
-            "share": self.share,
-            "held": self.is_held,
-            "replacement_probability": self.replacement,
-            "root_mse": self.root_mse,
-        }
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -100,7 +91,7 @@ class PlanCharges:
         if self.allowance is None:
             return {}
         budget = {"epsilon": self.allowance.epsilon, "delta": self.allowance.delta}
-        return {"budget": budget, "charges": [charge.as_dict() for charge in self.charges]}
+        return {"budget": budget, "charges": self.charges}
 
     def __str__(self) -> str:
         """Return it in lines, each after a line break."""

@@ -38,10 +38,6 @@ class MeanError:
     given: str
     root_mse: float
 
-    def as_dict(self) -> dict[str, object]:
-        """Return it as plain data for JSON."""
-        return {"attribute": self.attribute, "given": self.given, "root_mse": self.root_mse}
-
     def __str__(self) -> str:
         groups = f" in each of equal groups of {self.given}" if self.given else ""
         return f"Expected root-mean-square error of the mean of {self.attribute}{groups}: {self.root_mse:.3g}."

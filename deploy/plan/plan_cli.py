@@ -160,7 +160,7 @@ def release(
     errors = _mean_errors(reply.plan, tables, spreads)
     emit(
         as_json,
-        _as_dict(question, reply) | charges.as_dict() | {"means": [one.as_dict() for one in errors]},
+        _as_dict(question, reply) | charges.as_dict() | {"means": errors},
         "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors))),
     )
 

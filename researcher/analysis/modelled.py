@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 
 
@@ -31,7 +32,7 @@ class ModelledTable:
     domain: Domain
     raw: NDArray[np.float64]
     population: int
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     study_digest: str = ""
 
     def __post_init__(self) -> None:

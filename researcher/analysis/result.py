@@ -134,7 +134,7 @@ class Analysis:
             sides = [text.ljust(width) for text, width in pairs[:first]]
             return "  ".join(sides + [text.rjust(width) for text, width in pairs[first:]]).rstrip()
 
-        return "\n".join([self.title, "", line(headings), *map(line, cells), "", *self.said()])
+        return "\n".join([self.title, "", line(headings), *map(line, cells), "", *self.footnotes()])
 
     def plot(self) -> Picture:
         """Draw the estimates with their intervals; a notebook shows the picture, and `save` writes it."""
@@ -146,11 +146,11 @@ class Analysis:
         headings, cells = self.columns()
         more = len(cells) - _ROWS_SHOWN
         listed = table(headings, cells[:_ROWS_SHOWN], numeric=set(range(len(self.labels), len(headings))))
-        said = [*self.said(), *([f"{more:,} more rows; frame() has all."] if more > 0 else [])]
+        said = [*self.footnotes(), *([f"{more:,} more rows; frame() has all."] if more > 0 else [])]
         below = "".join(f"<p>{escape(one)}</p>" for one in said)
         return f"<p><strong>{escape(self.title)}</strong></p>{listed}{below}"
 
-    def said(self) -> list[str]:
+    def footnotes(self) -> list[str]:
         """Return what stands below the numbers, a sentence each."""
         measured = f"Intervals at {100 * self.confidence:g}%, each on its own."
         modelled = "Values of a model, not of a measurement: no intervals."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from veiltab.common.command.cli import json_text
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.researcher.api.formats import FORMATS, codebook, table_file
 from veiltab.researcher.api.tokens import Scope
@@ -112,7 +113,7 @@ def _parameter(name: str, kind: Any, description: str, default: Any = None) -> P
 _ATTRIBUTES = _parameter(
     "attributes", tuple[str, ...], "names from the study; those that the question names if left out."
 )
-_CONFIDENCE = _parameter("confidence", float, "of the intervals, between 0 and 1.", 0.95)
+_CONFIDENCE = _parameter("confidence", float, "of the intervals, between 0 and 1.", CONFIDENCE)
 _FORMAT = _parameter("format", str, f"of the answer: {', '.join(FORMATS)}.", "json")
 
 
@@ -242,7 +243,7 @@ class Desk:
         self,
         release: str,
         attributes: Sequence[str] = (),
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
         format: str = "json",  # noqa: A002 - the word of the query
     ) -> Answer:
         """Answer with the cells of a table."""
@@ -263,7 +264,7 @@ class Desk:
         self,
         release: str,
         attributes: Sequence[str] = (),
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
         **asked: Any,  # noqa: ANN401 - fields of a Question
     ) -> Answer:
         """Answer a question."""

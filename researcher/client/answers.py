@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 
 if TYPE_CHECKING:
     from veiltab.researcher.analysis.comparisons import Table
@@ -25,44 +26,51 @@ class Answers(ABC):
         """Return the attributes that have a result, with the study's categories."""
 
     @abstractmethod
-    def table(self, attributes: Sequence[str], *, confidence: float = 0.95) -> "Table":
+    def table(self, attributes: Sequence[str], *, confidence: float = CONFIDENCE) -> "Table":
         """Return a table of some attributes, measured or from a model."""
 
     @abstractmethod
-    def measured(self, *, confidence: float = 0.95) -> "tuple[TableEstimate, ...]":
+    def measured(self, *, confidence: float = CONFIDENCE) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled."""
 
-    def mean(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
+    def mean(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = CONFIDENCE) -> "Analysis":
         """Estimate the mean of an attribute by group: release.mean("hours", given="education").frame()."""
         return self._answer(given, confidence, mean=attribute)
 
-    def sum(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
+    def sum(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = CONFIDENCE) -> "Analysis":
         """Estimate the sum of an attribute over the respondents of each group."""
         return self._answer(given, confidence, sum=attribute)
 
-    def variance(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = 0.95) -> "Analysis":
+    def variance(
+        self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = CONFIDENCE
+    ) -> "Analysis":
         """Estimate the variance of an attribute by group; one that was rounded takes a table with its twin."""
         return self._answer(given, confidence, variance=attribute)
 
     def quantile(
-        self, share: float, *, of: str, given: str | Sequence[str] = (), confidence: float = 0.95
+        self, share: float, *, of: str, given: str | Sequence[str] = (), confidence: float = CONFIDENCE
     ) -> "Analysis":
         """Estimate a quantile of an attribute by group: release.quantile(.5, of="hours")."""
         return self._answer(given, confidence, quantile=share, of=of)
 
-    def linear(self, formula: str, *, confidence: float = 0.95) -> "Analysis":
+    def linear(self, formula: str, *, confidence: float = CONFIDENCE) -> "Analysis":
         """Regress a number on numbers and categories, by the moments of every table that was measured.
 
         release.linear("wage ~ age + education")
         """
         return self._of_all(confidence, linear=formula)
 
-    def correlation(self, first: str, second: str, *, confidence: float = 0.95) -> "Analysis":
+    def correlation(self, first: str, second: str, *, confidence: float = CONFIDENCE) -> "Analysis":
         """Estimate the correlation of two attributes of numbers, by the moments of every table that was measured."""
         return self._of_all(confidence, correlation=(first, second))
 
     def survival(
-        self, ending: str, *, given: str | Sequence[str] = (), until: float | None = None, confidence: float = 0.95
+        self,
+        ending: str,
+        *,
+        given: str | Sequence[str] = (),
+        until: float | None = None,
+        confidence: float = CONFIDENCE,
     ) -> "Analysis":
         """Estimate the share without an event by time and group: release.survival("months:died=yes", given="arm").
 

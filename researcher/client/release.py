@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, overload
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.extras import importing
 from veiltab.common.release.state import ReleaseState, not_ready
@@ -147,7 +148,7 @@ class Release(Answers):
         status = self._ready_status()
         return self._results(status, status.ready_tables)
 
-    def measured(self, *, confidence: float = 0.95) -> "tuple[TableEstimate, ...]":
+    def measured(self, *, confidence: float = CONFIDENCE) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled; as `measurements` does."""
         from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
 
@@ -158,12 +159,12 @@ class Release(Answers):
         return tuple(pooled(same) for same in runs.values())
 
     @overload
-    def estimate(self, attributes: None = None, *, confidence: float = 0.95) -> "Estimate": ...
+    def estimate(self, attributes: None = None, *, confidence: float = CONFIDENCE) -> "Estimate": ...
 
     @overload
-    def estimate(self, attributes: Sequence[str] | None, *, confidence: float = 0.95) -> "TableEstimate": ...
+    def estimate(self, attributes: Sequence[str] | None, *, confidence: float = CONFIDENCE) -> "TableEstimate": ...
 
-    def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "TableEstimate":
+    def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "TableEstimate":
         """Return an estimated joint distribution.
 
         Args:
@@ -210,7 +211,7 @@ class Release(Answers):
             )
         return pooled([self._estimate(status, one, confidence) for one in self._results(status, having)], attributes)
 
-    def table(self, attributes: Sequence[str], *, confidence: float = 0.95) -> "Table":
+    def table(self, attributes: Sequence[str], *, confidence: float = CONFIDENCE) -> "Table":
         """Return a table to analyse: as it was measured, or, if no table of the release has it, from a model of all.
 
         Analyses mark what comes from the model, and give no interval for it.
@@ -244,7 +245,7 @@ class Release(Answers):
             study_digest=status.study_digest,
         )
 
-    def plot(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "Picture":
+    def plot(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "Picture":
         """Draw the estimates with their intervals; as `estimate` does. `save` writes the picture."""
         return self.estimate(attributes, confidence=confidence).plot()
 
@@ -271,7 +272,7 @@ class Release(Answers):
             ]
         )
 
-    def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "pd.DataFrame":
+    def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
         from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - estimates
 

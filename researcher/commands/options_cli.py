@@ -11,6 +11,7 @@ from veiltab.common.command.cli import Command
 from veiltab.common.command.options import (
     connected,
 )
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 RELEASE = "Label of the release, or its id or the beginning of it"
 release_option = click.option("--release", "release_name", required=True, help=f"{RELEASE}.")
 confidence_option = click.option(
-    "--confidence", default=0.95, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True)
+    "--confidence", default=CONFIDENCE, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True)
 )
 attributes_option = click.option(
     "--attributes",

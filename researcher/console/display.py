@@ -96,7 +96,7 @@ class Display:
             scope=_scope("first", len(analysis.estimate)),
             fields=Markup(),
             numbers=_rows(analysis),
-            remarks=analysis.said(),
+            remarks=analysis.footnotes(),
             tests=tests,
             is_measured=analysis.is_measured,
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.projection import project_to_simplex
@@ -53,7 +54,7 @@ class TableEstimate(ABC):
 
     domain: Domain
     design: Design
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     study_digest: str = ""
 
     def __post_init__(self) -> None:

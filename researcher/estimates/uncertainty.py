@@ -13,13 +13,13 @@ asked for.
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.mechanism import NoiseLaw
+from veiltab.common.core.numbers.confidence import squared_quantile
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import Scheme, WithoutReplacement
 
@@ -243,9 +243,7 @@ def score_interval(
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927), with this variance.
     """
     _require_cells(raw, design)
-    if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1", remedy="0.95 is customary.")
-    z2 = NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
+    z2 = squared_quantile(confidence)
     terms = design.terms
     base, slope = float(terms.constant - terms.background), float(terms.linear - 2 * terms.cross)
     sampling = float(terms.sampling)

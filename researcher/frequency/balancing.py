@@ -25,19 +25,19 @@ class BalancedSample:
     Args:
         each: reports of each value that are kept; reports.
         size: all that are kept; reports.
-        kept: share of the reports of each value that is kept, shape (d,).
-        held: t_i, the estimated share of the kept reports whose node holds the value, shape (d,) (probability).
+        kept_shares: share of the reports of each value that is kept, shape (d,).
+        value_shares: t_i, the estimated share of the kept reports whose node holds the value, shape (d,) (probability).
     """
 
     each: int
     size: int
-    kept: NDArray[np.float64]
-    held: NDArray[np.float64]
+    kept_shares: NDArray[np.float64]
+    value_shares: NDArray[np.float64]
 
     @property
     def bias(self) -> NDArray[np.float64]:
         """t_i - 1/d, shape (d,): 0 if the nodes were balanced too (probability)."""
-        return self.held - 1 / len(self.held)
+        return self.value_shares - 1 / len(self.value_shares)
 
 
 def balance(tally: Tally, shares: NDArray[np.float64]) -> BalancedSample:
@@ -60,4 +60,6 @@ def balance(tally: Tally, shares: NDArray[np.float64]) -> BalancedSample:
     # sum_y n_i p_iy / reported_y = n_i (q sum_y 1/reported_y + (p - q)/reported_i)
     held = shares * (q * (1 / reported).sum() + (p - q) / reported) / tally.values
     each = int(counts.min())
-    return BalancedSample(each=each, size=each * tally.values, kept=each / np.maximum(counts, 1), held=held)
+    return BalancedSample(
+        each=each, size=each * tally.values, kept_shares=each / np.maximum(counts, 1), value_shares=held
+    )

@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.frequency.design import RoundDesign
@@ -28,7 +29,7 @@ WHICH = Estimator.HORVITZ_THOMPSON
 """The estimator of every round: linear, and unbiased at any rates."""
 
 
-def combine(tallies: Sequence[Tally], confidence: float = 0.95) -> Frequencies:
+def combine(tallies: Sequence[Tally], confidence: float = CONFIDENCE) -> Frequencies:
     """Estimate how many nodes hold each value from several rounds.
 
     Args:

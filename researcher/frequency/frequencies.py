@@ -7,6 +7,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.frequency.design import RoundDesign
@@ -59,7 +60,7 @@ class Frequencies:
         return nodes / self.population
 
 
-def estimate(tally: Tally, estimator: Estimator | str | None = None, confidence: float = 0.95) -> Frequencies:
+def estimate(tally: Tally, estimator: Estimator | str | None = None, confidence: float = CONFIDENCE) -> Frequencies:
     """Estimate how many nodes hold each value.
 
     Args:

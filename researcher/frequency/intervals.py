@@ -12,13 +12,12 @@ end adds nodes in proportion to the population, because unobserved nodes may be 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.core.numbers.confidence import squared_quantile
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.estimators import Estimator, as_floats, linear_form, point_estimates
 from veiltab.researcher.frequency.tally import Tally
@@ -65,7 +64,7 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927), with these variances.
     """
-    z2, design = _z2(confidence), tally.design
+    z2, design = squared_quantile(confidence), tally.design
     raw = point_estimates(estimator, tally.counts, tally.reports, design)
     x, scale = _unbiased_share(estimator, raw, design)
     below, above = _variances(tally, estimator, scale)
@@ -87,7 +86,7 @@ def combined_interval(
     Returns:
         Lower and upper ends, each of shape (d,), float64, within 0 and n (nodes).
     """
-    n, z2 = tallies[0].design.population, _z2(confidence)
+    n, z2 = tallies[0].design.population, squared_quantile(confidence)
     ends = [_variances(tally, Estimator.HORVITZ_THOMPSON, float(n)) for tally in tallies]
     below, above = (_weighted_sum([pair[side] for pair in ends], weights) for side in (0, 1))
     low, high = below.ends(counts / n, z2)[0], above.ends(counts / n, z2)[1]
@@ -102,13 +101,6 @@ def _weighted_sum(parts: Sequence[_Quadratic], weights: Sequence[float]) -> _Qua
         for column in zip(*((part.constant, part.linear) for part in parts), strict=True)
     )
     return _Quadratic(constant=constant, linear=linear)
-
-
-def _z2(confidence: float) -> float:
-    """Return the square of the normal quantile of a confidence."""
-    if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1", remedy="0.95 is customary.")
-    return NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
 
 
 def _unbiased_share(estimator: Estimator, raw: Floats, design: RoundDesign) -> tuple[Floats, float]:

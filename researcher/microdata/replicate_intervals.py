@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.researcher.microdata.replicates import student_quantile
@@ -61,7 +62,7 @@ class WithReplicates:
 
 
 def with_replicates(
-    frame: "pd.DataFrame", function: Callable[["pd.DataFrame", Floats], Any], *, confidence: float = 0.95
+    frame: "pd.DataFrame", function: Callable[["pd.DataFrame", Floats], Any], *, confidence: float = CONFIDENCE
 ) -> WithReplicates:
     """Return a function of microdata with intervals that know of the noise and the model.
 

@@ -74,7 +74,7 @@ class ResearcherStore(DeskFiles):
             ConflictError: the id or the label names a release that asks for something else, or that was asked for
                 under another study file.
         """
-        asked = request.asked()
+        asked = request.text_without_id()
         with transaction(self.connection) as db:
             row = _row_to_continue(db, request, label, self._study.digest)
             if row is None:
@@ -298,7 +298,7 @@ def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_
         row = db.execute(
             f"{columns} WHERE label = '' AND asked = ? AND study_digest IN ('', ?)"
             f" AND NOT {IS_FINISHED} ORDER BY created DESC",
-            [request.asked(), study_digest, *FINISHED],
+            [request.text_without_id(), study_digest, *FINISHED],
         ).fetchone()
     return row
 

@@ -35,7 +35,7 @@ def serve_server(
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.SERVER)
     callers = parties_in(study, Role.CURATOR, Role.RESEARCHER, Role.NODE)
-    with options.state() as path, held_state(path, identity.party.uri, database) as (store, round_store):
+    with options.state() as path, open_state(path, identity.party.uri, database) as (store, round_store):
         releases = Releases(study, store, retention_days=retention_days, quota=quota)
         rounds = RoundKeeper(study, round_store, retention_days=retention_days)
         own = (
@@ -52,7 +52,7 @@ def serve_server(
 
 
 @contextmanager
-def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerStore, CollectionStore]]:
+def open_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerStore, CollectionStore]]:
     """Open a server's state for a block.
 
     Args:

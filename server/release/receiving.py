@@ -139,7 +139,7 @@ class Receiver:
     async def _turn(self, release_id: str, attribute: str) -> AsyncIterator[Lease]:
         """Hold a column, which one call of one process receives at a time."""
         lock = self._columns.setdefault((release_id, attribute), asyncio.Lock())
-        async with lock, self._store.leases.held(f"{release_id}/{attribute}") as lease:
+        async with lock, self._store.leases.hold(f"{release_id}/{attribute}") as lease:
             yield lease
 
     @asynccontextmanager

@@ -140,7 +140,7 @@ class Releases(Publications):
 
     async def _perturb(self, spec: TableSpec) -> None:
         try:
-            async with self._room, self._store.leases.held(spec.release_id) as lease:
+            async with self._room, self._store.leases.hold(spec.release_id) as lease:
                 await self._perturb_under(lease, spec.release_id)
         except BusyError:
             pass  # another process works on it

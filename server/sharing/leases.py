@@ -69,7 +69,7 @@ class Leases(Protocol):
         """Take a lease that nobody holds, or raise BusyError."""
         ...
 
-    def held(self, resource: str) -> AbstractAsyncContextManager[Lease]:
+    def hold(self, resource: str) -> AbstractAsyncContextManager[Lease]:
         """Hold a lease for a block, or raise BusyError; it is renewed during the block and given back at the end."""
         ...
 
@@ -96,7 +96,7 @@ class SoleProcess:
         return Lease(resource=resource)
 
     @asynccontextmanager
-    async def held(self, resource: str) -> AsyncIterator[Lease]:
+    async def hold(self, resource: str) -> AsyncIterator[Lease]:
         """Hold the lease for a block."""
         yield Lease(resource=resource)
 
@@ -140,7 +140,7 @@ class SharedLeases:
         return Lease(resource=resource, holder=self._holder, fence=row["fence"])
 
     @asynccontextmanager
-    async def held(self, resource: str) -> AsyncIterator[Lease]:
+    async def hold(self, resource: str) -> AsyncIterator[Lease]:
         """Hold a lease for a block, or raise BusyError; it is renewed during the block and given back at the end."""
         lease = await self._in_thread(self.take, resource)
         renewing = asyncio.create_task(self._keep(lease))

@@ -25,7 +25,7 @@ from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.columns.noise import curators_noise
+from veiltab.curator.columns.noise_and_canaries import curators_noise
 from veiltab.curator.records.store import CuratorStore
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.perturbation import perturb_release
@@ -173,7 +173,7 @@ def _released(
             path.write_bytes(encryption.ciphertext(name).read_bytes())
             server.complete_columns(spec.release_id, {name: (digest, lease)})
             raw[name] = np.frombuffer(path.read_bytes(), np.uint8)
-            pad = curator.pads.pad(spec.release_id, name)
+            pad = curator.keys.pad(spec.release_id, name)
             assert pad is not None
             keys[name] = pad[0]
         perturb_release(server, spec, server.leases.take(spec.release_id))

@@ -59,7 +59,7 @@ def keep_ciphertext(folder: Path) -> None:
 
 def leave_rows_as_they_are() -> None:
     """Add no noise at a curator."""
-    noise: Any = importlib.import_module("veiltab.curator.columns.noise").CuratorsNoise
+    noise: Any = importlib.import_module("veiltab.curator.columns.noise_and_canaries").CuratorsNoise
     noise._with_noise = lambda _self, column, _size, _key, _first: iter([column[:]])
 
 

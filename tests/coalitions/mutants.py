@@ -9,7 +9,7 @@ import numpy as np
 from tests.coalitions import games
 from veiltab.common.core import pads
 from veiltab.common.core.domain import Symbols
-from veiltab.curator.columns.noise import CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise
 
 
 @contextmanager

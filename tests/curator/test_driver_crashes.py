@@ -150,7 +150,7 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
             assert later.driver.ledger.spent == Decimal("0.1")
             assert len(world.uploads + later.uploads) == 1
             assert len(set(map(bytes, world.keys + later.keys))) == 1
-            known = store.pads.pad(ID, "sex")
+            known = store.keys.pad(ID, "sex")
             assert known is not None
             assert known[1] == hashlib.sha256(later.sent["sex"]).digest()
             if request.pad is Pad.OTP:

@@ -53,7 +53,7 @@ def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, make_r
     assert (world.state(), world.driver.store.releases.release(ID).failure) == (ReleaseState.FAILED, "curator bob: why")
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.driver.store.pads.pad(ID, "sex")
+    found = world.driver.store.keys.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
 
@@ -128,10 +128,10 @@ def test_another_sample_than_before_the_crash_is_not_encrypted(world: World, mak
 @pytest.mark.parametrize("pad", Pad)
 def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, make_request: Make, pad: Pad) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400, pad=pad))
-    before = world.driver.store.pads.pad(ID, "sex")
+    before = world.driver.store.keys.pad(ID, "sex")
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.driver.store.pads.pad(ID, "sex")) == (ReleaseState.READY, before)
+    assert (world.state(), world.driver.store.keys.pad(ID, "sex")) == (ReleaseState.READY, before)
     assert world.driver.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
 
 

@@ -49,7 +49,7 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.READY
-    assert world.keys == [places_key(store.pads.canary_key(ID))]
+    assert world.keys == [places_key(store.keys.canary_key(ID))]
     assert not encryption.canaries("sex").exists()
     receipt = world.driver.receipt(ID, "rosa")
     assert [(one.tester, one.canaries, one.passed) for one in receipt.receipts] == [
@@ -59,7 +59,7 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert set(receipt.changes) == {"alice", "bob"}
     assert receipt.receipts[0].changes == hashlib.sha256(receipt.changes["alice"]).hexdigest()
     assert receipt.receipts[1].changes == lists_digest(receipt.changes)
-    assert receipt.canary_key == store.pads.canary_key(ID)
+    assert receipt.canary_key == store.keys.canary_key(ID)
     assert set(receipt.digests.columns) == {"sex", "salary"}
 
 
@@ -158,9 +158,9 @@ def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: Worl
         ReleaseState.FAILED,
         "curator bob: server cloud: it did not add the noise; the test of curator alice passed",
     )
-    assert (world.driver.store.pads.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.driver.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
-        world.driver.store.pads.canary_key(ID)
+        world.driver.store.keys.canary_key(ID)
 
 
 def test_the_canaries_are_erased_after_a_crash_between_the_receipt_and_that(
@@ -201,9 +201,9 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
     encryption = world.driver.encryption(ID)
     assert not encryption.canaries("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    assert (world.driver.store.pads.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.driver.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
-        world.driver.store.pads.canary_key(ID)
+        world.driver.store.keys.canary_key(ID)
     (receipt,) = world.driver.store.tests.receipts(ID)
     assert (receipt.tester, receipt.canaries, receipt.changed, receipt.passed) == ("alice", 1000, 0, False)
     assert not world.lists_asked
@@ -221,7 +221,7 @@ def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN40
 def check_ended_without_keys(world: World, words: str) -> None:
     stored = world.driver.store.releases.release(ID)
     assert (stored.state, words in stored.failure) == (ReleaseState.FAILED, True), stored.failure
-    assert (world.driver.store.pads.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.driver.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(FailedReleaseError):
         world.driver.receipt(ID, "rosa")
 
@@ -335,7 +335,7 @@ def test_what_ends_a_release_before_the_test_takes_the_canaries(world: World, ma
     drive_to_the_end(world)
     assert not world.driver.encryption(ID).canaries("sex").exists()
     with pytest.raises(NotFoundError):
-        world.driver.store.pads.canary_key(ID)
+        world.driver.store.keys.canary_key(ID)
     assert world.driver.store.releases.unfinished() == ()
 
 
@@ -383,7 +383,7 @@ def test_what_a_crash_left_of_a_release_that_ended_is_erased_at_the_next_look(
     encryption = world.driver.encryption(ID)
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.driver.store.pads.pad(ID, "sex")
+    found = world.driver.store.keys.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
     assert world.driver.store.releases.unfinished() == ()

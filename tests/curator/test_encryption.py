@@ -18,7 +18,7 @@ from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest
 from veiltab.curator.columns.encryption import ColumnEncryption, PlainColumn
-from veiltab.curator.columns.noise import Column, CuratorsNoise
+from veiltab.curator.columns.noise_and_canaries import Column, CuratorsNoise
 from veiltab.curator.records.store import CuratorStore
 
 ID = "0" * 31 + "1"
@@ -53,7 +53,7 @@ def symbols_of(values: NDArray[np.int64], size: int) -> Symbols:
 
 
 def key_of(store: CuratorStore, attribute: str = "sex") -> bytes:
-    found = store.pads.pad(ID, attribute)
+    found = store.keys.pad(ID, attribute)
     assert found is not None
     return found[0]
 
@@ -82,7 +82,7 @@ def test_what_is_encrypted_is_decrypted_whatever_the_alphabet(tmp_path: Path, pa
         digest = encryption.encrypt("sex", column, size, pad, PLAIN)
         assert digest == file_digest(encryption.ciphertext("sex"))
         assert ciphertext_of(encryption, size).max() < size
-        found = store.pads.pad(f"{size:032x}", "sex")
+        found = store.keys.pad(f"{size:032x}", "sex")
         assert found is not None
         if pad is Pad.OTP:
             drawn = np.fromfile(encryption.pad_file("sex"), symbol_dtype(size)).astype(np.int64)
@@ -114,7 +114,7 @@ def test_ciphertext_of_a_constant_column_is_uniform_and_its_chunks_differ(
     assert stats.chisquare(np.bincount(ciphertext, minlength=5)).pvalue > 1e-6
     pairs = ciphertext[:CHUNK] * 5 + ciphertext[CHUNK:]
     assert stats.chisquare(np.bincount(pairs, minlength=25)).pvalue > 1e-6
-    assert store.pads.pad(ID, "sex") is not None
+    assert store.keys.pad(ID, "sex") is not None
 
 
 def test_the_pad_file_is_the_one_time_pad_s_key(store: CuratorStore, encryption: ColumnEncryption) -> None:
@@ -152,7 +152,7 @@ def test_every_attribute_and_release_has_a_key_of_its_own(store: CuratorStore, t
         encryption = ColumnEncryption(store, tmp_path / release, release)
         for attribute in ("sex", "age", "salary"):
             ciphertexts.add(encryption.encrypt(attribute, SYMBOLS, 5, pad, PLAIN))
-            found = store.pads.pad(release, attribute)
+            found = store.keys.pad(release, attribute)
             assert found is not None
             keys.add(found[0])
     assert (len(ciphertexts), len(keys)) == (6, 6)
@@ -178,18 +178,18 @@ def test_several_columns_are_recorded_together_before_their_first_symbol_and_aft
         monkeypatch.setattr(owner, name, watched)
 
     for name in ("spend_key", "set_pad_digest"):
-        watch(store.pads, name)
+        watch(store.keys, name)
     watch(encryption, "_write")
     columns = [PlainColumn(attribute=name, symbols=SYMBOLS, size=5) for name in ("sex", "age")]
     encryption.encrypt_together(columns, pad, PLAIN)
     encryption.encrypt_together(columns, pad, PLAIN)
     assert done == [("spend_key", True)] * 2 + [("_write", False)] * 2 + [("set_pad_digest", True)] * 2
     with monkeypatch.context() as broken:
-        broken.setattr(store.pads, "set_pad_digest", crash)
+        broken.setattr(store.keys, "set_pad_digest", crash)
         with pytest.raises(KeyboardInterrupt):
             encryption.encrypt("job", SYMBOLS, 5, pad, PLAIN)
-    assert store.pads.pad(ID, "job") is None
-    assert store.pads.ciphertext_digest(ID, "sex") != store.pads.ciphertext_digest(ID, "age")
+    assert store.keys.pad(ID, "job") is None
+    assert store.keys.ciphertext_digest(ID, "sex") != store.keys.ciphertext_digest(ID, "age")
 
 
 @BOTH
@@ -203,18 +203,18 @@ def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, 
     step: str,
 ) -> None:
     spent: list[bytes] = []
-    spend = store.pads.spend_key
+    spend = store.keys.spend_key
 
     def recorded(release_id: str, attribute: str, key: bytes, *others: bytes) -> None:
         spend(release_id, attribute, key, *others)
         spent.append(key)
 
-    monkeypatch.setattr(store.pads, "spend_key", recorded)
+    monkeypatch.setattr(store.keys, "spend_key", recorded)
     with monkeypatch.context() as broken:
-        broken.setattr(encryption if step == "_write" else store.pads, step, crash)
+        broken.setattr(encryption if step == "_write" else store.keys, step, crash)
         with pytest.raises(KeyboardInterrupt):
             encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
-    assert store.pads.pad(ID, "sex") is None
+    assert store.keys.pad(ID, "sex") is None
     left = encryption.ciphertext("sex")
     before = left.read_bytes() if left.exists() else b""
     assert bool(before) is (step == "set_pad_digest")
@@ -227,7 +227,7 @@ def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, 
     assert np.array_equal(opened(store, again, 5, pad), SYMBOLS)
     for key in spent:
         with pytest.raises(ConflictError):
-            store.pads.spend_key("f" * 32, "age", key)
+            store.keys.spend_key("f" * 32, "age", key)
 
 
 # The curators' noise and the canaries
@@ -240,7 +240,7 @@ def test_noise_and_canaries_lie_under_the_pad(
     store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
 ) -> None:
     keys: list[bytes] = []
-    applied = CuratorsNoise.applied
+    applied = CuratorsNoise.with_noise_and_canaries
 
     def observed(noise: CuratorsNoise, attribute: str, column: Column, size: int, key: bytes) -> Iterator[Symbols]:
         keys.append(key)
@@ -257,7 +257,7 @@ def test_noise_and_canaries_lie_under_the_pad(
     assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places.all()])
     assert key_of(store) != keys[0]
     with pytest.raises(ConflictError, match="the pad was used before"):
-        store.pads.spend_key("f" * 32, "age", keys[0])
+        store.keys.spend_key("f" * 32, "age", keys[0])
     encryption.forget_canaries()
     assert not encryption.canaries("sex").exists()
 
@@ -278,21 +278,23 @@ def test_after_a_crash_other_symbols_replace_the_same_rows(  # noqa: PLR0913, PL
     step: str,
 ) -> None:
     keys: list[bytes] = []
-    spend = store.pads.spend_key
+    spend = store.keys.spend_key
 
     def recorded(release_id: str, attribute: str, key: bytes, replacement_key: bytes) -> None:
         keys.extend((key, replacement_key))
         spend(release_id, attribute, key, replacement_key)
 
-    monkeypatch.setattr(store.pads, "spend_key", recorded)
+    monkeypatch.setattr(store.keys, "spend_key", recorded)
     with monkeypatch.context() as broken:
-        broken.setattr(encryption if step == "_write" else store.pads, step, crash)
+        broken.setattr(encryption if step == "_write" else store.keys, step, crash)
         with pytest.raises(KeyboardInterrupt):
             encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)
     again = ColumnEncryption(store, tmp_path / "release", ID)
     again.encrypt("sex", SYMBOLS, 5, pad, NOISE)
     assert len(set(keys)) == len(keys) == (2 if step == "spend_key" else 4)
-    assert np.array_equal(opened(store, again, 5, pad), np.concatenate([*NOISE.applied("sex", SYMBOLS, 5, keys[-1])]))
+    assert np.array_equal(
+        opened(store, again, 5, pad), np.concatenate([*NOISE.with_noise_and_canaries("sex", SYMBOLS, 5, keys[-1])])
+    )
     assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places.all()])
 
 
@@ -303,7 +305,7 @@ def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(
         assert encryption.canaries("sex").exists()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.pads, "set_pad_digest", record)
+    monkeypatch.setattr(store.keys, "set_pad_digest", record)
     with pytest.raises(KeyboardInterrupt):
         encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
 

@@ -26,12 +26,12 @@ from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.study.file import MAX_RESPONDENTS, Study
 from veiltab.curator.party.service import _follow
 from veiltab.curator.peers.calls import Peers
-from veiltab.curator.peers.looks import Said
+from veiltab.curator.peers.looks import PeerAnswer
 from veiltab.curator.progress.release_record import Progress
 from veiltab.v1 import curator_peer_pb2
 
 
-def followed(village: Village, *names: tuple[str, ...]) -> AsyncGenerator[dict[str, Said], None]:
+def followed(village: Village, *names: tuple[str, ...]) -> AsyncGenerator[dict[str, PeerAnswer], None]:
     """Let alice follow bob."""
     return village.peers("alice").follow("bob", names_of(*names))
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
@@ -174,7 +175,7 @@ def test_a_problem_quotes_the_values_that_the_study_does_not_know(tmp_path: Path
 
 def test_json_holds_the_whole_report(tmp_path: Path, study: Study) -> None:
     report = inspect_table(write(tmp_path, "a,pink,s", "b,red,?"), study, "alice")
-    plain = json.loads(json.dumps(report.as_dict()))
+    plain = json.loads(json_text(report.as_dict()))
     assert (plain["ok"], plain["rows"], plain["study_digest"]) == (False, 2, study.digest)
     assert plain["attributes"][0]["unknown"] == [{"value": "pink", "rows": 1, "first_rows": [2]}]
     assert plain["attributes"][1]["counts"] == {"s": 1, "l": 0, "none": 1}

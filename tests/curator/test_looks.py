@@ -8,7 +8,7 @@ import pytest
 from tests.curator.curators_progress import progress
 from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.peers.looks import Looks, Others, Said
+from veiltab.curator.peers.looks import Looks, Others, PeerAnswer
 from veiltab.curator.progress.release_record import Progress
 
 MANY = [f"{number:032x}" for number in range(256)]
@@ -52,9 +52,11 @@ class Carol:
     def __init__(self) -> None:
         self.curators = ("carol",)
         self.calls: list[list[tuple[str, ...]]] = []
-        self.says: asyncio.Queue[Mapping[str, Said] | VeiltabError | None] = asyncio.Queue()
+        self.says: asyncio.Queue[Mapping[str, PeerAnswer] | VeiltabError | None] = asyncio.Queue()
 
-    async def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, Said]]:
+    async def follow(
+        self, curator: str, asked: AsyncIterator[tuple[str, ...]]
+    ) -> AsyncIterator[Mapping[str, PeerAnswer]]:
         assert curator == "carol"
         heard = list[tuple[str, ...]]()
         self.calls.append(heard)
@@ -255,7 +257,7 @@ def test_of_whom_nothing_is_awaited_only_what_it_says_counts(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("carol", [None, AWAY, progress(curator="carol")], ids=["silent", "away", "there"])
-def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: Said | None) -> None:
+def test_nobody_s_silence_hides_that_a_release_ended_elsewhere(carol: PeerAnswer | None) -> None:
     async def scenario(looks: Looks, _: Carol) -> None:
         looks._curators = ("bob", "carol")
         look, bob = looks._look("1"), progress(state=ReleaseState.DENIED)

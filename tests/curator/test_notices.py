@@ -158,7 +158,7 @@ def test_people_are_told_what_waits_and_what_was_refused(
 
 
 def serials() -> list[int]:
-    own = IDENTITY.stated.serial
+    own = IDENTITY.certificate_facts.serial
     return [own, AUTHORITY.certificate.serial_number]
 
 

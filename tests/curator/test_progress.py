@@ -87,7 +87,7 @@ def test_a_release_ends_where_it_ended_elsewhere() -> None:
 
 
 def test_what_is_held_waits_for_a_person_as_long_as_the_budget_holds_it() -> None:
-    held = Review(curator="alice", held=("age", "sex"))
+    held = Review(curator="alice", waiting_attributes=("age", "sex"))
     assert next_step(release(), held, (progress(),), 1) == Wait(
         "curator alice: a person decides about age, sex. Run `veiltab curator approve` or `deny` for"
         f" {REQUEST.release_id}."
@@ -97,7 +97,7 @@ def test_what_is_held_waits_for_a_person_as_long_as_the_budget_holds_it() -> Non
 
 
 def test_one_denial_ends_a_request_at_once_whoever_is_left_to_decide() -> None:
-    held, denied = Review(curator="alice", held=("age",)), frozenset({"sex"})
+    held, denied = Review(curator="alice", waiting_attributes=("age",)), frozenset({"sex"})
     own = next_step(release(), replace(held, denied=denied), (progress(considered=False),), 1)
     other = next_step(release(), held, (progress(decided=False, denied=frozenset({"salary"})),), 1)
     late = next_step(release(state=ReleaseState.APPROVED), REVIEWED, (progress(denied=frozenset({"salary"})),), 1)
@@ -111,13 +111,13 @@ def test_one_denial_ends_a_request_at_once_whoever_is_left_to_decide() -> None:
 def test_a_part_goes_on_with_what_is_not_denied() -> None:
     stored = release(request=replace(REQUEST, partial=True))
     some, every = frozenset({"salary"}), frozenset(REQUEST.attributes)
-    held = Review(curator="alice", held=("sex",))
+    held = Review(curator="alice", waiting_attributes=("sex",))
     assert isinstance(next_step(stored, held, (progress(denied=some, request_digest=b""),), 1), Wait)
     assert isinstance(next_step(stored, held, (progress(denied=every, request_digest=b""),), 1), End)
 
 
 def test_no_person_is_asked_before_every_curator_has_considered_the_request() -> None:
-    held = Review(curator="alice", held=("age",))
+    held = Review(curator="alice", waiting_attributes=("age",))
     assert next_step(release(), held, (progress(), progress(curator="carol", considered=False)), 1) == Wait(
         "curator carol: has not considered the request yet", curator="carol"
     )
@@ -158,7 +158,7 @@ def test_nobody_approves_before_all_have_shown_the_same_request() -> None:
     assert next_step(stored, REVIEWED, (same, progress(curator="carol", request_digest=b"")), 1) == behind(
         "carol", "has not shown its request yet"
     )
-    held = Review(curator="alice", held=("age",))
+    held = Review(curator="alice", waiting_attributes=("age",))
     for own in (REVIEWED, held, replace(held, refusal="too much")):
         assert next_step(stored, own, (unlike, carol), 1) == End(
             ReleaseState.FAILED,

@@ -117,7 +117,7 @@ class Curators(RuleBasedStateMachine):
         return Review(
             curator=name,
             is_considered=bool(verdict),
-            held=(name,) if verdict == HELD else (),
+            waiting_attributes=(name,) if verdict == HELD else (),
             denied=frozenset({name} if verdict == DENIED else ()),
             is_reserved=name in self.kept and name not in self.charged,
             is_charged=name in self.charged,

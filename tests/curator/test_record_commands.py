@@ -69,7 +69,7 @@ def test_the_audit_log_is_listed_and_checked(terminal: Terminal, make_request: M
     terminal.run("deny", "--release", OTHER, "--person", "Ben Ode", *WHY)
     charge(terminal, make_spec, ID)
     store = terminal.store()
-    store.pads.record_key_given(ID, "sex", "rosa")
+    store.keys.record_key_given(ID, "sex", "rosa")
     store.close()
     found = terminal.json("audit")
     assert (found["length"], found["matching"], len(found["entries"])) == (9, 9, 9)

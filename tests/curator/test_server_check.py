@@ -21,7 +21,7 @@ from veiltab.common.release.receipts.canary_changes import lists_digest
 from veiltab.common.release.receipts.families import Family
 from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.curator.columns.noise import canary_key, curators_noise
+from veiltab.curator.columns.noise_and_canaries import canary_key, curators_noise
 from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.server_check import ServerCheck

@@ -72,7 +72,7 @@ def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = 
         driver.store.decisions.decide(ID, (decision,))
     columns = {"sex": PUBLISHED, "salary": bytes(32)}
     driver.store.tests.record_publication(ID, PublicationDigests(columns=columns, places=PLACES))
-    driver.store.pads.spend_shared_keys(ID, bytes(32), CANARY_KEY)
+    driver.store.keys.spend_shared_keys(ID, bytes(32), CANARY_KEY)
     tests = made_tests(spec)
     own, together = tests.receipts("alice")
     driver.store.tests.set_receipt(ID, own, tests.lists["alice"], {"sex": NO_CANARIES})
@@ -115,7 +115,7 @@ def test_a_granted_key_is_given_to_who_asked_for_the_release(
     driver: CuratorDriver, make_request: Make, make_spec: Make, pad: Pad
 ) -> None:
     ready(driver, make_request(pad=pad), make_spec(pad=pad), expires=NOW + 1)
-    found = driver.store.pads.pad(ID, "sex")
+    found = driver.store.keys.pad(ID, "sex")
     assert found is not None
     assert fetch(driver) == (found[0] if pad is Pad.CHACHA20 else driver.encryption(ID).pad_file("sex").read_bytes())
 
@@ -216,7 +216,7 @@ def keys(
 
 def test_all_keys_that_may_leave_are_given_at_once(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
     ready(driver, make_request(), make_spec(), expires=NOW + 1)
-    found = driver.store.pads.pad(ID, "sex")
+    found = driver.store.keys.pad(ID, "sex")
     assert found is not None
     assert keys(driver, "age", "sex", "salary") == {"sex": found[0]}
     given = [one.facts["attribute"] for one in driver.store.audit.entries(ID) if one.event == "key given"]

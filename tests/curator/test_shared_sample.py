@@ -20,7 +20,7 @@ from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.columns.noise import canary_key, coin_key
+from veiltab.curator.columns.noise_and_canaries import canary_key, coin_key
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import Coins, release_coin
@@ -109,16 +109,16 @@ def test_coins_and_canaries_of_another_release_are_refused_and_those_of_this_one
 ) -> None:
     spec = spec_with(sample=3, curator_replacement=2**63, canaries=5)
     drawn(store, tmp_path, spec)
-    assert store.pads.canary_key(ID) == canary_key(bytes(range(32)))
+    assert store.keys.canary_key(ID) == canary_key(bytes(range(32)))
     drawn(store, tmp_path, spec)  # as after a crash
     for key in (coin_key, canary_key):
         mine = key(bytes(range(32)))
         with pytest.raises(ConflictError, match="were used before"):
-            store.pads.spend_shared_keys("f" * 32, mine, bytes(32))
+            store.keys.spend_shared_keys("f" * 32, mine, bytes(32))
         with pytest.raises(ConflictError, match="were used before"):
-            store.pads.spend_shared_keys("f" * 32, bytes(32), mine)
+            store.keys.spend_shared_keys("f" * 32, bytes(32), mine)
     with pytest.raises(NotFoundError, match="the key of the canaries is not here"):
-        store.pads.canary_key("f" * 32)
+        store.keys.canary_key("f" * 32)
 
 
 def test_coins_are_spent_before_they_are_tossed(
@@ -127,7 +127,7 @@ def test_coins_are_spent_before_they_are_tossed(
     def refuse(*_: object) -> NoReturn:
         raise ConflictError("spent")
 
-    monkeypatch.setattr(store.pads, "spend_shared_keys", refuse)
+    monkeypatch.setattr(store.keys, "spend_shared_keys", refuse)
     monkeypatch.setattr(
         "veiltab.curator.columns.shared_sample.curators_noise", lambda *_: pytest.fail("they were derived")
     )

@@ -180,46 +180,46 @@ def test_a_release_is_unfinished_until_its_coin_is_forgotten(store: CuratorStore
 
 
 def test_a_key_is_spent_once_whatever_it_was_for(store: CuratorStore) -> None:
-    store.pads.spend_key(ID, "sex", b"key 1")
+    store.keys.spend_key(ID, "sex", b"key 1")
     for release, attribute in ((ID, "sex"), (ID, "age"), ("f" * 32, "sex")):
         with pytest.raises(ConflictError, match="the pad was used before"):
-            store.pads.spend_key(release, attribute, b"key 1")
-    store.pads.forget_keys(ID)
+            store.keys.spend_key(release, attribute, b"key 1")
+    store.keys.forget_keys(ID)
     with pytest.raises(ConflictError, match="the pad was used before"):
-        store.pads.spend_key(ID, "sex", b"key 1")
+        store.keys.spend_key(ID, "sex", b"key 1")
 
 
 def test_a_key_counts_once_its_ciphertext_is_recorded(store: CuratorStore) -> None:
-    assert store.pads.pad(ID, "sex") is None
-    store.pads.spend_key(ID, "sex", b"key 1")
-    assert store.pads.pad(ID, "sex") is None
-    store.pads.spend_key(ID, "sex", b"key 2")
-    store.pads.set_pad_digest(ID, "sex", b"digest 2")
-    assert store.pads.pad(ID, "sex") == (b"key 2", b"digest 2")
-    store.pads.spend_key(ID, "sex", b"key 3")
-    store.pads.set_pad_digest(ID, "sex", b"digest 3")
-    assert store.pads.pad(ID, "sex") == (b"key 2", b"digest 2")
-    assert store.pads.ciphertext_digest(ID, "sex") == b"digest 2"
+    assert store.keys.pad(ID, "sex") is None
+    store.keys.spend_key(ID, "sex", b"key 1")
+    assert store.keys.pad(ID, "sex") is None
+    store.keys.spend_key(ID, "sex", b"key 2")
+    store.keys.set_pad_digest(ID, "sex", b"digest 2")
+    assert store.keys.pad(ID, "sex") == (b"key 2", b"digest 2")
+    store.keys.spend_key(ID, "sex", b"key 3")
+    store.keys.set_pad_digest(ID, "sex", b"digest 3")
+    assert store.keys.pad(ID, "sex") == (b"key 2", b"digest 2")
+    assert store.keys.ciphertext_digest(ID, "sex") == b"digest 2"
     with pytest.raises(NotFoundError, match="was not encrypted"):
-        store.pads.ciphertext_digest(ID, "age")
+        store.keys.ciphertext_digest(ID, "age")
 
 
 def test_a_refused_key_leaves_no_trace_of_itself(store: CuratorStore) -> None:
-    store.pads.spend_key(ID, "sex", b"key 1")
+    store.keys.spend_key(ID, "sex", b"key 1")
     with pytest.raises(ConflictError):
-        store.pads.spend_key(ID, "age", b"key 1")
+        store.keys.spend_key(ID, "age", b"key 1")
     assert store.connection.execute("SELECT count(*) FROM pad").fetchone()[0] == 1
 
 
 def test_forgotten_keys_are_gone_from_the_file(store: CuratorStore, path: Path) -> None:
     key = bytes(range(100, 132))
-    store.pads.spend_key(ID, "sex", key)
-    store.pads.set_pad_digest(ID, "sex", b"digest")
-    store.pads.spend_key("f" * 32, "sex", b"another")
-    store.pads.forget_keys(ID)
+    store.keys.spend_key(ID, "sex", key)
+    store.keys.set_pad_digest(ID, "sex", b"digest")
+    store.keys.spend_key("f" * 32, "sex", b"another")
+    store.keys.forget_keys(ID)
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert key not in path.read_bytes()
-    assert store.pads.pad(ID, "sex") == (b"", b"digest")
+    assert store.keys.pad(ID, "sex") == (b"", b"digest")
 
 
 def test_table_versions_and_alignments_stay(store: CuratorStore) -> None:

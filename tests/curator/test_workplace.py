@@ -42,7 +42,7 @@ from veiltab.common.tasks.pool import Pool
 from veiltab.curator.alignment import token_order
 from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.alignment.token_order import TokenOrder
-from veiltab.curator.columns import draw_tasks, encryption_tasks, noise
+from veiltab.curator.columns import draw_tasks, encryption_tasks, noise_and_canaries
 from veiltab.curator.columns.draw_tasks import DrawnSample
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks
@@ -147,7 +147,7 @@ def released(folder: Path, engine: Engine, sizes: tuple[int, int, int], *, is_re
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (symbols, noise, encryption_tasks):
+    for module in (symbols, noise_and_canaries, encryption_tasks):
         monkeypatch.setattr(module, "CHUNK", 512)
     monkeypatch.setattr(draw_tasks, "SPREAD", 1500)
 

@@ -21,7 +21,7 @@ from veiltab.common.errors import NotReadyError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.curator.columns.encryption import ColumnEncryption
-from veiltab.curator.columns.noise import canary_key, coin_key, curators_noise
+from veiltab.curator.columns.noise_and_canaries import canary_key, coin_key, curators_noise
 from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.server_check import ServerCheck
@@ -149,7 +149,7 @@ class Alice:
 def sent(store: CuratorStore, folder: Path, spec: TableSpec) -> Alice:
     """Let alice encrypt her columns as the release says."""
     noise = curators_noise(spec, SEED)
-    store.pads.spend_shared_keys(spec.release_id, coin_key(SEED), canary_key(SEED))
+    store.keys.spend_shared_keys(spec.release_id, coin_key(SEED), canary_key(SEED))
     encryption = ColumnEncryption(store, folder / "release", spec.release_id)
     uploaded: dict[str, Symbols] = {}
     for column in spec.columns_of("alice"):

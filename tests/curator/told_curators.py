@@ -26,7 +26,7 @@ from veiltab.curator.officer.policy import Policy
 from veiltab.curator.party.service import CuratorPeerServicer
 from veiltab.curator.peers.calls import Pace, Peers
 from veiltab.curator.peers.coins import NONE_SHOWN
-from veiltab.curator.peers.looks import Said
+from veiltab.curator.peers.looks import PeerAnswer
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 
@@ -155,10 +155,10 @@ async def names_of(*names: tuple[str, ...]) -> AsyncIterator[tuple[str, ...]]:
     await asyncio.sleep(1000)
 
 
-def said_of(village: Village, *release_ids: str, curator: str = "bob") -> Mapping[str, Said]:
+def said_of(village: Village, *release_ids: str, curator: str = "bob") -> Mapping[str, PeerAnswer]:
     """Let alice follow some releases at another curator, and return what it says first."""
 
-    async def first() -> Mapping[str, Said]:
+    async def first() -> Mapping[str, PeerAnswer]:
         async with aclosing(village.peers("alice").follow(curator, names_of(release_ids))) as answers:
             return await anext(answers)
 

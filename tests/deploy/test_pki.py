@@ -184,7 +184,7 @@ def test_renewal_gives_a_fresh_key_and_leaves_the_others(tmp_path: Path) -> None
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert {path.name for path in before if before[path] != after[path]} == {"alice.key", "alice.pem", "issued"}
     identity = load_identity(folders[ALICE], Role.CURATOR, "alice", clock=lambda: later)
-    assert identity.stated.not_after == later + timedelta(days=1)
+    assert identity.certificate_facts.not_after == later + timedelta(days=1)
 
 
 def test_a_party_that_joins_is_added(tmp_path: Path) -> None:

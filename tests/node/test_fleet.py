@@ -136,7 +136,7 @@ def test_a_report_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", [REQUEST_LOST, ANSWER_LOST])
 def test_what_was_lost_on_the_way_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setattr("veiltab.common.rpc.channel.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("veiltab.common.rpc.waiting.retries.FIRST_PAUSE", 0.01)
 
     async def work(stub: Loopback) -> None:
         result = await run(stub, tmp_path)

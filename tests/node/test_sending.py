@@ -92,13 +92,13 @@ def test_a_report_is_handed_in_once_if_it_is_answered(tmp_path: Path) -> None:
 def test_a_report_is_handed_in_until_it_is_known_to_be_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: list[str], attempts: int
 ) -> None:
-    monkeypatch.setattr("veiltab.common.rpc.channel.FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("veiltab.common.rpc.waiting.retries.FIRST_PAUSE", 0.0)
     assert outcomes(tmp_path, faults) == (COUNTED, attempts, 1)
 
 
 @pytest.mark.parametrize("counted", [0, 1])
 def test_without_an_answer_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int) -> None:
-    monkeypatch.setattr("veiltab.common.rpc.channel.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("veiltab.common.rpc.waiting.retries.FIRST_PAUSE", 0.01)
     outcome, attempts, counts = outcomes(tmp_path, [[REQUEST_LOST, ANSWER_LOST][counted]] * 500)
     assert (outcome.state, counts) == (State.WAITING, counted)
     assert isinstance(outcome.error, UnavailableError)

@@ -169,7 +169,7 @@ def test_an_analyst_s_certificate_that_expires_or_is_revoked_is_refused_on_the_n
     study, pki = desk.local.study, desk.local.folder / "pki"
     shutil.copytree(pki, tmp_path / "pki")
     folder = issue_party(study, tmp_path / "pki", party(desk, ANA), lifetime=timedelta(seconds=3))
-    end = load_identity(folder, *ANA).stated.not_after
+    end = load_identity(folder, *ANA).certificate_facts.not_after
     with (
         Client(desk.local.study_path, identity=folder, name="ana") as brief,
         desk.client("ana", role=Role.ANALYST) as ana,

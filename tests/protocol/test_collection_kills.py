@@ -131,7 +131,7 @@ def test_a_server_that_is_killed_loses_and_repeats_nothing(
     mortal: Poll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed in the middle of a transaction: after tokens were spent, and after reports were counted too."""
-    monkeypatch.setattr("veiltab.common.rpc.channel.LONGEST_PAUSE", 0.3)
+    monkeypatch.setattr("veiltab.common.rpc.waiting.retries.LONGEST_PAUSE", 0.3)
     survive(mortal, tmp_path, [f"{STORE}._spend:3:after", f"{STORE}._count:2:after"], nodes=100)
 
 

@@ -57,7 +57,7 @@ def secrets_under_way(world: World, release_id: str) -> Canaries:
                 seeds |= {name: share for name, share in shares.items() if share}
             rows = store.connection.execute("SELECT attribute, key FROM pad WHERE release_id = ?", [release_id])
             keys |= {row["attribute"]: bytes(row["key"]) for row in rows.fetchall()}
-            canary_keys[f"{curator} canaries"] = store.pads.canary_key(release_id)
+            canary_keys[f"{curator} canaries"] = store.keys.canary_key(release_id)
         for path in (folder / "releases" / release_id).iterdir():
             kept = {".ciphertext": ciphertext, ".canaries": ciphertext, ".pad": keys, ".bin": seeds}[path.suffix]
             data = path.read_bytes()

@@ -257,7 +257,7 @@ KILLS = [
     ("veiltab.curator.records.releases:Releases.set_planned:1", BOB),
     ("veiltab.curator.records.release_tables:ReleaseTables.open_tables:1", ALICE),
     ("veiltab.curator.records.release_tables:ReleaseTables.open_tables:1:after", BOB),
-    ("veiltab.curator.records.pads:Pads.spend_key:3:after", ALICE),
+    ("veiltab.curator.records.keys:Keys.spend_key:3:after", ALICE),
     ("veiltab.curator.records.server_tests:ServerTests.set_receipt:2:after", BOB),
     ("veiltab.curator.records.release_tables:ReleaseTables.choose_tables:1", ALICE),
     ("veiltab.server.records.store:ServerStore.publish:2:after", CLOUD),

@@ -45,7 +45,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import CHUNK
 from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.columns.noise import curators_noise
+from veiltab.curator.columns.noise_and_canaries import curators_noise
 from veiltab.curator.peers.coins import alignment_coin, release_coin
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.tokens import tokens
@@ -337,7 +337,7 @@ def _compared(world: World, store: CuratorStore, rows: int, release_id: str) -> 
     noise = curators_noise(spec, seed)
     drawn = spec.description.scheme.draw(made, derive(seed, "sampling"))
     (column,) = spec.columns_of("alice")
-    pad = store.pads.pad(release_id, column.attribute) or (b"", b"")
+    pad = store.keys.pad(release_id, column.attribute) or (b"", b"")
     ciphertext = state / "releases" / release_id / f"{column.attribute}.ciphertext"
     plain: Symbols = np.frombuffer(ciphertext.read_bytes(), np.uint8).copy()
     decrypt(plain, column.size, CipherStream(pad[0]), plain)

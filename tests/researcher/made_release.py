@@ -23,7 +23,7 @@ from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.testing import joint_receipt, own_receipt
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.columns.noise import CuratorsNoise, curators_noise
+from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, curators_noise
 from veiltab.researcher.parties.curators_test import CuratorsTest
 from veiltab.researcher.parties.parties import ColumnDigests
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows
@@ -77,7 +77,9 @@ class MadeRelease:
         self.uploaded: dict[str, Symbols] = {}
         plain = {
             c.attribute: np.concatenate(
-                list(self.noise.applied(c.attribute, table[c.attribute], c.size, secrets.token_bytes(32)))
+                list(
+                    self.noise.with_noise_and_canaries(c.attribute, table[c.attribute], c.size, secrets.token_bytes(32))
+                )
             )
             for c in spec.columns
         }

@@ -68,18 +68,18 @@ def test_a_lease_that_is_held_is_renewed_and_given_back(two: Two, monkeypatch: p
     monkeypatch.setattr(first.leases, "seconds", 0.3)
 
     async def work() -> None:
-        async with first.leases.held("a"):
+        async with first.leases.hold("a"):
             for _ in range(8):
                 await asyncio.sleep(0.1)
                 with pytest.raises(BusyError):
                     second.leases.take("a")
         assert second.leases.take("a").fence == 2
         with pytest.raises(ZeroDivisionError):
-            async with first.leases.held("b"):
+            async with first.leases.hold("b"):
                 raise ZeroDivisionError
         assert second.leases.take("b").fence == 2
         with pytest.raises(BusyError):
-            async with first.leases.held("b"):
+            async with first.leases.hold("b"):
                 raise AssertionError
 
     asyncio.run(work())
@@ -90,7 +90,7 @@ def test_a_lease_that_was_given_back_is_not_renewed(two: Two, monkeypatch: pytes
     monkeypatch.setattr(first.leases, "seconds", 0.3)
 
     async def work() -> None:
-        async with first.leases.held("a"):
+        async with first.leases.hold("a"):
             pass
         # Long enough for a renewal, and not for what it would have renewed to run out.
         await asyncio.sleep(0.2)
@@ -155,7 +155,7 @@ def test_one_process_holds_whatever_it_wants() -> None:
     leases.give_back(lease)
 
     async def work() -> None:
-        async with leases.held("a") as held:
+        async with leases.hold("a") as held:
             assert held == lease
 
     asyncio.run(work())

@@ -235,7 +235,9 @@ class Deployment:
         for host in self.watch.curators:
             if host.process is None or host.process.machine.dead:
                 continue
-            for release in host.curator.store.releases.releases() if host.curator.store.decisions.held() else ():
+            for release in (
+                host.curator.store.releases.releases() if host.curator.store.decisions.count_waiting_requests() else ()
+            ):
                 if release.state is ReleaseState.REQUESTED:
                     with suppress(OSError, sqlite3.OperationalError, Killed):  # tried again later
                         host.on_machine(partial(self._decide_about, host.curator.store, release.request.release_id))

@@ -357,7 +357,7 @@ def to_dict(certificate: ReleaseCertificate, findings: tuple[Finding, ...]) -> d
         "release_id": certificate.spec.release_id,
         "tables": len(certificate.tables) or 1,
         "authority": certificate.fingerprint,
-        "findings": [{"what": one.what, "detail": one.detail, "holds": one.holds} for one in findings],
+        "findings": findings,
         "spec": json.loads(certificate.spec.to_json()),
         "card": [bound.as_dict() for bound in release_card(certificate.spec).bounds],
     }

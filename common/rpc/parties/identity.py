@@ -174,11 +174,11 @@ class Identity:
     key: bytes = field(repr=False)
     authority: bytes
     folder: Path | None = None
-    stated: PartyCertificate = field(init=False)
+    certificate_facts: PartyCertificate = field(init=False)
 
     def __post_init__(self) -> None:
         certificate = load_certificate(self.certificate)
-        object.__setattr__(self, "stated", party_of_certificate(self.certificate))
+        object.__setattr__(self, "certificate_facts", party_of_certificate(self.certificate))
         check_key(certificate, self.key)
         check_issuer(certificate, self.authority)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -192,11 +192,11 @@ class Identity:
     @property
     def party(self) -> Party:
         """Whose identity this is."""
-        return self.stated.party
+        return self.certificate_facts.party
 
     def check_lifetime(self, now: datetime) -> None:
         """Raise InvalidInputError unless the certificate is valid now: peers show a bad one as UNAVAILABLE only."""
-        self.stated.check_lifetime(now, where="own certificate")
+        self.certificate_facts.check_lifetime(now, where="own certificate")
 
 
 def load_identity(

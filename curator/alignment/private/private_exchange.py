@@ -109,7 +109,7 @@ class PrivateExchange:
         if own.failed not in self._passed:
             return standing  # also between the record of a failure and the digests: without them one would be suspected
         received, made = self._passed[own.failed]
-        return replace(standing, failed=own.failed, suspects=own.suspects, received=received, made=made)
+        return replace(standing, failed=own.failed, suspects=own.suspects, received=received, passed_on=made)
 
     def flow_file(self, name: str, session: str, kind: FlowKind, owner: str, peer: str) -> Path:
         """Return the file of a flow that one has made, for a peer.

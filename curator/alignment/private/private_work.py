@@ -169,13 +169,13 @@ class Work:
                     raise SilentCuratorError("has not said what it made of the query", where=f"curator {hop.producer}")
                 if stated.received != given:
                     return hop.source, hop.producer
-                if hop is hops[-1] or not await self._is_passed_on(hop, stated.made):
+                if hop is hops[-1] or not await self._is_passed_on(hop, stated.passed_on):
                     break
             except (NotReadyError, UnavailableError):
                 raise SilentCuratorError(
                     "has not said what it made of the query", where=f"curator {hop.producer}"
                 ) from None
-            given = stated.made
+            given = stated.passed_on
         return (hop.producer,)
 
     async def _is_passed_on(self, hop: Flow, digest: bytes) -> bool:

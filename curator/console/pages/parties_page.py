@@ -47,7 +47,7 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
     if identity is not None:
         if is_asked and identity.folder is not None:
             shown = shown_by(identity, identity.folder, {party: at for party, at in parties.items() if party != own})
-        shown[own] = Shown(ends=identity.stated.not_after)
+        shown[own] = Shown(ends=identity.certificate_facts.not_after)
     lines = [
         PartyLine(
             party=party,

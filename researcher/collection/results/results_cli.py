@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import PATH, emit, json_option, note
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.researcher.collection.round_options import CONNECTION, round_option, with_rounds
 from veiltab.researcher.collection.text import status_dict
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 confidence_option = click.option(
     "--confidence",
-    default=0.95,
+    default=CONFIDENCE,
     show_default=True,
     type=click.FloatRange(0.01, 0.999999),
     help="Confidence of each interval.",
@@ -192,7 +193,7 @@ def balance(rounds: "Rounds", round_id: str, as_json: bool) -> None:
     rows = [
         {"value": label, "kept": kept, "held": held, "bias": bias}
         for label, kept, held, bias in zip(
-            tally.labels, found.kept.tolist(), found.held.tolist(), found.bias.tolist(), strict=True
+            tally.labels, found.kept_shares.tolist(), found.value_shares.tolist(), found.bias.tolist(), strict=True
         )
     ]
     lines = [f"{'value':<24}{'reports kept':>14}{'nodes that hold it':>20}"]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.round import RoundStatus
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.study.file import Study
 from veiltab.common.web.document import card_table, facts, page, table
 from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
@@ -21,7 +22,7 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     status: RoundStatus,
     tally: Tally,
     estimator: str | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     truth: NDArray[np.float64] | None = None,
 ) -> str:
     """Return the HTML report of a closed round.

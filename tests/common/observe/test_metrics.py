@@ -113,7 +113,7 @@ def test_a_scrape_asks_the_party(identity: Identity) -> None:
     assert first["veiltab_queue_depth", "reports"] == 7
     assert first["veiltab_budget_epsilon", "respondents", "survey"] == 3.5
     assert first["veiltab_budget_left_epsilon", "respondents", "survey"] == 1.25
-    assert first["veiltab_certificate_end_seconds",] == identity.stated.not_after.timestamp()
+    assert first["veiltab_certificate_end_seconds",] == identity.certificate_facts.not_after.timestamp()
     assert first["process_resident_memory_bytes",] > 1e6
     assert {key[1:] for key in first if key[0] == "veiltab_party"} == {("cloud", "server", "survey", "0.1.0")}
     assert second["veiltab_releases", "ready"] == 4

@@ -110,7 +110,7 @@ def test_a_party_tells_its_status_to_itself_alone(folders: Path) -> None:
     found = asyncio.run(scenario())
     assert (found.party, found.observation) == (ALICE, SEEN)
     assert began <= found.started <= time.time()
-    assert found.certificate_ends == int(identity_of(folders, ALICE).stated.not_after.timestamp())
+    assert found.certificate_ends == int(identity_of(folders, ALICE).certificate_facts.not_after.timestamp())
     assert found.version.count(".") == 2
     assert len(threads) == 1
     assert threads[0] != threading.get_ident(), "it may take a while, so it keeps nobody waiting"

@@ -326,7 +326,7 @@ def test_tls_refuses_what_the_authority_does_not_vouch_for_now(authority: Author
 @pytest.mark.parametrize(("minutes", "told"), [(25 * 60, "expired"), (-1, "valid only from")])
 def test_an_open_connection_does_not_outlive_its_certificate(minutes: int, told: str, identity_of: Identities) -> None:
     identity = identity_of(RITA)
-    now = identity.stated.not_before + timedelta(seconds=1)
+    now = identity.certificate_facts.not_before + timedelta(seconds=1)
 
     async def scenario() -> None:
         nonlocal now
@@ -347,7 +347,7 @@ def test_a_stream_does_not_outlive_the_certificate_of_its_caller(
 ) -> None:
     """It may expire or be revoked: either ends the stream before its next message."""
     identity, fetch = identity_of(RITA), "/veiltab.v1.CuratorService/FetchPad"
-    now = identity.stated.not_before + timedelta(seconds=1)
+    now = identity.certificate_facts.not_before + timedelta(seconds=1)
     crl = tmp_path / FILE
     own = replace(identity_of(BOB), folder=tmp_path)
     more = asyncio.Queue[int]()
@@ -379,7 +379,9 @@ def test_a_stream_does_not_outlive_the_certificate_of_its_caller(
             now += timedelta(days=1000)
 
         def revoke() -> None:
-            crl.write_bytes(authority.revocation_list([], [identity.stated.serial], now).public_bytes(Encoding.PEM))
+            crl.write_bytes(
+                authority.revocation_list([], [identity.certificate_facts.serial], now).public_bytes(Encoding.PEM)
+            )
 
         async with (
             build_server(own, [RITA], [registered(fetch, handler)], "localhost:0", clock=lambda: now) as server,

@@ -14,10 +14,11 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.rpc import channel as channel_module
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.server import MAX_MESSAGE, Registration, build_server
+from veiltab.common.rpc.rpc_limits import MAX_MESSAGE
+from veiltab.common.rpc.server import Registration, build_server
+from veiltab.common.rpc.waiting import retries
 from veiltab.v1.curator_pb2 import GetProposalRequest as Request
 from veiltab.v1.curator_pb2 import GetProposalResponse as Response
 
@@ -95,7 +96,7 @@ def test_a_server_of_another_authority_is_not_spoken_to(identity_of: Identities,
 
 def test_an_expired_identity_does_not_connect(identity_of: Identities) -> None:
     identity = identity_of(RITA)
-    late = identity.stated.not_after + timedelta(seconds=1)
+    late = identity.certificate_facts.not_after + timedelta(seconds=1)
     with pytest.raises(InvalidInputError, match="expired on"):
         connect(identity, BOB, "localhost:1", clock=lambda: late)
     with pytest.raises(InvalidInputError, match="expired on"):
@@ -205,7 +206,7 @@ def test_pauses_have_full_jitter_under_a_doubling_bound(
             raise ConflictError("enough")
         raise NotReadyError("not yet")
 
-    monkeypatch.setattr(channel_module, "_jitter", Jitter())
+    monkeypatch.setattr(retries, "_jitter", Jitter())
     assert isinstance(outcome(identity_of, never_ready), ConflictError)
     assert bounds[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 

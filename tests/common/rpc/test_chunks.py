@@ -22,7 +22,7 @@ from veiltab.common.rpc.chunks import (
     received,
     verify,
 )
-from veiltab.common.rpc.server import MAX_MESSAGE
+from veiltab.common.rpc.rpc_limits import MAX_MESSAGE
 from veiltab.v1.release_pb2 import Chunk
 from veiltab.v1.server_release_pb2 import FetchColumnResponse
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 import pytest
 
 from veiltab.common.errors import ConflictError
-from veiltab.common.rpc import channel
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.waiting import retries
 
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
@@ -24,7 +24,7 @@ def test_a_party_that_starts_is_asked_ever_as_often(
                 raise ConflictError("enough")
             return 0.0
 
-    monkeypatch.setattr(channel, "_jitter", Jitter())
+    monkeypatch.setattr(retries, "_jitter", Jitter())
     with pytest.raises(ConflictError, match="enough"):
         asyncio.run(wait_until_serving(identity_of(RITA), BOB, "localhost:1", within=60.0))
     assert bounds == [0.1] * 9

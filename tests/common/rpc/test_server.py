@@ -21,7 +21,8 @@ from veiltab.common.rpc.authorisation import Handler
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.server import MAX_MESSAGE, Limits, PartyServer, Registration, build_server
+from veiltab.common.rpc.rpc_limits import MAX_MESSAGE
+from veiltab.common.rpc.server import Limits, PartyServer, Registration, build_server
 from veiltab.v1 import curator_pb2
 
 Identities = Callable[[Party], Identity]

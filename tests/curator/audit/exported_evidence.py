@@ -98,7 +98,7 @@ def live(standing: Standing) -> None:
     store.tests.set_receipt(ID, own, TESTS.lists["alice"], {"sex": bytes(32)})
     store.tests.set_joint_receipt(ID, together, TESTS.lists)
     store.releases.set_state(ID, ReleaseState.READY)
-    store.pads.record_key_given(ID, "sex", "rosa")
+    store.keys.record_key_given(ID, "sex", "rosa")
     with transaction(store.connection):
         store.audit.record(Event.SESSION_BEGUN, person="Ana Díaz")
 

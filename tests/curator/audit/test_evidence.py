@@ -90,7 +90,7 @@ def test_keys_and_other_entries_push_nothing_of_each_other_out_of_the_page(
     office = open_office(tmp_path, study_bytes)
     with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
         for number in range(3):
-            store.pads.record_key_given(ID, f"number-{number}", "rosa")
+            store.keys.record_key_given(ID, f"number-{number}", "rosa")
     office.export("evidence.zip")
     page = contents(office.file)["index.html"].decode()
     keys, others = page.split("<h2>Who was given keys</h2>")[1].split("<h2>What else was recorded</h2>")

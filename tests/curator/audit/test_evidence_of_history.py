@@ -153,7 +153,7 @@ def test_no_curator_serves_with_a_log_that_was_altered(
 def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     def signed_meanwhile(*of: Any) -> SignedText:  # noqa: ANN401 - those of the original
         with closing(CuratorStore(office.folder / "state" / "curator.sqlite")) as other:
-            other.pads.record_key_given(ID, "salary", "rosa")
+            other.keys.record_key_given(ID, "salary", "rosa")
         return signed_statement(*of)
 
     monkeypatch.setattr("veiltab.curator.evidence.export.signed_statement", signed_meanwhile)

@@ -75,7 +75,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
     reserve(ledger, make_spec())
     ledger.charge(ID)
     ledger.charge(ID)
-    store.pads.record_key_given(ID, "sex", "rosa")
+    store.keys.record_key_given(ID, "sex", "rosa")
     store.releases.end(ID, ReleaseState.FAILED, "why")
     store.served.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
     store.coins.clear_aborted("bob", person="Ben")
@@ -128,7 +128,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
     ]
     for now, one in given:
         monkeypatch.setattr("time.time", lambda now=now: now)
-        store.pads.record_key_given(*one)
+        store.keys.record_key_given(*one)
     entries = [one for one in store.audit.entries() if one.event == "key given"]
     assert [(one.time, (one.release, one.facts["attribute"], one.facts["researcher"])) for one in entries] == [
         *((midnight - 86_400, one) for one in (same, other, another, elsewhere)),
@@ -144,7 +144,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
         lambda store, _ledger: deny(store, ID),
         lambda store, _ledger: store.releases.end(ID, ReleaseState.FAILED, "why"),
         lambda _store, ledger: ledger.charge(ID),
-        lambda store, _ledger: store.pads.record_key_given(ID, "sex", "rosa"),
+        lambda store, _ledger: store.keys.record_key_given(ID, "sex", "rosa"),
         lambda store, _ledger: store.served.set_served_policy(None, 3, None),
         lambda store, _ledger: store.served.set_served_table(None, 3, "ab"),
         lambda store, _ledger: store.coins.clear_aborted("bob", person="Ben"),

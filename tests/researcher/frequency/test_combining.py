@@ -114,10 +114,10 @@ def test_a_balanced_sample_holds_what_is_said() -> None:
     counts = np.array([[500, 300, 200]])
     tally = Tally(counts=counts, reports=np.array([1000]), populations=(1000,), rates=(Fraction(1),), p=p, q=q)
     found = balance(tally, held / 1000)
-    assert (found.each, found.size, found.kept.tolist()) == (200, 600, [0.4, 200 / 300, 1.0])
+    assert (found.each, found.size, found.kept_shares.tolist()) == (200, 600, [0.4, 200 / 300, 1.0])
     law = held[:, None] * np.where(np.eye(3) == 1, float(p), float(q))
-    np.testing.assert_allclose(found.held, (law / law.sum(axis=0)).mean(axis=1))
-    assert found.held.sum() == pytest.approx(1)
+    np.testing.assert_allclose(found.value_shares, (law / law.sum(axis=0)).mean(axis=1))
+    assert found.value_shares.sum() == pytest.approx(1)
     assert found.bias[0] > 0 > found.bias[2]
     sets = Tally(counts=counts, reports=np.array([1000]), populations=(1000,), rates=(Fraction(1),), p=HALF, q=THIRD)
     with pytest.raises(InvalidInputError, match="does not name one value"):

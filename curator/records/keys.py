@@ -11,7 +11,7 @@ from veiltab.curator.audit.log import AuditLog, Event
 _SECONDS_A_DAY = 86_400
 
 
-class Pads:
+class Keys:
     """Keys that are spent, kept, given and erased."""
 
     def __init__(self, connection: Database, audit: AuditLog) -> None:

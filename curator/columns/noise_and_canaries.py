@@ -59,7 +59,7 @@ class CuratorsNoise:
         for chunk, part in enumerate(row_slices(rows, slice(first, None)), first):
             yield part, replaced_rows(part.stop - part.start, self.mechanism, source, chunk=chunk)
 
-    def applied(
+    def with_noise_and_canaries(
         self, attribute: str, column: Column, size: int, key: bytes, *, chunks: slice = slice(None)
     ) -> Iterator[Symbols]:
         """Yield a column with this curator's noise, then with the canaries among its rows, which keep their order.

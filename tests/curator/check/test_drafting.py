@@ -20,7 +20,7 @@ from veiltab.curator.check.drafted_table import TableProposal, propose_table
 from veiltab.curator.check.profile import profile_columns
 from veiltab.curator.check.proposal import AttributeProposal
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.dates import year_edges
+from veiltab.curator.reading.date_formats import year_edges
 
 Propose = Callable[..., TableProposal]
 ROWS = 200
