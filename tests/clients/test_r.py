@@ -5,15 +5,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.protocol.served import Served, served_over_http
-from tests.protocol.test_numbers import NUMBERS
-from tests.protocol.village import Rules
-from tests.protocol.world import made_world
+from tests.protocol.served import Served
 
 PACKAGE = Path(__file__).parents[2] / "clients" / "r"
 NEEDS = ("httr2", "jsonlite", "testthat", "knitr", "rmarkdown", "survey", "mitools", "generics")
@@ -28,6 +25,7 @@ cat(sprintf("%.17g", table$estimate), "\\n")
 """
 
 
+@cache
 def missing() -> str:
     """Say what R lacks here; nothing if nothing."""
     if shutil.which("Rscript") is None:
@@ -40,21 +38,10 @@ def missing() -> str:
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    lacking = missing()
-    if lacking:
+@pytest.fixture(autouse=True)
+def _needs_r() -> None:
+    if lacking := missing():
         pytest.skip(lacking)
-    made = made_world(tmp_path_factory.mktemp("r"), people=900, rules=Rules(maximum_cells=500), more=NUMBERS)
-    for curator, name in (("alice", "age"), ("bob", "hours")):
-        path = made.local.tables[curator]
-        first, *lines = path.read_text("utf-8").splitlines()
-        numbered = [f"{line},{number % 80}" for number, line in enumerate(lines)]
-        path.write_text("\n".join([f"{first},{name}", *numbered, ""]), "utf-8")
-    with served_over_http(made) as found:
-        with made.client() as client:
-            client.request(["region", "hours"], epsilon="4", delta="1e-6", label="r-table").wait(120)
-        yield found
 
 
 def environment(served: Served) -> dict[str, str]:

@@ -1,0 +1,24 @@
+"""A service with a release of two numbers, which clients in other languages ask."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.protocol.served import Served, served_over_http
+from tests.protocol.test_numbers import NUMBERS
+from tests.protocol.village import Rules
+from tests.protocol.world import made_world
+
+
+@pytest.fixture(scope="package")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    made = made_world(tmp_path_factory.mktemp("clients"), people=900, rules=Rules(maximum_cells=500), more=NUMBERS)
+    for curator, name in (("alice", "age"), ("bob", "hours")):
+        path = made.local.tables[curator]
+        first, *lines = path.read_text("utf-8").splitlines()
+        numbered = [f"{line},{number % 80}" for number, line in enumerate(lines)]
+        path.write_text("\n".join([f"{first},{name}", *numbered, ""]), "utf-8")
+    with served_over_http(made) as found:
+        with made.client() as client:
+            client.request(["region", "hours"], epsilon="4", delta="1e-6", label="r-table").wait(120)
+        yield found
