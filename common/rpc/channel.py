@@ -4,8 +4,8 @@ from typing import TypeVar
 
 import grpc
 
+from veiltab.common.rpc.chunks import MAX_MESSAGE, READ_AHEAD
 from veiltab.common.rpc.parties.identity import Clock, Identity, Party, utc_now
-from veiltab.common.rpc.rpc_limits import MAX_MESSAGE, READ_AHEAD
 from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.common.rpc.waiting.retries import repeated
 

@@ -19,6 +19,19 @@ from veiltab.common.errors import InvalidInputError, NotFoundError, TransferErro
 from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.v1.release_pb2 import Chunk
 
+MAX_MESSAGE = (1 << 20) + (1 << 16)
+"""Longest message in bytes: a chunk of 1 MiB and what surrounds it."""
+
+READ_AHEAD = (
+    # Else gRPC guesses what a connection needs, and keeps up to hundreds of MiB for a reader that waits for its disk.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 1 << 22),
+)
+"""gRPC's channel arguments for what it takes of a stream before it is read: 4 MiB, besides the message that comes.
+
+That is more than 1 Gbit/s delivers in the 20 ms until a peer hears that something was read.
+"""
+
 MAX_CHUNK = 1 << 20
 """Most bytes of data that a chunk may carry."""
 

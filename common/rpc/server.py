@@ -12,9 +12,9 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.address import check_bindable
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
+from veiltab.common.rpc.chunks import MAX_MESSAGE, READ_AHEAD
 from veiltab.common.rpc.parties.identity import Clock, Identity, Party, utc_now
 from veiltab.common.rpc.parties.revocation import FILE, RevocationList
-from veiltab.common.rpc.rpc_limits import MAX_MESSAGE, READ_AHEAD
 
 Registration = Callable[[grpc.aio.Server], None]
 """Adds one servicer to a server, as in partial(add_IngestServiceServicer_to_server, servicer)."""

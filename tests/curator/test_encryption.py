@@ -246,7 +246,7 @@ def test_noise_and_canaries_lie_under_the_pad(
         keys.append(key)
         return applied(noise, attribute, column, size, key)
 
-    monkeypatch.setattr(CuratorsNoise, "applied", observed)
+    monkeypatch.setattr(CuratorsNoise, "with_noise_and_canaries", observed)
     digest = encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)
     ciphertext = ciphertext_of(encryption, 5)
     assert digest == file_digest(encryption.ciphertext("sex"))

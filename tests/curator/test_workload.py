@@ -44,7 +44,7 @@ from veiltab.common.release.receipts.canary_changes import most_canaries
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
-from veiltab.common.rpc.rpc_limits import MAX_MESSAGE
+from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.study.file import MAX_TABLES, Study
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.budget.coalitions import bounds_of_charges

@@ -15,8 +15,8 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.rpc_limits import MAX_MESSAGE
 from veiltab.common.rpc.server import Registration, build_server
 from veiltab.common.rpc.waiting import retries
 from veiltab.v1.curator_pb2 import GetProposalRequest as Request

@@ -15,6 +15,7 @@ from veiltab.common.rpc.chunks import (
     _SHORT,
     CHUNK,
     MAX_CHUNK,
+    MAX_MESSAGE,
     chunk_messages,
     chunk_of,
     data_of,
@@ -22,7 +23,6 @@ from veiltab.common.rpc.chunks import (
     received,
     verify,
 )
-from veiltab.common.rpc.rpc_limits import MAX_MESSAGE
 from veiltab.v1.release_pb2 import Chunk
 from veiltab.v1.server_release_pb2 import FetchColumnResponse
 

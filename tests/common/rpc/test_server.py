@@ -19,9 +19,9 @@ from veiltab.common.command.run import run_party
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.authorisation import Handler
 from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.rpc_limits import MAX_MESSAGE
 from veiltab.common.rpc.server import Limits, PartyServer, Registration, build_server
 from veiltab.v1 import curator_pb2
 
