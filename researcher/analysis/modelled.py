@@ -23,6 +23,7 @@ class ModelledTable:
         population: respondents n.
         confidence: as of an estimate; no interval uses it.
         study_digest: SHA-256 of the study file, or empty.
+        remarks: what was done to the tables that the model is of, a sentence each.
 
     Raises:
         InvalidInputError: not one finite fraction a cell, or fractions that do not sum to 1.
@@ -33,6 +34,7 @@ class ModelledTable:
     population: int
     confidence: float = 0.95
     study_digest: str = ""
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.raw.shape != (self.domain.cells,) or not np.isfinite(self.raw).all():
@@ -58,4 +60,5 @@ class ModelledTable:
             population=self.population,
             confidence=self.confidence,
             study_digest=self.study_digest,
+            remarks=self.remarks,
         )
