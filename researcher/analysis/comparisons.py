@@ -13,10 +13,11 @@ from veiltab.common.privacy.planning.planning import FEW_ROWS
 from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.analysis.shares import Floats, Shares
+from veiltab.researcher.analysis.shares import Contrasts, Floats, Shares
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
+from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 
 Table = TableEstimate | ModelledTable
 """What is analysed: a measured table, pooled or not, or one from a model."""
@@ -163,8 +164,11 @@ def compare(table: Table, other: Table, kind: Contrast = Contrast.DIFFERENCE, gi
 
 def shares_of(ordered: Table, groups: int) -> Shares:
     """Return the share of every cell in its group, the groups being equal runs of cells."""
-    terms = ordered.design.terms if isinstance(ordered, TableEstimate) else None
+    terms: CovarianceTerms | Contrasts | None = ordered.terms if isinstance(ordered, TableEstimate) else None
     per_group = ordered.domain.cells // groups
+    if terms is None and isinstance(ordered, TableEstimate):
+        part, of_groups = np.eye(ordered.domain.cells), np.kron(np.eye(groups), np.ones(per_group))
+        terms = Contrasts(table=ordered, part=part, whole=np.repeat(of_groups, per_group, axis=0))
     wholes = ordered.raw.reshape(groups, per_group).sum(axis=1)
     return Shares(
         part=ordered.raw,
@@ -191,10 +195,11 @@ def quantile(table: Table) -> float:
 
 
 def doubts(table: Table) -> tuple[str, ...]:
-    """Return what makes the intervals of a table doubtful: cells that expect few rows, runs that contradict another."""
+    """Return what one must know of a table: cells that expect few rows, runs that contradict another, corrections."""
     few = (FEW_ROWS,) if table.has_few_rows else ()
     apart = table.contradiction if isinstance(table, TableEstimate) else 0.0
-    return (*few, _CONTRADICTION.format(apart)) if apart > _MOST_APART else few
+    contradicts = (_CONTRADICTION.format(apart),) if apart > _MOST_APART else ()
+    return (*few, *contradicts, *table.remarks)
 
 
 def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity

@@ -24,6 +24,7 @@ class ModelledTable:
         population: respondents n.
         confidence: as of an estimate; no interval uses it.
         study_digest: SHA-256 of the study file, or empty.
+        remarks: what was done to the tables that the model is of, a sentence each.
 
     Raises:
         InvalidInputError: not one finite fraction a cell, or fractions that do not sum to 1.
@@ -34,6 +35,7 @@ class ModelledTable:
     population: int
     confidence: float = CONFIDENCE
     study_digest: str = ""
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.raw.shape != (self.domain.cells,) or not np.isfinite(self.raw).all():
@@ -59,4 +61,5 @@ class ModelledTable:
             population=self.population,
             confidence=self.confidence,
             study_digest=self.study_digest,
+            remarks=self.remarks,
         )

@@ -15,9 +15,54 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
 
 Floats = NDArray[np.float64]
+
+_BLOCK = 64
+"""Pairs of contrasts whose covariances are computed together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contrasts:
+    """The parts and wholes of shares of a table whose covariance has no five terms: V(theta) takes it as a whole.
+
+    Args:
+        table: knows the covariance of its contrasts.
+        part: the cells of each part, shape (s, K).
+        whole: of each whole, shape (s, K).
+    """
+
+    table: TableEstimate
+    part: Floats
+    whole: Floats
+
+    def take(self, rows: NDArray[np.intp]) -> "Contrasts":
+        """Return those of some of the shares."""
+        return Contrasts(table=self.table, part=self.part[rows], whole=self.whole[rows])
+
+    def vanishing(self, shares: Floats) -> Floats:
+        """Return the contrasts of which the table makes 0 at some shares, shape (s, K)."""
+        contrasts: Floats = self.part - np.nan_to_num(shares)[:, None] * self.whole
+        return contrasts
+
+
+def paired_errors(table: TableEstimate, first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return Var a, Cov(a, b) and Var b of pairs of contrasts, shape (s,) each.
+
+    Args:
+        table: knows the covariance of its contrasts.
+        first: a, shape (s, K).
+        second: b, likewise.
+    """
+    found = np.empty((3, len(first)))
+    for start in range(0, len(first), _BLOCK):
+        rows = slice(start, min(start + _BLOCK, len(first)))
+        size = rows.stop - start
+        both = table.contrast_covariance(np.concatenate([first[rows], second[rows]]))
+        found[:, rows] = np.diagonal(both)[:size], np.diagonal(both, size), np.diagonal(both)[size:]
+    return found[0], found[1], found[2]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,14 +74,14 @@ class Shares:
         whole: estimated fraction of the whole that contains it, shape (s,).
         part_cells: cells of each part, shape (s,).
         whole_cells: cells of each whole, shape (s,).
-        terms: of the estimate's covariance; None if it is not known, as for a table from a model.
+        terms: of the estimate's covariance, or how it is known; None if it is not, as for a table from a model.
     """
 
     part: Floats
     whole: Floats
     part_cells: Floats
     whole_cells: Floats
-    terms: CovarianceTerms | None
+    terms: CovarianceTerms | Contrasts | None
 
     @cached_property
     def estimate(self) -> Floats:
@@ -50,6 +95,8 @@ class Shares:
         """
         if self.terms is None:
             return self.whole > 0
+        if isinstance(self.terms, Contrasts):
+            return (self.whole > 0) & (self.whole**2 > z**2 * self._variance[2])
         noise = float(self.terms.constant) * self.whole_cells - float(self.terms.background) * self.whole_cells**2
         said: NDArray[np.bool_] = (self.whole > 0) & (self.whole**2 > z**2 * np.maximum(noise, 0.0))
         return said
@@ -91,6 +138,8 @@ class Shares:
         """
         if self.terms is None:
             return np.zeros(self.part.shape)
+        if isinstance(self.terms, Contrasts):
+            return self._general_correlation(self.terms, other)
         crossed = -float(self.terms.background) * self.coefficient_sum * other.coefficient_sum
         return np.clip(np.nan_to_num(_ratio(crossed, self.spread * other.spread)), -0.999, 0.999)
 
@@ -101,8 +150,15 @@ class Shares:
             whole=self.whole[rows],
             part_cells=self.part_cells[rows],
             whole_cells=self.whole_cells[rows],
-            terms=self.terms,
+            terms=self.terms.take(rows) if isinstance(self.terms, Contrasts) else self.terms,
         )
+
+    def _general_correlation(self, own: Contrasts, other: "Shares") -> Floats:
+        if not isinstance(other.terms, Contrasts):
+            return np.zeros(self.part.shape)  # of another release
+        first, second = own.vanishing(self.estimate), other.terms.vanishing(other.estimate)
+        one, both, two = paired_errors(own.table, first, second)
+        return np.clip(np.nan_to_num(_ratio(both, np.sqrt(np.maximum(one * two, 0.0)))), -0.999, 0.999)
 
     @property
     def coefficient_sum(self) -> Floats:
@@ -115,6 +171,9 @@ class Shares:
         if self.terms is None:
             unknown = np.full(self.part.shape, np.nan)
             return unknown, unknown, unknown
+        if isinstance(self.terms, Contrasts):
+            one, both, two = paired_errors(self.terms.table, self.terms.part, self.terms.whole)
+            return one, -2.0 * both, two
         constant, linear, background = (
             float(term) for term in (self.terms.constant, self.terms.linear, self.terms.background)
         )

@@ -13,7 +13,7 @@ from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.analysis.shares import Floats, Shares
+from veiltab.researcher.analysis.shares import Contrasts, Floats, Shares
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.uncertainty import CovarianceTerms
@@ -165,7 +165,7 @@ def _shares(part: Table, inner: NDArray[np.bool_], outer: NDArray[np.bool_]) -> 
         whole=outer @ part.raw,
         part_cells=inner.sum(axis=1).astype(np.float64),
         whole_cells=outer.sum(axis=1).astype(np.float64),
-        terms=_terms(part),
+        terms=_terms(part) or _contrasts(part, inner.astype(np.float64), outer.astype(np.float64)),
     )
 
 
@@ -179,7 +179,11 @@ def _difference(
     value = others @ part.raw - first @ part.raw
     terms = _terms(part)
     if terms is None:
-        return value, np.full(value.shape, np.nan), np.full(value.shape, np.nan)
+        half = np.full(value.shape, np.nan)
+        if isinstance(part, TableEstimate):
+            each = others.astype(np.float64) - first
+            half = z * np.sqrt(np.maximum(np.diagonal(part.contrast_covariance(each)), 0.0))
+        return value, np.clip(value - half, -1.0, 1.0), np.clip(value + half, -1.0, 1.0)
     constant, linear, cross, background, sampling = (
         float(term) for term in (terms.constant, terms.linear, terms.cross, terms.background, terms.sampling)
     )
@@ -201,7 +205,11 @@ def _odds(share: Floats) -> Floats:
 
 
 def _terms(part: Table) -> CovarianceTerms | None:
-    return part.design.terms if isinstance(part, TableEstimate) else None
+    return part.terms if isinstance(part, TableEstimate) else None
+
+
+def _contrasts(part: Table, inner: Floats, outer: Floats) -> Contrasts | None:
+    return Contrasts(table=part, part=inner, whole=outer) if isinstance(part, TableEstimate) else None
 
 
 def _text(subgroup: Subgroup) -> str:

@@ -114,6 +114,9 @@ _ATTRIBUTES = _parameter(
     "attributes", tuple[str, ...], "names from the study; those that the question names if left out."
 )
 _CONFIDENCE = _parameter("confidence", float, "of the intervals, between 0 and 1.", CONFIDENCE)
+_LINKS = _parameter(
+    "linkage_error", str, "wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it."
+)
 _FORMAT = _parameter("format", str, f"of the answer: {', '.join(FORMATS)}.", "json")
 
 
@@ -165,11 +168,11 @@ class Desk:
                  schema="Release", is_computed=False,
                 handle=self.release),
             read(name="getTable", path=f"{one}/table", summary="The cells of a table, measured or from a model.",
-                 parameters=(_ATTRIBUTES, _CONFIDENCE, _FORMAT), media_types=tuple(FORMATS.values()), schema="Table",
-                 handle=self.table),
+                 parameters=(_ATTRIBUTES, _CONFIDENCE, _LINKS, _FORMAT), media_types=tuple(FORMATS.values()),
+                 schema="Table", handle=self.table),
             read(name="getAnalysis", path=f"{one}/analysis",
                  summary="An analysis: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.",
-                 parameters=(_ATTRIBUTES, *parameters_of(Question), _CONFIDENCE), schema="Analysis",
+                 parameters=(_ATTRIBUTES, *parameters_of(Question), _CONFIDENCE, _LINKS), schema="Analysis",
                  handle=self.analysis),
             read(name="getCodebook", path=f"{one}/codebook", summary="The codes of a table in SDMX-CSV.",
                  schema="Codebook", handle=self.codebook),
@@ -244,12 +247,13 @@ class Desk:
         release: str,
         attributes: Sequence[str] = (),
         confidence: float = CONFIDENCE,
+        linkage_error: str | None = None,
         format: str = "json",  # noqa: A002 - the word of the query
     ) -> Answer:
         """Answer with the cells of a table."""
         if format not in FORMATS:
             raise InvalidInputError(f"there is no format {format[:20]!r}", where="format", remedy=", ".join(FORMATS))
-        known, found = self._table(release, attributes, confidence)
+        known, found = self._table(release, attributes, confidence, linkage_error)
         if not isinstance(found, TableEstimate):
             raise InvalidInputError(
                 "no table of the release has these attributes, and what a model says of them has no intervals",
@@ -265,15 +269,17 @@ class Desk:
         release: str,
         attributes: Sequence[str] = (),
         confidence: float = CONFIDENCE,
+        linkage_error: str | None = None,
         **asked: Any,  # noqa: ANN401 - fields of a Question
     ) -> Answer:
         """Answer a question."""
         question, known = Question(**asked), self._release(release)
         if question.is_of_all_tables:
-            found = answer_of_all(known.measured(confidence=_confidence(confidence)), question)
+            tables = known.measured(confidence=_confidence(confidence), linkage_error=linkage_error)
+            found = answer_of_all(tables, question)
         else:
             named = attributes or (question.attributes(known.domain()) if question.names_attributes else ())
-            found = answer(question, self._table(release, named, confidence)[1])
+            found = answer(question, self._table(release, named, confidence, linkage_error)[1])
         return json_answer(
             {"release": status_dict(known.status())["release"], **analysis_dict(self._client.study, found)}
         )
@@ -342,7 +348,9 @@ class Desk:
                 self._releases.pop(next(iter(self._releases)))
         return kept
 
-    def _table(self, release: str, attributes: Sequence[str], confidence: float) -> tuple[Release, Any]:
+    def _table(
+        self, release: str, attributes: Sequence[str], confidence: float, linkage_error: str | None
+    ) -> tuple[Release, Any]:
         known, level = self._release(release), _confidence(confidence)
         domain = known.domain().subset(attributes) if attributes else known.domain()
         is_only = not attributes and not known.status().tables
@@ -350,8 +358,9 @@ class Desk:
             raise InvalidInputError(
                 f"the table has {domain.cells:,} cells, and up to {MOST_CELLS:,} are sent", where="attributes"
             )
-        found = known.table(domain.names, confidence=level) if attributes else known.estimate(confidence=level)
-        return known, found
+        if attributes:
+            return known, known.table(domain.names, confidence=level, linkage_error=linkage_error)
+        return known, known.estimate(None, confidence=level, linkage_error=linkage_error)
 
 
 def _write_copies(made: "Microdata", path: Path) -> None:

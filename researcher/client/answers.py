@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
     from veiltab.researcher.estimates.estimation import TableEstimate
+    from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors
+
+    Linkage: TypeAlias = LinkageErrors | str | None
+else:
+    Linkage = str | None  # what travels over HTTP
+
+Names: TypeAlias = str | Sequence[str]
 
 
 class Answers(ABC):
@@ -19,6 +26,7 @@ class Answers(ABC):
     Every method returns an Analysis: `frame()` for pandas, `plot()` for a picture. `given` names an attribute or
     several, whose combinations of categories are the groups. InvalidInputError: an unknown attribute, one without
     numbers, a missing twin, or a parameter out of range; NotReadyError: the release is not ready.
+    `linkage_error` undoes wrong links, as for Release.estimate.
     """
 
     @abstractmethod
@@ -26,65 +34,75 @@ class Answers(ABC):
         """Return the attributes that have a result, with the study's categories."""
 
     @abstractmethod
-    def table(self, attributes: Sequence[str], *, confidence: float = CONFIDENCE) -> "Table":
+    def table(
+        self, attributes: Sequence[str], *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    ) -> "Table":
         """Return a table of some attributes, measured or from a model."""
 
     @abstractmethod
-    def measured(self, *, confidence: float = CONFIDENCE) -> "tuple[TableEstimate, ...]":
+    def measured(self, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled."""
 
-    def mean(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = CONFIDENCE) -> "Analysis":
+    def mean(
+        self, attribute: str, *, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    ) -> "Analysis":
         """Estimate the mean of an attribute by group: release.mean("hours", given="education").frame()."""
-        return self._answer(given, confidence, mean=attribute)
+        return self._answer(given, confidence, linkage_error, mean=attribute)
 
-    def sum(self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = CONFIDENCE) -> "Analysis":
+    def sum(
+        self, attribute: str, *, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    ) -> "Analysis":
         """Estimate the sum of an attribute over the respondents of each group."""
-        return self._answer(given, confidence, sum=attribute)
+        return self._answer(given, confidence, linkage_error, sum=attribute)
 
     def variance(
-        self, attribute: str, *, given: str | Sequence[str] = (), confidence: float = CONFIDENCE
+        self, attribute: str, *, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
     ) -> "Analysis":
         """Estimate the variance of an attribute by group; one that was rounded takes a table with its twin."""
-        return self._answer(given, confidence, variance=attribute)
+        return self._answer(given, confidence, linkage_error, variance=attribute)
 
     def quantile(
-        self, share: float, *, of: str, given: str | Sequence[str] = (), confidence: float = CONFIDENCE
+        self, share: float, *, of: str, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
     ) -> "Analysis":
         """Estimate a quantile of an attribute by group: release.quantile(.5, of="hours")."""
-        return self._answer(given, confidence, quantile=share, of=of)
+        return self._answer(given, confidence, linkage_error, quantile=share, of=of)
 
-    def linear(self, formula: str, *, confidence: float = CONFIDENCE) -> "Analysis":
+    def linear(self, formula: str, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "Analysis":
         """Regress a number on numbers and categories, by the moments of every table that was measured.
 
         release.linear("wage ~ age + education")
         """
-        return self._of_all(confidence, linear=formula)
+        return self._of_all(confidence, linkage_error, linear=formula)
 
-    def correlation(self, first: str, second: str, *, confidence: float = CONFIDENCE) -> "Analysis":
+    def correlation(
+        self, first: str, second: str, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    ) -> "Analysis":
         """Estimate the correlation of two attributes of numbers, by the moments of every table that was measured."""
-        return self._of_all(confidence, correlation=(first, second))
+        return self._of_all(confidence, linkage_error, correlation=(first, second))
 
     def survival(
         self,
         ending: str,
         *,
-        given: str | Sequence[str] = (),
+        given: Names = (),
         until: float | None = None,
         confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
     ) -> "Analysis":
         """Estimate the share without an event by time and group: release.survival("months:died=yes", given="arm").
 
         With `until` the mean time without it up to that time; with "~ arm + stage" after it a Cox regression.
         """
-        return self._answer(given, confidence, survival=ending, until=until)
+        return self._answer(given, confidence, linkage_error, survival=ending, until=until)
 
-    def _of_all(self, confidence: float, **asked: Any) -> "Analysis":  # noqa: ANN401
+    def _of_all(self, confidence: float, linkage_error: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401
         from veiltab.researcher.questions.question import Question, answer_of_all  # noqa: PLC0415 - analyses
 
-        return answer_of_all(self.measured(confidence=confidence), Question(**asked))
+        return answer_of_all(self.measured(confidence=confidence, linkage_error=linkage_error), Question(**asked))
 
-    def _answer(self, given: str | Sequence[str], confidence: float, **asked: Any) -> "Analysis":  # noqa: ANN401
+    def _answer(self, given: Names, confidence: float, links: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401
         from veiltab.researcher.questions.question import Question, answer  # noqa: PLC0415 - analyses
 
         question = Question(given=(given,) if isinstance(given, str) else tuple(given), **asked)
-        return answer(question, self.table(question.attributes(self.domain()), confidence=confidence))
+        names = question.attributes(self.domain())
+        return answer(question, self.table(names, confidence=confidence, linkage_error=links))

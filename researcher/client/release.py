@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, overload
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
-from veiltab.common.extras import importing
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.missing import respondents_sentence
-from veiltab.researcher.client.answers import Answers
+from veiltab.researcher.client.answers import Answers, Linkage
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.status.release_status import Status, TableStatus
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from veiltab.common.study.file import Study
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.drawing.style import Picture
     from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
@@ -33,6 +33,8 @@ _LOOK_AGAIN_SECONDS = 0.1
 _MANY_TABLES_SECONDS = 0.5
 """Seconds between looks at a release of several tables, each of which tells of all of them."""
 
+_MOST_MODELS = 4  # that are kept, for one share of wrong links each
+
 
 class Release(Answers):
     """One release of a client's."""
@@ -42,7 +44,7 @@ class Release(Answers):
         self.continued = continued
         self._client = client
         self._ready: Status | None = None
-        self._fitted: Model | None = None
+        self._fitted: dict[str, tuple[Model, tuple[str, ...]]] = {}
 
     def status(self) -> Status:
         """Return how the release stands."""
@@ -139,38 +141,38 @@ class Release(Answers):
         return having
 
     def measurements(self) -> "tuple[TableResult, ...]":
-        """Return every table as it was measured, by number; one that ran twice is there twice.
-
-        Raises:
-            NotReadyError, FailedReleaseError: there is no result.
-            InvalidInputError: the release was asked for under another study file than the client's.
-        """
+        """Return every table as it was measured, by number; one that ran twice twice. It raises as `domain`."""
         status = self._ready_status()
         return self._results(status, status.ready_tables)
 
-    def measured(self, *, confidence: float = CONFIDENCE) -> "tuple[TableEstimate, ...]":
-        """Return each set of attributes that was measured as one table, all its runs pooled; as `measurements` does."""
+    def measured(self, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "tuple[TableEstimate, ...]":
+        """Return each set of attributes that was measured as one table, all its runs pooled; as `estimate` does."""
         from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
 
         status = self._ready_status()
         runs: dict[tuple[str, ...], list[Estimate]] = {}
         for result in self._results(status, status.ready_tables):
             runs.setdefault(tuple(result.names), []).append(self._estimate(status, result, confidence))
-        return tuple(pooled(same) for same in runs.values())
+        return tuple(_corrected(pooled(same), linkage_error, self._client.study) for same in runs.values())
 
     @overload
     def estimate(self, attributes: None = None, *, confidence: float = CONFIDENCE) -> "Estimate": ...
 
     @overload
-    def estimate(self, attributes: Sequence[str] | None, *, confidence: float = CONFIDENCE) -> "TableEstimate": ...
+    def estimate(
+        self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    ) -> "TableEstimate": ...
 
-    def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "TableEstimate":
+    def estimate(
+        self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    ) -> "TableEstimate":
         """Return an estimated joint distribution.
 
         Args:
             attributes: of the table, which is pooled of all tables that have them; by default all that were granted,
                 for a release of one table.
             confidence: probability that one cell's interval holds its true fraction.
+            linkage_error: wrong links to undo, such as "0.02:0.005"; none if not given (docs/linkage-errors.md).
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
@@ -186,10 +188,12 @@ class Release(Answers):
                     remedy="Name the attributes of one, with --attributes, or in Python release.table([...]).",
                 )
             (result,) = self._results(status, status.ready_tables)
-            return self._estimate(status, result, confidence)
-        return self._pooled(self._ready_status(), attributes, confidence)
+            return _corrected(self._estimate(status, result, confidence), linkage_error, self._client.study)
+        return self._pooled(self._ready_status(), attributes, confidence, linkage_error)
 
-    def _pooled(self, status: Status, attributes: Sequence[str], confidence: float) -> "TableEstimate":
+    def _pooled(
+        self, status: Status, attributes: Sequence[str], confidence: float, linkage_error: Linkage
+    ) -> "TableEstimate":
         """Return the table of some attributes, pooled of all tables that have them."""
         from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
 
@@ -209,9 +213,12 @@ class Release(Answers):
                 where=f"release {self.id}",
                 remedy="Ask for a table of them, or estimate it from the model of the release.",
             )
-        return pooled([self._estimate(status, one, confidence) for one in self._results(status, having)], attributes)
+        found = pooled([self._estimate(status, one, confidence) for one in self._results(status, having)], attributes)
+        return _corrected(found, linkage_error, self._client.study)
 
-    def table(self, attributes: Sequence[str], *, confidence: float = CONFIDENCE) -> "Table":
+    def table(
+        self, attributes: Sequence[str], *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    ) -> "Table":
         """Return a table to analyse: as it was measured, or, if no table of the release has it, from a model of all.
 
         Analyses mark what comes from the model, and give no interval for it.
@@ -219,30 +226,34 @@ class Release(Answers):
         Args:
             attributes: of the table.
             confidence: as for `estimate`.
+            linkage_error: as for `estimate`; a model takes one share.
 
         Raises:
-            NotReadyError, FailedReleaseError: there is no result.
-            InvalidInputError: an attribute is in no table of the release, or the release was asked for under another
-                study file.
+            As `estimate`, but that an attribute is in no table of the release.
         """
         status = self._ready_status()
         if not status.needs_model(self._client.study.domain(attributes).names):
-            return self._pooled(status, attributes, confidence)
+            return self._pooled(status, attributes, confidence, linkage_error)
         from veiltab.researcher.analysis.modelled import ModelledTable  # noqa: PLC0415 - linked releases alone
 
-        if self._fitted is None:  # once for all tables
+        if (links := repr(linkage_error)) not in self._fitted:  # once for all tables
+            self._fitted = dict([*self._fitted.items()][-_MOST_MODELS + 1 :])
             from veiltab.researcher.estimates.table_result import fitted  # noqa: PLC0415 - estimates
 
-            results = self._results(status, status.ready_tables)
+            results = self._results(status, status.ready_tables, linkage_error)
             domain = self._client.study.domain({name for result in results for name in result.names})
-            self._fitted = fitted(domain, results)
-        model = self._fitted
+            self._fitted[links] = (
+                fitted(domain, results),
+                tuple(dict.fromkeys(r for one in results for r in one.remarks)),
+            )
+        model, remarks = self._fitted[links]
         return ModelledTable(
             domain=model.domain.subset(attributes),
             raw=model.marginal(attributes),
             population=status.spec_of(status.ready_tables[0]).population,
             confidence=confidence,
             study_digest=status.study_digest,
+            remarks=remarks,
         )
 
     def plot(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "Picture":
@@ -254,23 +265,9 @@ class Release(Answers):
         return f"Release({self.id!r})"
 
     def _repr_html_(self) -> str:
-        from veiltab.common.web.document import facts  # noqa: PLC0415 - notebooks alone
+        from veiltab.researcher.status.notebook import status_html  # noqa: PLC0415 - notebooks alone
 
-        try:
-            status = self.status()
-        except VeiltabError as error:
-            return facts([("release", self.id), ("status", str(error))])
-        return facts(
-            [
-                ("release", status.label or self.id),
-                ("state", status.state.value),
-                ("attributes", ", ".join(status.attributes)),
-                ("epsilon", status.epsilon),
-                *([("tables", str(len(status.tables)))] if status.tables else []),
-                *([("failure", status.failure)] if status.failure else []),
-                *([("waits for", status.waiting_for)] if status.waiting_for else []),
-            ]
-        )
+        return status_html(self.id, self.status)
 
     def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
@@ -282,28 +279,14 @@ class Release(Answers):
         """Return the noisy rows as a DataFrame, one column an attribute, in an order of their own at each call.
 
         Every row is a sampled respondent's with the retention probability, else uniform noise; estimates must invert
-        that, as `estimate` does. The rows are drawn here from the counts, in a random order from the operating
-        system: the released rows came in a random order too, so given the counts both have the same law, and the order
-        of either says nothing.
-
-        Raises:
-            As `estimate` does.
+        that, as `estimate` does, which also refuses the same. The rows are drawn here from the counts, in a random
+        order from the operating system: the released rows came in a random order too, so given the counts both have
+        the same law, and the order of either says nothing.
         """
-        from veiltab.researcher.estimates.table import labelled  # noqa: PLC0415 - estimates
-
-        with importing("researcher", "a data frame"):
-            import pandas as pd  # noqa: PLC0415 - an optional package
-
-        from veiltab.researcher.model.rows import rows_of_counts  # noqa: PLC0415 - anyone who wants rows
+        from veiltab.researcher.estimates.table import rows_frame  # noqa: PLC0415 - estimates
 
         found = self.estimate()
-        columns = {}
-        rows = rows_of_counts(found.counts, found.domain.shape, secrets.token_bytes(32))
-        for attribute, symbols in zip(found.domain.attributes, rows, strict=True):
-            columns[attribute.name] = labelled(symbols, attribute)
-        frame = pd.DataFrame(columns)
-        frame.attrs["study_digest"] = found.study_digest
-        return frame
+        return rows_frame(found.domain, found.counts, found.study_digest, secrets.token_bytes(32))
 
     def synthesise(  # noqa: PLR0913 - one argument a choice
         self,
@@ -313,11 +296,11 @@ class Release(Answers):
         copies: int = 0,
         seed: str | int | None = None,
         attributes: Sequence[str] | None = None,
+        linkage_error: Linkage = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> "Microdata":
         """Return microdata: rows drawn from a model of all tables, with the study's categories.
 
-        release.synthesise().frame()
         release.synthesise(replicates=20, seed="census").write("linked.parquet")
 
         Args:
@@ -326,18 +309,16 @@ class Release(Answers):
             copies: the same as files for packages that combine files, an even number.
             seed: the same seed gives the same rows; a random one if not given.
             attributes: of the rows; all that were asked for if not given.
+            linkage_error: wrong links to undo: their share, such as 0.02, or 0.02:0.005 with its standard deviation.
             progress: told how many of how many replays are done; may raise, and so end the work.
 
-        Raises:
-            NotReadyError, FailedReleaseError: there is no result.
-            InvalidInputError: an attribute that no table has, numbers out of range, or the release was asked for under
-                another study file.
+        It raises as `table`, and InvalidInputError for numbers out of range.
         """
         from veiltab.researcher.microdata.synthesis import check_size, no_progress, synthesise  # noqa: PLC0415 - slow to load
 
         check_size(1 if rows is None else rows, replicates, copies)
         status = self._ready_status()
-        tables = self._results(status, status.ready_tables)
+        tables = self._results(status, status.ready_tables, linkage_error)
         return synthesise(
             self._client.study.domain(status.attributes if attributes is None else attributes),
             status,
@@ -370,14 +351,21 @@ class Release(Answers):
         self._client.check_study(status.study_digest, f"release {self.id}")
         return status
 
-    def _results(self, status: Status, tables: Sequence[TableStatus]) -> "tuple[TableResult, ...]":
+    def _results(
+        self, status: Status, tables: Sequence[TableStatus], linkage_error: Linkage = None
+    ) -> "tuple[TableResult, ...]":
         from veiltab.researcher.estimates.table_result import table_result  # noqa: PLC0415 - estimates
 
         histograms = [status.counts or self._client.histogram(table.release_id) for table in tables]
-        return tuple(
+        results = tuple(
             table_result(table.number, table.attributes, status.spec_of(table), histogram)
             for table, histogram in zip(tables, histograms, strict=True)
         )
+        if linkage_error is None:
+            return results
+        from veiltab.researcher.linkage_errors.asking import results_with_links  # noqa: PLC0415 - wrong links alone
+
+        return results_with_links(results, linkage_error, self._client.study)
 
     def _estimate(self, status: Status, result: "TableResult", confidence: float) -> "Estimate":
         from veiltab.researcher.estimates.estimation import Estimate  # noqa: PLC0415 - estimates
@@ -389,6 +377,14 @@ class Release(Answers):
             confidence=confidence,
             study_digest=status.study_digest,
         )
+
+
+def _corrected(found: "TableEstimate", linkage_error: Linkage, study: "Study") -> "TableEstimate":
+    if linkage_error is None:
+        return found
+    from veiltab.researcher.linkage_errors.asking import table_with_links  # noqa: PLC0415 - wrong links alone
+
+    return table_with_links(found, linkage_error, study)
 
 
 def _not_ready(status: Status) -> VeiltabError:

@@ -9,6 +9,7 @@ import click
 from veiltab.common.command.cli import PATH, emit, json_option, listed, note
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
+from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
 from veiltab.researcher.commands.options_cli import release_option, with_client
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--copies", type=int, help="Instead of weights, so many files, for mitools and its like; an even number.")
 @click.option("--seed", help="The same seed gives the same rows; by default a random one, which is printed.")
+@linkage_options
 @click.option(
     "--out", required=True, type=PATH, help="File to write (.parquet or .csv); copies get numbers, -1, -2, ..."
 )
@@ -45,6 +47,7 @@ def synthesise(
     replicates: int | None,
     copies: int | None,
     seed: str | None,
+    linkage: Linkage,
     out: Path,
     page: Path | None,
     as_json: bool,
@@ -76,6 +79,7 @@ def synthesise(
         copies=copies or 0,
         seed=seed,
         attributes=listed(attributes) if attributes else None,
+        linkage_error=linkage,
         progress=lambda done, whole: None if done % 5 else note(f"the release was played again: {done} of {whole}"),
     )
     files = microdata.write(out)
@@ -105,7 +109,7 @@ def synthesise(
             else []
         ),
         WARNING,
-        *([known.remark] if known.remark else []),
+        *(said for said in (known.remark, known.links) if said),
         *([] if page is None else [f"Report: {page}"]),
     ]
     emit(as_json, data, "\n".join(lines))

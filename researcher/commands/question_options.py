@@ -22,7 +22,8 @@ QUESTION_EXAMPLES = (
     "--linear 'wage ~ age + education'\n\n"
     "--correlation wage,hours\n\n"
     "--survival months:died=yes --given arm --until 24\n\n"
-    "--survival 'months:died=yes ~ arm + stage' --ratio"
+    "--survival 'months:died=yes ~ arm + stage' --ratio\n\n"
+    "--mean wage --given age --linkage-error 0.02:0.005"
 )
 
 _CONTRASTS = {

@@ -7,6 +7,7 @@ import click
 
 from veiltab.common.command.cli import PATH, emit, json_option, listed
 from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, with_client
 from veiltab.researcher.commands.question_options import question_options
 from veiltab.researcher.commands.tables_cli import named_attributes, table_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--changes", is_flag=True, help="How each wave differs from the one before.")
 @attributes_option
 @question_options
+@linkage_options
 @confidence_option
 @click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
 @click.option("--plot", type=PATH, help="Draw the series (.svg or .png).")
@@ -37,6 +39,7 @@ def series(
     changes: bool,
     attributes: str | None,
     question: "Question",
+    linkage: Linkage,
     confidence: float,
     out: Path | None,
     plot: Path | None,
@@ -64,10 +67,10 @@ def series(
             )
         waves_of[release.id] = name
         if question.is_of_all_tables:
-            answers[name] = answer_of_all(release.measured(confidence=confidence), question)
+            answers[name] = answer_of_all(release.measured(confidence=confidence, linkage_error=linkage), question)
         else:
             names = named_attributes(attributes, question, release)
-            answers[name] = answer(question, table_of(release, names, confidence))
+            answers[name] = answer(question, table_of(release, names, confidence, linkage))
     analysis = waves.series(answers, as_changes=changes)
     if plot is not None:
         analysis.plot().save(plot)

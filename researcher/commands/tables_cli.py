@@ -8,10 +8,11 @@ import click
 
 from veiltab.common.command.cli import PATH, emit, json_option, listed
 from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, release_option, with_client
 from veiltab.researcher.commands.question_options import QUESTION_EXAMPLES, question_options
 from veiltab.researcher.commands.status_cli import card_lines
-from veiltab.researcher.report.plain_data import analysis_dict, status_dict, table_dict
+from veiltab.researcher.report.plain_data import analysis_dict, said_of_links, status_dict, table_dict
 
 if TYPE_CHECKING:
     from veiltab.common.study.file import Study
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     help="Test whether these attributes are independent of the others of the table.",
 )
 @click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that.")
+@linkage_options
 @confidence_option
 @click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
 @json_option
@@ -45,6 +47,7 @@ def estimate(
     question: "Question",
     independence: str | None,
     compare: str | None,
+    linkage: Linkage,
     confidence: float,
     out: Path | None,
     as_json: bool,
@@ -66,11 +69,17 @@ def estimate(
     if question.is_of_all_tables:
         if attributes is not None or compare is not None or independence is not None:
             raise InvalidInputError("it goes with no other question", where="--linear and --correlation")
-        analysis = answer_of_all(release.measured(confidence=confidence), question)
+        analysis = answer_of_all(release.measured(confidence=confidence, linkage_error=linkage), question)
         _emit_analysis(client.study, release, None, analysis, out, as_json)
         return
-    found = table_of(release, names, confidence)
+    found = table_of(release, names, confidence, linkage)
     if independence is not None:
+        if linkage is not None:
+            raise InvalidInputError(
+                "a test of independence takes the table as it was released",
+                where="--linkage-error",
+                remedy="Leave it out: links that are wrong by chance make nothing of two curators dependent.",
+            )
         if not question.is_plain or compare is not None or out is not None:
             raise InvalidInputError("a test goes with no other question", where="--independence")
         _emit_test(release, found, listed(independence), 1 - confidence, as_json)
@@ -78,7 +87,7 @@ def estimate(
     if question.is_plain and compare is None and isinstance(found, TableEstimate):
         _emit_table(client.study, release, found, out, as_json)
         return
-    other = None if compare is None else _other_table(client, compare, release, names, confidence)
+    other = None if compare is None else _other_table(client, compare, release, names, confidence, linkage)
     _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
 
 
@@ -107,6 +116,7 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
         "",
         f"Expected root-mean-square distance of all cells: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
         *([FEW_ROWS] if found.has_few_rows else []),
+        *said_of_links(found),
         source_sentence(found, known),
         respondents,
         *card,
@@ -207,21 +217,26 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
 
 
 def _other_table(
-    client: "Client", name: str, release: "Release", attributes: Sequence[str], confidence: float
+    client: "Client",
+    name: str,
+    release: "Release",
+    attributes: Sequence[str],
+    confidence: float,
+    linkage: Linkage,
 ) -> "Table":
     """Return the table of another release, with which that of a release is compared."""
     other = client.release(name)
     if other.id == release.id:
         raise InvalidInputError("a release is compared with itself", where="--compare", remedy="Name another release.")
     try:
-        return table_of(other, attributes, confidence)
+        return table_of(other, attributes, confidence, linkage)
     except InvalidInputError as error:
         where = f"--compare {name}: {error.where}" if error.where else f"--compare {name}"
         raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
 
 
-def table_of(release: "Release", attributes: Sequence[str], confidence: float) -> "Table":
+def table_of(release: "Release", attributes: Sequence[str], confidence: float, linkage: Linkage) -> "Table":
     """Return the table of some attributes; without any, the only table of a release."""
     if not attributes:
-        return release.estimate(confidence=confidence)
-    return release.table(attributes, confidence=confidence)
+        return release.estimate(confidence=confidence, linkage_error=linkage)
+    return release.table(attributes, confidence=confidence, linkage_error=linkage)

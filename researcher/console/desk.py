@@ -94,8 +94,8 @@ class Desk:
             else "Its page shows its steps; look again later.",
         )
 
-    def table(self, status: Status, attributes: Sequence[str], confidence: float) -> Table | None:
-        """Return a table of a release; None while the model that it comes from is fitted.
+    def table(self, status: Status, attributes: Sequence[str], confidence: float, links: str = "") -> Table | None:
+        """Return a table of a release, perhaps with wrong links undone; None while the model it comes from is fitted.
 
         Raises:
             InvalidInputError: an attribute without a result, or more cells than a page shows.
@@ -111,9 +111,13 @@ class Desk:
             )
         release = self.release(status)
         if not status.needs_model(names):
-            return release.table(names, confidence=confidence)
-        key = ("table", status.release_id, names, confidence)
-        return self._background.get(key, lambda: release.table(names, confidence=confidence), within=_PATIENCE)
+            return release.table(names, confidence=confidence, linkage_error=links or None)
+        key = ("table", status.release_id, names, confidence, links)
+        return self._background.get(
+            key,
+            lambda: release.table(names, confidence=confidence, linkage_error=links or None),
+            within=_PATIENCE,
+        )
 
     def card(self, status: Status) -> EpsilonCard | None:
         """Return who faces which epsilon; None while it is computed."""

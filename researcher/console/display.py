@@ -13,6 +13,7 @@ from veiltab.researcher.console.view import View
 from veiltab.researcher.drawing.pictures import CELLS_SHOWN, analysis_picture, estimates_picture, heat_map, largest
 from veiltab.researcher.estimates.estimation import Estimate, TableEstimate
 from veiltab.researcher.questions.question import answer
+from veiltab.researcher.report.plain_data import said_of_links
 from veiltab.researcher.report.report import CELLS_LISTED, cell_texts, pair_tests, texts_of_test
 
 _MOST_TESTED = 6
@@ -82,7 +83,11 @@ class Display:
                 scope=_scope("largest", table.domain.cells),
                 fields=_fields(table),
                 numbers=_cells(table),
-                remarks=(*_how_to_read(table), *((FEW_ROWS,) if table.has_few_rows else ())),
+                remarks=(
+                    *_how_to_read(table),
+                    *((FEW_ROWS,) if table.has_few_rows else ()),
+                    *said_of_links(table),
+                ),
                 tests=tests,
                 is_measured=True,
             )

@@ -24,6 +24,7 @@ class View:
         reference: the group that others are compared with, as a subgroup; "" for the first.
         confidence: of the intervals, as text.
         number: one of NUMBERS and the attribute that it is of, such as "mean hours"; "" for shares.
+        links: wrong links that are undone, such as "0.02:0.005"; "" for none.
     """
 
     attributes: tuple[str, ...]
@@ -32,6 +33,7 @@ class View:
     reference: str
     confidence: str
     number: str = ""
+    links: str = ""
 
     @property
     def question(self) -> Question:
@@ -58,4 +60,6 @@ class View:
             fields |= {"reference": self.reference}
         if self.number:
             fields |= {"number": self.number}
+        if self.links:
+            fields |= {"links": self.links}
         return urlencode(fields, doseq=True)

@@ -17,6 +17,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning.planning import FEWEST_ROWS
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import (
+    CovarianceTerms,
     Design,
     ReleaseDesign,
     contrast_covariance,
@@ -106,6 +107,20 @@ class TableEstimate(ABC):
     def contradiction(self) -> float:
         """Most standard errors by which a cell of a table that is pooled here differs from the pooled one; 0 of one."""
         return 0.0
+
+    @property
+    def terms(self) -> CovarianceTerms | None:
+        """Coefficients of the covariance of `raw`; None if it has another form, which `contrast_covariance` knows."""
+        return self.design.terms
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was done to the table as it was measured, a sentence each."""
+        return ()
+
+    def as_measured(self, contrasts: NDArray[np.float64]) -> tuple[NDArray[np.float64], "TableEstimate"]:
+        """Return contrasts of the measured table that have the errors of contrasts of this one, and that table."""
+        return contrasts, self
 
     @property
     def has_few_rows(self) -> bool:

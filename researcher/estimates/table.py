@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Attribute
+from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.storage.files import written_whole
@@ -91,6 +91,27 @@ def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Cate
         import pandas as pd  # noqa: PLC0415 - an optional package
 
     return pd.Categorical.from_codes(symbols, categories=pd.Index(attribute.categories), ordered=True)
+
+
+def rows_frame(domain: Domain, counts: NDArray[np.int64], study_digest: str, key: bytes) -> pd.DataFrame:
+    """Return noisy rows that have the counts of a release, in a random order; see Release.rows.
+
+    Args:
+        domain: their attributes.
+        counts: of the release, shape (K,).
+        study_digest: SHA-256 of the study file.
+        key: 32 secret bytes, which draw the order.
+    """
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - an optional package
+
+    from veiltab.researcher.model.rows import rows_of_counts  # noqa: PLC0415 - anyone who wants rows
+
+    rows = rows_of_counts(counts, domain.shape, key)
+    columns = {one.name: labelled(symbols, one) for one, symbols in zip(domain.attributes, rows, strict=True)}
+    frame = pd.DataFrame(columns)
+    frame.attrs["study_digest"] = study_digest
+    return frame
 
 
 def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:

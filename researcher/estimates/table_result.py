@@ -47,6 +47,15 @@ class TableResult:
             weight=cells / total_variance(1 / cells, self.design),
         )
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is done to the table as it was measured, a sentence each."""
+        return ()
+
+    def seen(self, fractions: NDArray[np.float64], _key: bytes) -> NDArray[np.float64]:
+        """Return what a table of respondents is before noise, where it is played: itself, unless links are wrong."""
+        return fractions
+
 
 def table_result(number: int, names: tuple[str, ...], spec: TableSpec, histogram: bytes) -> TableResult:
     """Return the result of a table.

@@ -36,6 +36,7 @@ class Provenance:
         replicates: M, how often the release was played again; 0 for a file without intervals.
         copies: files that stand for the replicates; 0 for one file with weights.
         unjoined: pairs of attributes that no played truth joins directly, for want of room.
+        links: which wrong links were undone before the model was fitted, as sentences; empty if none were.
     """
 
     study_digest: str
@@ -52,6 +53,7 @@ class Provenance:
     replicates: int
     copies: int
     unjoined: int
+    links: str = ""
 
     @property
     def preserved(self) -> str:
@@ -87,6 +89,8 @@ class Provenance:
             copy: its number, from 1, where there are copies.
         """
         facts = {"warning": WARNING, "veiltab": version("veiltab"), "relation": RELATION} | asdict(self)
+        if not self.links:
+            del facts["links"]
         facts |= {"preserved": self.preserved, "not_preserved": self.lost}
         numbers = [attribute.name for attribute in domain.attributes if attribute.number]
         facts |= {"numbers": {"columns": numbers, "drawn": DRAWN}} if numbers else {}

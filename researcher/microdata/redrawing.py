@@ -34,7 +34,10 @@ def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key:
         replace(
             table,
             counts=redrawn(
-                model.marginal(table.names), domain.subset(table.names), table.design, derive(key, f"table {number}")
+                table.seen(model.marginal(table.names), key),
+                domain.subset(table.names),
+                table.design,
+                derive(key, f"table {number}"),
             ),
         )
         for number, table in enumerate(tables)

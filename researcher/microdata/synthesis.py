@@ -303,6 +303,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
             rows=rows,
             replicates=count,
             copies=copies,
+            links=" ".join(dict.fromkeys(remark for one in tables for remark in one.remarks)),
             unjoined=sum(model.wider.containing(pair) is None for pair in combinations(range(len(domain.names)), 2)),
         ),
     )

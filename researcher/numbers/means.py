@@ -18,7 +18,7 @@ import numpy as np
 
 from veiltab.researcher.analysis.comparisons import Table, cell_labels, doubts, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.analysis.shares import Floats
+from veiltab.researcher.analysis.shares import Floats, paired_errors
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
@@ -132,20 +132,25 @@ def _fieller(part: TableEstimate, shape: tuple[int, int], z: float) -> tuple[Flo
         shape: (groups, numbers that are not missing).
         z: standard deviations.
     """
-    terms = part.design.terms
-    constant, linear, background = (float(one) for one in (terms.constant, terms.linear, terms.background))
     numbers = numbers_of(part.domain.attributes[-1])
     known, k = ~np.isnan(numbers), shape[1]
-    raw, true = (t.reshape(shape[0], -1)[:, known] for t in (part.raw, project_to_simplex(part.raw)))
+    raw = part.raw.reshape(shape[0], -1)[:, known]
     # Numbers about their middle, so that no digits are lost in squares.
     middle = float(np.nanmin(numbers) + np.nanmax(numbers)) / 2
     x = numbers[known] - middle
     first, whole = raw @ x, raw.sum(axis=1)
-    rounding = rounding_variance(part, by_group(shape[0], np.where(known, numbers - middle, 0.0)))
+    of_numbers = by_group(shape[0], np.where(known, numbers - middle, 0.0))
+    rounding = np.diagonal(rounding_variance(part, of_numbers))
     # (first - theta whole)^2 - z^2 (v0 - 2 v1 theta + v2 theta^2) <= 0
-    v0 = constant * float(x @ x) + linear * (true @ (x * x)) - background * float(x.sum()) ** 2 + np.diagonal(rounding)
-    v1 = constant * float(x.sum()) + linear * (true @ x) - background * k * float(x.sum())
-    v2 = constant * k + linear * true.sum(axis=1) - background * k * k
+    if part.terms is None:
+        v0, v1, v2 = paired_errors(part, of_numbers, by_group(shape[0], known.astype(np.float64)))
+        v0 = v0 + rounding
+    else:
+        terms, true = part.terms, project_to_simplex(part.raw).reshape(shape[0], -1)[:, known]
+        constant, linear, background = (float(one) for one in (terms.constant, terms.linear, terms.background))
+        v0 = constant * float(x @ x) + linear * (true @ (x * x)) - background * float(x.sum()) ** 2 + rounding
+        v1 = constant * float(x.sum()) + linear * (true @ x) - background * k * float(x.sum())
+        v2 = constant * k + linear * true.sum(axis=1) - background * k * k
     lead = whole**2 - z * z * v2
     half = first * whole - z * z * v1
     rest = first**2 - z * z * v0

@@ -75,6 +75,7 @@ def rounding_variance(table: TableEstimate, contrasts: Floats) -> Floats:
 
     Each table of a release rounds anew: of tables that are pooled with weights w it is sum w^2 of that of one.
     """
+    contrasts, table = table.as_measured(contrasts)
     once = sum(float(w) ** 2 for w in table.design.weights) if isinstance(table, PooledEstimate) else 1.0
     shape = table.domain.shape
     tensors, shares = contrasts.reshape(-1, *shape), table.projected.reshape(shape)

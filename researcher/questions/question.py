@@ -11,6 +11,7 @@ from veiltab.researcher.analysis.formula import parse_formula
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
+from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
 from veiltab.researcher.numbers.means import means, sums
@@ -154,6 +155,19 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
     Raises:
         InvalidInputError: the table cannot answer, or only shares can be compared between releases.
     """
+    tables = [table] if other is None else [table, other]
+    if any(map(_is_corrected, tables)):
+        from veiltab.researcher.linkage_errors.hull import hull_of  # noqa: PLC0415 - wrong links alone
+
+        return hull_of(lambda some: _answer(question, *some), tables)
+    return _answer(question, *tables)
+
+
+def _is_corrected(table: Table) -> bool:
+    return isinstance(table, TableEstimate) and table.terms is None
+
+
+def _answer(question: Question, table: Table, other: Table | None = None) -> Analysis:
     if other is not None:
         if question.names_attributes or question.is_of_all_tables or question.reference:
             raise InvalidInputError(
@@ -163,7 +177,7 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
             )
         return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
     if question.is_of_all_tables:
-        return answer_of_all([table], question)
+        return _answer_of_all([table], question)
     if question.survival:
         return _of_survival(question, table)
     if question.number:
@@ -189,6 +203,14 @@ def _of_shares(question: Question, table: Table) -> Analysis:
 
 def answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
     """Return the linear model or the correlation that the tables of a release have the moments of."""
+    if any(map(_is_corrected, tables)):
+        from veiltab.researcher.linkage_errors.hull import hull_of  # noqa: PLC0415 - wrong links alone
+
+        return hull_of(lambda some: _answer_of_all(some, question), tables)
+    return _answer_of_all(tables, question)
+
+
+def _answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
     if question.given or question.contrast:
         raise InvalidInputError("groups are not compared here", where="given", remedy="Leave them out.")
     if question.linear:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from math import pi, prod, sqrt
 
 import numpy as np
@@ -131,12 +132,17 @@ def _first(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> list[tuple[str,
     return [conditional(pooled(measured, (one, other)), (one, other), said)] if measured else []
 
 
+def _links(said: str) -> str:
+    return f"<p>{escape(said)} Tables that are shown as measured have them still.</p>\n" if said else ""
+
+
 def _what(report: MicrodataReport) -> str:
     return (
         f'<div class="read"><p><strong>{WARNING}</strong> No row of the file belongs to anybody, and no noise needs to'
         " be taken out of it: it is analysed as it is.</p>\n"
         f"<p><strong>Kept:</strong> {report.provenance.preserved}</p>\n"
         f"<p><strong>Not kept:</strong> {report.provenance.lost}</p>\n"
+        f"{_links(report.provenance.links)}"
         "<p>For a number that is published with an interval, use the measured table itself where there is one"
         " (<code>veiltab researcher estimate</code>), or the replicate weights of the file: without them its rows do"
         " not show how far they are from the truth.</p></div>"

@@ -87,7 +87,18 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
         "root_mse": found.root_mse,
         "few_rows": found.has_few_rows,
         "respondents": respondents,
+        **({"links": list(links)} if (links := said_of_links(found)) else {}),
     }
+
+
+def said_of_links(found: "TableEstimate") -> tuple[str, ...]:
+    """Return what was corrected in a table, and whether links and not noise limit it; nothing if nothing was."""
+    if found.terms is not None:
+        return ()
+    from veiltab.researcher.linkage_errors.hull import limited, uncorrected  # noqa: PLC0415 - wrong links alone
+
+    plain = uncorrected(found)
+    return (*found.remarks, *limited(found.high - found.low, plain.high - plain.low))
 
 
 def analysis_dict(study: "Study", analysis: "Analysis") -> dict[str, object]:

@@ -52,7 +52,7 @@ class TablePages:
         """Show a table as a picture and in numbers."""
         status = self._desk.ready(visit.parameters["release"])
         view = self._view(status, visit.query)
-        table = self._desk.table(status, view.attributes, float(view.confidence))
+        table = self._desk.table(status, view.attributes, float(view.confidence), view.links)
         display = None if table is None else self._display(status, view, table)
         return visit.render(
             "table.html",
@@ -79,7 +79,7 @@ class TablePages:
             )
         status = self._desk.ready(visit.parameters["release"])
         view = self._view(status, visit.query)
-        table = self._desk.table(status, view.attributes, float(view.confidence))
+        table = self._desk.table(status, view.attributes, float(view.confidence), view.links)
         if table is None:
             raise NotReadyError(
                 "the model of the release is being fitted", where="table", remedy="Try again in some seconds."
@@ -135,6 +135,7 @@ class TablePages:
             reference=query.text("reference") if given and contrast and not number else "",
             confidence=confidence,
             number=number,
+            links=query.text("links"),
         )
         asked = view.question  # a view that exists can be asked
         return replace(view, attributes=asked.attributes(domain)) if number else view

@@ -87,7 +87,11 @@ def linked_status(study: Study) -> Status:
 
 @pytest.fixture
 def linked(study: Study) -> Release:
-    """A ready release of two pairs, one of which ran twice."""
+    return linked_release(study)
+
+
+def linked_release(study: Study) -> Release:
+    """Return a ready release of two pairs, one of which ran twice."""
     status, rng = linked_status(study), np.random.default_rng(101)
     histograms = {}
     for table in status.tables:

@@ -70,6 +70,27 @@ def test_an_analysis_is_that_of_the_client(reader: Program) -> None:
     assert (both.status_code, both.json()["title"]) == (400, "INVALID_INPUT")
 
 
+def test_wrong_links_are_undone_where_a_program_asks_for_it(reader: Program) -> None:
+    address = "/v1/releases/wages/table"
+    plain = reader.ask(address).json()
+    assert "links" not in plain
+    assert reader.ask(address, params={"linkage_error": "none"}).json() == plain
+    found = reader.ask(address, params={"linkage_error": "0.1:0.01"}).json()
+    expected = of_wages(reader).estimate(linkage_error="0.1:0.01").raw
+    assert [cell["estimate"] for cell in found["cells"]] == expected.tolist()
+    assert found["links"][0].startswith("Corrected for wrong links: of the links with bob a share of 0.1")
+    asked = {"given": "sex", "linkage_error": "0.1:0"}
+    shares = reader.ask("/v1/releases/wages/analysis", params=asked).json()
+    assert any(remark.startswith("Corrected for wrong links") for remark in shares["remarks"])
+    whole = expected.reshape(2, 2)
+    for row, share in zip(shares["rows"], (whole / whole.sum(axis=1, keepdims=True)).ravel(), strict=True):
+        assert row["estimate"] == pytest.approx(share)
+        assert row["low"] < row["estimate"] < row["high"]
+    for text in ("5%", "estimated", "/etc/passwd"):
+        refused = reader.ask(address, params={"linkage_error": text})
+        assert (refused.status_code, refused.json()["title"]) == (400, "INVALID_INPUT")
+
+
 def test_releases_come_in_pages(reader: Program) -> None:
     every = [one["release"]["id"] for one in reader.ask("/v1/releases").json()["releases"]]
     assert len(every) == 5

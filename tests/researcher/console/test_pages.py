@@ -152,6 +152,22 @@ def test_numbers_have_means_by_group(enter: Enter) -> None:
         assert "nothing that the page shows" in text_of(reader.get(f"/releases/{WAGES}/table?number={wrong}", 400))
 
 
+def test_wrong_links_are_undone_on_a_page(shared: Reader) -> None:
+    address = f"/releases/{WAGES}/table?attributes=sex&attributes=salary"
+    plain, page = numbers(shared.get(address)), shared.get(f"{address}&links=0.1:0")
+    assert "Corrected for wrong links: of the links with bob a share of 0 to 0.1." in text_of(page)
+    assert 'value="0.1:0"' in page
+    assert "links=0.1%3A0" in page, "files have the same"
+    for before, after in zip(plain, numbers(page), strict=True):
+        assert before[:2] == after[:2]
+        assert before[2] != after[2]
+    shares = shared.get(f"/releases/{WAGES}/table?attributes=salary&given=sex&links=0.1")
+    assert "Corrected for wrong links" in text_of(shares)
+    _, content = shared.file(f"/releases/{WAGES}/table/csv?attributes=sex&attributes=salary&links=0.1")
+    assert content != shared.file(f"/releases/{WAGES}/table/csv?attributes=sex&attributes=salary")[1]
+    assert "'5%' is no share of wrong links" in text_of(shared.get(f"{address}&links=5%25", 400))
+
+
 def test_shares_given_others_and_their_contrasts(shared: Reader) -> None:
     given = numbers(shared.get(f"/releases/{WAGES}/table?attributes=salary&given=sex"))
     assert [row[:2] for row in given] == [["f", "low"], ["f", "high"], ["m", "low"], ["m", "high"]]

@@ -1,0 +1,1 @@
+"""Estimates of linked tables when some of the links are wrong."""

@@ -1,0 +1,42 @@
+"""What a release asks of this room: its tables with the wrong links of its study undone."""
+
+from collections.abc import Mapping, Sequence
+
+from veiltab.common.study.file import Study
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.table_result import TableResult
+from veiltab.researcher.linkage_errors.corrected import corrected
+from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, parse_linkage_error
+from veiltab.researcher.linkage_errors.linked_result import linked_results
+
+
+def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: Study) -> TableEstimate:
+    """Return the estimate of a table with wrong links undone.
+
+    Args:
+        found: as it was measured.
+        asked: the wrong links; a text as parse_linkage_error reads it.
+        study: of the release.
+
+    Raises:
+        InvalidInputError: a text that does not parse, or what `corrected` refuses.
+    """
+    return corrected(found, _read(asked), _owners(study))
+
+
+def results_with_links(
+    results: Sequence[TableResult], asked: LinkageErrors | str, study: Study
+) -> tuple[TableResult, ...]:
+    """Return the tables that a model is fitted to, with wrong links to undo; as table_with_links."""
+    errors = _read(asked)
+    if errors is None:
+        return tuple(results)
+    return linked_results(results, errors, _owners(study), {one.name: one.attribute.size for one in study.attributes})
+
+
+def _read(asked: LinkageErrors | str) -> LinkageErrors | None:
+    return parse_linkage_error(asked) if isinstance(asked, str) else asked
+
+
+def _owners(study: Study) -> Mapping[str, str]:
+    return {rule.name: rule.owner for rule in study.attributes}

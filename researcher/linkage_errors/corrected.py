@@ -1,0 +1,218 @@
+"""A table of linked people with its wrong links undone, and how far it may be from the true one.
+
+With O the observed table, P(O, l) as in `inversion`, J = dP/dO and g_j = dP/dl_j,
+
+    Cov(P_hat) = J (Cov(O_hat) + R) J' + sum_j sd_j^2 g_j g_j'
+
+Cov(O_hat) is that of the release, noise and sample; R is what the draw of the wrong links adds, all of them at both
+ends of a range; sd_j is the standard deviation of the share of leg j. An interval of a cell takes the variance at each
+candidate, as for other tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from statistics import NormalDist
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT, CovarianceTerms
+from veiltab.researcher.linkage_errors.inversion import Correction, Floats, Mixing, relinking_covariance
+from veiltab.researcher.linkage_errors.linkage_error import Leg, LinkageErrors, correction_text
+
+_BLOCK = 64
+"""Cells whose errors are computed together."""
+
+
+def corrected(estimate: TableEstimate, errors: LinkageErrors | None, owners: Mapping[str, str]) -> TableEstimate:
+    """Return the estimate of a table with its wrong links undone.
+
+    Args:
+        estimate: as it was measured.
+        errors: the wrong links; None for none.
+        owners: attribute -> its curator, of all attributes of the study.
+
+    Returns:
+        The estimate itself where no link brings an attribute of it, or none is wrong.
+
+    Raises:
+        InvalidInputError: the legs are not known, or the table has too many cells.
+    """
+    legs = () if errors is None else errors.legs(owners, estimate.domain.names)
+    if not legs:
+        return estimate
+    if estimate.domain.cells > MATRIX_LIMIT:
+        raise InvalidInputError(
+            f"the table has {estimate.domain.cells:,} cells, and up to {MATRIX_LIMIT:,} are corrected for wrong links",
+            where="linkage error",
+            remedy="Name fewer attributes.",
+        )
+    return CorrectedEstimate(
+        domain=estimate.domain,
+        design=estimate.design,
+        confidence=estimate.confidence,
+        study_digest=estimate.study_digest,
+        observed=estimate,
+        legs=legs,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CorrectedEstimate(TableEstimate):
+    """A table with its wrong links undone; `corrected` makes it.
+
+    Where a share of wrong links is known as a range alone, the estimate and its standard error are those of the whole
+    share, and an interval is the hull of those at both `ends` of the range.
+
+    Args:
+        domain: the attributes; cells in C order.
+        design: of the observed table.
+        confidence: probability that one cell's interval holds its true fraction.
+        study_digest: SHA-256 of the study file, as of every TableEstimate.
+        observed: the table as it was measured, over `domain`.
+        legs: whose attributes come by links.
+        end: of the ranges of shares; None for the hull of both, or where there is no range.
+    """
+
+    observed: TableEstimate
+    legs: tuple[Leg, ...]
+    end: Literal["whole", "least"] | None = None
+
+    @property
+    def raw(self) -> Floats:
+        """P_hat, shape (K,): unbiased to first order, sums to 1, possibly negative (probabilities)."""
+        return self._correction.table
+
+    def marginal(self, names: Sequence[str]) -> Self:
+        """Return the estimate of a subset of the attributes: the correction of the observed marginal is the same.
+
+        Raises:
+            InvalidInputError: an unknown or repeated attribute, or none.
+        """
+        part = self.observed.marginal(names)
+        kept = (replace(leg, names=tuple(name for name in part.domain.names if name in leg.names)) for leg in self.legs)
+        return replace(
+            self, domain=part.domain, design=part.design, observed=part, legs=tuple(leg for leg in kept if leg.names)
+        )
+
+    @cached_property
+    def ends(self) -> tuple["CorrectedEstimate", ...]:
+        """The corrections at the whole shares and, if a share is known as a range, at the least ones: one or two."""
+        if self.end is not None or all(leg.error.least is None for leg in self.legs):
+            return (self,)
+        return replace(self, end="whole"), replace(self, end="least")
+
+    @property
+    def terms(self) -> CovarianceTerms | None:
+        """None: the covariance has another form."""
+        return None
+
+    def as_measured(self, contrasts: Floats) -> tuple[Floats, TableEstimate]:
+        """Return contrasts of the observed table that have the errors of contrasts of this one, and that table."""
+        return self._correction.transported(contrasts), self.observed
+
+    @cached_property
+    def se(self) -> Floats:
+        """Standard error of `raw`, shape (K,), at the projected tables (probabilities)."""
+        return np.sqrt(self._by_cell[0])
+
+    @cached_property
+    def root_mse(self) -> float:
+        """Root of the expected squared error summed over all cells, at the projected tables (probability)."""
+        return sqrt(float(self._by_cell[0].sum()))
+
+    @property
+    def contradiction(self) -> float:
+        """As of the observed table."""
+        return self.observed.contradiction
+
+    @property
+    def has_few_rows(self) -> bool:
+        """As of the observed table."""
+        return self.observed.has_few_rows
+
+    @property
+    def released_counts(self) -> NDArray[np.int64] | None:
+        """Noisy rows in each cell as they were released, wrong links among them."""
+        return self.observed.released_counts
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was corrected."""
+        return correction_text(self.legs)
+
+    def covariance(self) -> Floats:
+        """Return the (K, K) covariance of `raw`."""
+        return self.contrast_covariance(np.eye(self.domain.cells))
+
+    def contrast_covariance(self, contrasts: Floats) -> Floats:
+        """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K).
+
+        Raises:
+            InvalidInputError: a share of wrong links is a range, so that there are two.
+        """
+        if len(self.ends) > 1:
+            raise InvalidInputError(
+                "the share of wrong links is a range, and one analysis takes one value",
+                where="linkage error",
+                remedy="Analyse each of `ends`, or ask the release, which takes the hull of both.",
+            )
+        moved = self._correction.transported(contrasts)
+        along = contrasts @ (self._correction.slopes.T * [leg.error.sd for leg in self.legs])
+        found = self.observed.contrast_covariance(moved) + along @ along.T
+        # Whoever a wrong link brings, like or unlike, was drawn.
+        drawn = [(axes, leg.error.share) for (axes, _), leg in zip(self._mixing, self.legs, strict=True)]
+        return found + relinking_covariance(moved, self.projected, self.domain.shape, drawn, self.population)
+
+    @cached_property
+    def _correction(self) -> Correction:
+        return Correction(self.observed.raw, self.domain.shape, self._mixing)
+
+    @cached_property
+    def _mixing(self) -> tuple[Mixing, ...]:
+        places = self.domain.names.index
+        return tuple(
+            (
+                tuple(map(places, leg.names)),
+                leg.error.share if self.end != "least" or leg.error.least is None else leg.error.least,
+            )
+            for leg in self.legs
+        )
+
+    @cached_property
+    def _by_cell(self) -> tuple[Floats, Floats]:
+        """Variance of each cell, and its slope in the cell's true fraction, at the projected tables, shape (K,)."""
+        if len(self.ends) > 1:
+            return self.ends[0]._by_cell  # noqa: SLF001 - of the same class
+        terms, cells = self.observed.design.terms, self.domain.cells
+        linear, cross, sampling = (float(one) for one in (terms.linear, terms.cross, terms.sampling))
+        variance, slope, projected = np.empty(cells), np.empty(cells), self.observed.projected
+        for start in range(0, cells, _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, cells))
+            one_each = np.eye(len(rows), cells, start)
+            moved = self._correction.transported(one_each)
+            variance[rows] = np.maximum(np.diagonal(self.contrast_covariance(one_each)), 0.0)
+            # One cell grows and all shrink in proportion, so that the sum stays 1.
+            mean, grows = moved @ projected, moved[np.arange(len(rows)), rows]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steep = (grows**2 - moved**2 @ projected) / (grows - mean)
+            slope[rows] = linear * np.nan_to_num(steep) - 2.0 * (cross * moved.sum(axis=1) + sampling * mean)
+        return variance, slope
+
+    @cached_property
+    def _interval(self) -> tuple[Floats, Floats]:
+        if len(self.ends) > 1:
+            lows, highs = zip(*((end.low, end.high) for end in self.ends), strict=True)
+            return np.minimum(*lows), np.maximum(*highs)
+        # (raw - t)^2 = z^2 (variance + slope (t - projected)), a quadratic in t around raw.
+        z2 = NormalDist().inv_cdf((1.0 + self.confidence) / 2.0) ** 2
+        variance, slope = self._by_cell
+        centre = z2 * slope / 2.0
+        spread = z2 * (variance + slope * (self.raw - self.projected))
+        half = np.sqrt(centre**2 + np.maximum(spread, 0.0))
+        return np.clip(self.raw + (centre - half), 0.0, 1.0), np.clip(self.raw + (centre + half), 0.0, 1.0)

@@ -1,0 +1,240 @@
+"""How many links are wrong, as somebody says it or as a report estimates it; and whose attributes they bring."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from veiltab.common.errors import InvalidInputError
+
+MOST = 0.5
+"""Largest share of wrong links that is corrected for."""
+
+_WHERE = "linkage error"
+_EXAMPLE = "Write a share such as 0.02, 0.02:0.005 with its standard deviation, 0.02:0 for all from 0, or none."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkError:
+    """The share of a curator's links that are wrong.
+
+    Args:
+        share: of all its links, 0 to MOST.
+        sd: standard deviation of the share's own error, 0 to MOST.
+        least: share of those that bring a random person, if it is not known how many do: from `least` to `share`, the
+            others being of people who are like the right one. None if all do.
+
+    Raises:
+        InvalidInputError: numbers out of range.
+    """
+
+    share: float
+    sd: float = 0.0
+    least: float | None = None
+
+    def __post_init__(self) -> None:
+        # NaN fails every comparison.
+        if not (0 <= self.share <= MOST and 0 <= self.sd <= MOST):
+            raise InvalidInputError(
+                f"a share of wrong links and its standard deviation lie between 0 and {MOST:g}",
+                where=_WHERE,
+                remedy=_EXAMPLE,
+            )
+        if self.least is not None and not 0 <= self.least <= self.share:
+            raise InvalidInputError(
+                "the share of links that are wrong by chance lies between 0 and the whole share", where=_WHERE
+            )
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is to be corrected."""
+        return self.share == 0 and self.sd == 0
+
+    @property
+    def text(self) -> str:
+        """The share in words."""
+        shares = f"{self.share:g}" if self.least is None else f"{self.least:g} to {self.share:g}"
+        return f"a share of {shares}" + (f", standard deviation {self.sd:g}" if self.sd else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """The attributes that links with one curator bring to a table.
+
+    Args:
+        curator: whose they are.
+        names: of the attributes, in the order of the table.
+        error: of the links.
+    """
+
+    curator: str
+    names: tuple[str, ...]
+    error: LinkError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkageErrors:
+    """The wrong links of a study.
+
+    Args:
+        of: the same for every curator that is linked with the hub; or curator -> its own, for each of them.
+        hub: the curator with which all others are linked; "" if there are two: the first, which changes no estimate.
+    """
+
+    of: LinkError | Mapping[str, LinkError]
+    hub: str = ""
+
+    def legs(self, owners: Mapping[str, str], names: Sequence[str]) -> tuple[Leg, ...]:
+        """Return the legs of a table, in the order of the study; those without wrong links are left out.
+
+        Args:
+            owners: attribute -> its curator, of all attributes of the study.
+            names: the attributes of the table.
+
+        Raises:
+            InvalidInputError: of more than two curators no hub is known, it is none of them, or a curator's share is
+                not known.
+        """
+        curators = list(dict.fromkeys(owners.values()))
+        if self.hub and self.hub not in curators:
+            raise InvalidInputError(
+                f"{self.hub[:60]!r} has no attribute of the study", where="hub", remedy=f"Name {_listed(curators)}."
+            )
+        if len(curators) > 2 and not self.hub:
+            raise InvalidInputError(
+                "the study has more than two curators, and it is not known with whom the others are linked",
+                where="hub",
+                remedy=f"Name the hub: {_listed(curators)}.",
+            )
+        hub = self.hub or curators[0]
+        of = {curator: self._of(curator) for curator in curators if curator != hub}
+        legs = (
+            Leg(curator=curator, names=tuple(name for name in names if owners[name] == curator), error=error)
+            for curator, error in of.items()
+        )
+        return tuple(leg for leg in legs if leg.names and not leg.error.is_none)
+
+    def _of(self, curator: str) -> LinkError:
+        if isinstance(self.of, LinkError):
+            return self.of
+        if curator not in self.of:
+            raise InvalidInputError(
+                f"the report says nothing of the links with {curator}",
+                where="linkage report",
+                remedy="Ask the curators for a report of all links.",
+            )
+        return self.of[curator]
+
+
+def correction_text(legs: Sequence[Leg]) -> tuple[str, ...]:
+    """Return what was corrected, as a sentence, and perhaps one about ranges; nothing without legs."""
+    said = "; ".join(f"of the links with {leg.curator} {leg.error.text}" for leg in legs)
+    of_ranges = "Of a range the estimate is that of the whole share, and an interval holds those of both ends."
+    ranges = [of_ranges] if any(leg.error.least is not None for leg in legs) else []
+    return (f"Corrected for wrong links: {said}.", *ranges) if legs else ()
+
+
+def parse_linkage_error(text: str, report: Path | None = None, hub: str = "") -> LinkageErrors | None:
+    """Read estimated, VALUE, VALUE:SD, VALUE:0 or none.
+
+    Args:
+        text: `estimated` takes the report; VALUE is the share of links that bring a random person, SD its standard
+            deviation; VALUE:0 says that from none to VALUE of them do.
+        report: a JSON file, for `estimated` alone.
+        hub: the curator with which the others are linked; "" of two.
+
+    Returns:
+        None where nothing is to be corrected.
+
+    Raises:
+        InvalidInputError: it does not parse, is out of range, or a report is missing or was given to something else.
+    """
+    if text == "estimated":
+        if report is None:
+            raise InvalidInputError(
+                "the release brings no estimate of its wrong links",
+                where=_WHERE,
+                remedy="Give a share, such as 0.02, or (to a command) its file with --linkage-report FILE.",
+            )
+        return LinkageErrors(of=read_report(report), hub=hub)
+    if report is not None:
+        raise InvalidInputError(
+            "a report was given, and not asked for",
+            where="linkage report",
+            remedy="Take --linkage-error estimated, or leave the report out.",
+        )
+    if text == "none":
+        return None
+    value, divided, second = text.partition(":")
+    share, other = _number(value), _number(second) if divided else 0.0
+    is_range = divided and other == 0
+    error = LinkError(share=share, least=0.0) if is_range else LinkError(share=share, sd=other)
+    return None if error.is_none else LinkageErrors(of=error, hub=hub)
+
+
+def read_report(path: Path) -> LinkError | dict[str, LinkError]:
+    """Read a report: {"lambda": share, "lambda_chance": share by chance, "sd": its standard deviation}.
+
+    Args:
+        path: a JSON file: this record, or curator -> such a record; other keys of a record are not read.
+
+    Raises:
+        InvalidInputError: it cannot be read, or is no such report.
+    """
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidInputError(
+            f"the report of links cannot be read ({error.strerror or type(error).__name__})", where=str(path)
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError("this is no JSON", where=str(path)) from error
+    if not isinstance(data, dict) or not data:
+        raise _no_report(str(path))
+    if "lambda" in data:
+        return _record(data, str(path))
+    return {curator: _record(one, f"{path}: {curator[:60]}") for curator, one in data.items()}
+
+
+def _record(data: object, where: str) -> LinkError:
+    if not isinstance(data, dict):
+        raise _no_report(where)
+    try:
+        return LinkError(
+            share=_share(data, "lambda", where),
+            sd=_share(data, "sd", where),
+            least=_share(data, "lambda_chance", where),
+        )
+    except InvalidInputError as error:
+        raise InvalidInputError(error.problem, where=where, remedy="Ask the curators for the report again.") from error
+
+
+def _share(data: dict[str, Any], name: str, where: str) -> float:
+    value = data.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _no_report(where)
+    return float(value)
+
+
+def _no_report(where: str) -> InvalidInputError:
+    return InvalidInputError(
+        "this is no report of links",
+        where=where,
+        remedy='It has the numbers "lambda", "lambda_chance" and "sd", or a record of them for each curator.',
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or not text.isascii() or "_" in text:
+        raise InvalidInputError(f"{text[:40]!r} is no share of wrong links", where=_WHERE, remedy=_EXAMPLE)
+    return float(number)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join(names)
