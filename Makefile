@@ -125,7 +125,7 @@ compose-test: .venv/dev ## the parties in containers; root on Debian needs no en
 console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 min
 	$(BIN)/python -m pytest -v -m browser tests/browser
 
-client-test: .venv/dev ## clients in other languages against real services; says what is missing here: 1 min
+client-test: .venv/dev ## clients in other languages against real services; says what is missing here: 6 min
 	$(BIN)/python -m pytest -v -m '' tests/clients
 
 # All extras but demo, whose package is the folder play.

@@ -66,6 +66,11 @@ def server() -> None:
     help="PEM file with the certificate that these clients see, and its chain; this party's own by default.",
 )
 @click.option("--http-key", type=PATH, help="PEM file with its key.")
+@click.option(
+    "--allow-origin",
+    metavar="https://HOST[:PORT]",
+    help="Let pages of this site, and of no other, report from a browser. By default no page of another site can.",
+)
 def serve(
     options: ServeOptions,
     retention_days: int,
@@ -75,11 +80,12 @@ def serve(
     http_address: str | None,
     http_certificate: Path | None,
     http_key: Path | None,
+    allow_origin: str | None,
 ) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
     from veiltab.common.https.http_options import http_options
     from veiltab.server.party.serving import serve_server
 
     quota = Quota(releases=quota_releases, gibibytes=quota_gib)
-    http = http_options(http_address, http_certificate, http_key)
+    http = http_options(http_address, http_certificate, http_key, allow_origin)
     serve_server(options, retention_days=retention_days, quota=quota, database=database, http=http)

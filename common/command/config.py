@@ -19,6 +19,7 @@
     http = "0.0.0.0:7443"             # the server: reports of nodes over HTTPS
     http_certificate = "public.pem"   # the server: what their clients see
     http_key = "public.key"           # the server
+    allow_origin = "https://a.org"    # the server: whose pages may report from a browser
     listen = "0.0.0.0:7401"
     metrics = "127.0.0.1:9464"
     trace_file = "trace.jsonl"
@@ -106,6 +107,7 @@ KEYS: Mapping[str, Key] = {
     "http": Key("http_address", _text),
     "http_certificate": Key("http_certificate", _path),
     "http_key": Key("http_key", _path),
+    "allow_origin": Key("allow_origin", _text),
     "metrics": Key("metrics", _text),
     "trace_file": Key("trace_file", _path),
     "verbose": Key("verbose", _truth),

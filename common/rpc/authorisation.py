@@ -152,7 +152,9 @@ class Admission:
         """Raise InvalidInputError unless the call has a deadline that is not too far away."""
         longest = self.longest_call_of_nodes if party.role.is_many else self.longest_call
         if seconds is None or seconds > longest:
-            raise InvalidInputError(f"the call has no deadline, or one later than {longest:.0f} s")
+            raise InvalidInputError(
+                f"the call has no deadline, or one later than {longest:.0f} s", remedy="Give the call a timeout."
+            )
 
 
 class Gatekeeper(grpc.aio.ServerInterceptor):

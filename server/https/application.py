@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
+from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.https.http_limits import SECONDS, Application, Message, Receive, Send
 from veiltab.common.rpc.call_id import begin_request
 from veiltab.common.rpc.statuses import http_status, refusal_of
@@ -43,18 +43,22 @@ class _Response(NamedTuple):
     headers: Sequence[tuple[bytes, bytes]] = _HEADERS
 
 
-def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
+def application(rounds: RoundKeeper, seconds: float = SECONDS, origin: str = "") -> Application:
     """Return the ASGI application.
 
     Args:
         rounds: the server's part in rounds.
         seconds: longest that a request may take to arrive and to be answered.
+        origin: of the one site whose pages may read the answers; those of every other are refused. Empty: nothing is
+            said of origins, so that a browser shows the answers to pages of this address alone.
     """
     room = _Room()
+    shared = [(b"access-control-allow-origin", origin.encode()), (b"vary", b"origin")] if origin else []
 
     async def respond(scope: Message, receive: Receive, send: Send) -> None:
         begin_request()
         try:
+            _check_origin(scope, origin)
             async with asyncio.timeout(seconds):
                 response = await _response(rounds, room, scope, receive)
         except TimeoutError:
@@ -64,11 +68,19 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
             if refusal is not error:
                 _log.error("%s", logged, extra={"reason": refusal.reason})
             response = _refused(refusal)
-        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        headers = [*response.headers, *shared, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
     return respond
+
+
+def _check_origin(scope: Message, allowed: str) -> None:
+    """Refuse a request that a page of another site makes; programs that are no browsers name no origin."""
+    if allowed and any(name == b"origin" and value != allowed.encode() for name, value in scope["headers"]):
+        raise DeniedError(
+            "pages of this site may not report here", where="Origin", remedy="Ask the operator about --allow-origin."
+        )
 
 
 class _Room:

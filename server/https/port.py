@@ -31,4 +31,4 @@ def reports_taken(
     tls, listener = listening.server_tls(certificate, key), listening.bound(http.address, shared=shared)
     host, port, *_ = listener.getsockname()
     note(f"reports over HTTPS at {f'[{host}]' if ':' in host else host}:{port}")
-    return listening.serving(application(rounds), listener, tls)
+    return listening.serving(application(rounds, origin=http.origin), listener, tls)

@@ -118,6 +118,8 @@ def test_what_cannot_be_served_is_named_at_the_start(tmp_path: Path) -> None:
             ("--http", "0", "--http-key", str(key)): "come together",
             ("--http", "0", "--http-key", str(key), "--http-certificate", str(key)): "no certificate and its key",
             ("--http-key", str(key)): "need --http",
+            ("--allow-origin", "https://poll.example.org"): "need --http",
+            ("--http", "0", "--allow-origin", "*"): "not the origin of a site over HTTPS",
         }.items():
             refused = poll.command(*serve, *options, as_json=False)
             assert (refused.code, words in refused.errors) == (2, True), (options, refused.errors)

@@ -4,7 +4,7 @@ Every event takes a whole 64-bit word. A word's first byte usually decides, and 
 time would show which events were close, which reveals something about the value of a single report.
 """
 
-from math import log, sqrt
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,5 +97,10 @@ def _ranks(batches: Symbols, size: int) -> NDArray[np.int64]:
 
 
 def _likely_enough(size: int, count: int) -> int:
-    """Return how many draws mostly hold `count` distinct values: their mean and some standard deviations."""
-    return int(size * log(size / (size - count + 0.5)) + 4 * sqrt(count)) + 4
+    """Return how many draws mostly hold `count` distinct values: at least their mean and 4 standard deviations.
+
+    With c = count/size, at most 1/2 but for rounding, the mean is -size ln(1 - c), at most size (c + c^2), and the
+    standard deviation is below sqrt(count). Whole numbers alone, so that every client draws as many:
+    docs/report-protocol.md.
+    """
+    return count + count * count // size + 4 * isqrt(count) + 8

@@ -33,6 +33,7 @@ database = "postgresql://cloud@db.example.org/cloud"
 http = "0.0.0.0:7443"
 http_certificate = "public.pem"
 http_key = "public.key"
+allow_origin = "https://poll.example.org"
 metrics = "127.0.0.1:9464"
 trace_file = "trace.jsonl"
 verbose = true

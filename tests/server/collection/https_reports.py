@@ -32,10 +32,10 @@ def rounds_fixture(tmp_path: Path) -> Iterator[RoundKeeper]:
 
 
 @asynccontextmanager
-async def client_of(rounds: RoundKeeper, seconds: float = 20.0) -> AsyncIterator[httpx.AsyncClient]:
+async def client_of(rounds: RoundKeeper, seconds: float = 20.0, origin: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Connect a client to the application without a network, while the server counts."""
     counting = asyncio.create_task(rounds.run())
-    transport = httpx.ASGITransport(app=application(rounds, seconds))
+    transport = httpx.ASGITransport(app=application(rounds, seconds, origin))
     try:
         async with httpx.AsyncClient(transport=transport, base_url="https://cloud") as client:
             yield client
