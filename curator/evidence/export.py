@@ -174,15 +174,15 @@ def shown_policy(content: bytes, where: str) -> str:
     return "# Comments and the table [notify] were left out.\n" + toml_text(shown)
 
 
-def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCertificate:
-    """Return a release certificate that holds, of this study.
+def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path | None = None) -> ReleaseCertificate:
+    """Return a release certificate that holds, of this study; with a revocation list, nobody on it may have signed.
 
     Raises:
         IntegrityError: it cannot be read.
         InvalidInputError: a line of it does not hold.
     """
     certificate = ReleaseCertificate.from_text(text)
-    for finding in verified(certificate, study, authority):
+    for finding in verified(certificate, study, authority, revoked):
         if not finding.holds:
             raise InvalidInputError(
                 f"the release certificate does not hold: {finding.what}: {finding.detail}",

@@ -45,7 +45,7 @@ def verify(
     at best: the file may be of anybody who made an authority.
     """
     study = None if study_path is None else load_study(study_path)
-    issuer = None if authority is None else _read(authority)
+    issuer = None if authority is None else file_content(authority)
     if _is_archive(file):
         evidence = check_evidence(file, issuer, study, revoked)
         about, kind = f"Evidence of {escaped(evidence.index.party)}", "evidence"
@@ -53,7 +53,7 @@ def verify(
     elif study is None:
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
-        certificate = ReleaseCertificate.from_text(_text(file))
+        certificate = ReleaseCertificate.from_text(file_text(file))
         if certificate.spec.several:
             note(f"pricing {len(certificate.tables)} tables anew, and checking each: about half a minute for a hundred")
         findings = verified(certificate, study, issuer, revoked)
@@ -89,9 +89,15 @@ def _is_archive(path: Path) -> bool:
     return _read_at_most(path, len(_ARCHIVE)) == _ARCHIVE
 
 
-def _text(path: Path) -> str:
+def file_text(path: Path) -> str:
+    """Return what may be a release certificate.
+
+    Raises:
+        InvalidInputError: it cannot be read.
+        IntegrityError: it is no text, or too long.
+    """
     try:
-        return _read(path).decode()
+        return file_content(path).decode()
     except UnicodeDecodeError:
         raise IntegrityError("this is not a release certificate, or it was altered", where=str(path)) from None
 
@@ -104,7 +110,13 @@ def _read_at_most(path: Path, size: int) -> bytes:
         raise InvalidInputError(f"the file cannot be read ({error.strerror})", where=str(path)) from None
 
 
-def _read(path: Path) -> bytes:
+def file_content(path: Path) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        InvalidInputError: it cannot be read.
+        IntegrityError: it is too long.
+    """
     data = _read_at_most(path, LONGEST + 1)
     if len(data) > LONGEST:
         raise IntegrityError("the file is too long to be what it should be", where=str(path))

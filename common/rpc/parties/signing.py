@@ -41,20 +41,24 @@ def signed(identity: Identity, text: str, now: datetime) -> SignedText:
     Raises:
         InvalidInputError: the party's certificate is not valid now, or its key signs in no such way.
     """
-    identity.check_lifetime(now)
-    key = load_pem_private_key(identity.key, password=None)
-    data = _PURPOSE + text.encode()
-    match key:
-        case ec.EllipticCurvePrivateKey():
-            signature = key.sign(data, ec.ECDSA(hashes.SHA256()))
-        case rsa.RSAPrivateKey():
-            signature = key.sign(data, _PSS, hashes.SHA256())
-        case ed25519.Ed25519PrivateKey():
-            signature = key.sign(data)
-        case _:
-            raise InvalidInputError("a key of this kind cannot sign", where="private key", remedy="Use EC P-256.")
+    signature = signature_of(identity, _PURPOSE + text.encode(), now)
     plain = x509.load_pem_x509_certificate(identity.certificate).public_bytes(Encoding.PEM)
     return SignedText(text=text, signature=signature.hex(), certificate=plain.decode())
+
+
+def signature_of(identity: Identity, data: bytes, now: datetime) -> bytes:
+    """Return a party's signature over bytes that name their purpose at their beginning; raises as `signed`."""
+    identity.check_lifetime(now)
+    key = load_pem_private_key(identity.key, password=None)
+    match key:
+        case ec.EllipticCurvePrivateKey():
+            return key.sign(data, ec.ECDSA(hashes.SHA256()))
+        case rsa.RSAPrivateKey():
+            return key.sign(data, _PSS, hashes.SHA256())
+        case ed25519.Ed25519PrivateKey():
+            return key.sign(data)
+        case _:
+            raise InvalidInputError("a key of this kind cannot sign", where="private key", remedy="Use EC P-256.")
 
 
 def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
