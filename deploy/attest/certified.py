@@ -7,12 +7,15 @@ and the forms are published. What neither certificate nor study file says is `NO
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import ROUND_FLOOR, Context
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
+from veiltab.common.core.mechanism import UNIT as UNIT_OF_R
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
@@ -33,7 +36,7 @@ NEIGHBOURS = (
     " published."
 )
 
-_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,27 @@ class Certified:
         """Return who puts what together, and what these face, with every digit; upper bounds."""
         return release_card(self.release).rows_in_full()
 
+    @property
+    def holds_whatever_the_server_does(self) -> bool:
+        """Whether the curators' noise protects those whose counts are known, even if the server adds none."""
+        return release_card(self.release).bound(Coalition.DESK_AND_SERVER).epsilon is not None
+
+    def trust(self) -> str:
+        """Return whom one must trust."""
+        always = (
+            "Nothing protects against the desk, the server and a curator together. The certificate holds unless a"
+            " curator helped the server. A curator that lies about its own table is not noticed."
+        )
+        if self.holds_whatever_the_server_does:
+            return (
+                "No single party. The guarantee needs an honest server; whatever the server does, those who see the"
+                f" counts face at most what is said of the desk with the server. {always}"
+            )
+        return (
+            "The server: the guarantee needs an honest one, as the curators add no noise of their own. The tests of the"
+            f" server's noise find one that leaves noise out, not one that is built to deceive them. {always}"
+        )
+
     def attributes(self) -> str:
         """Return each released attribute, how many categories it has, and who holds it."""
         return "; ".join(f"{one.attribute} ({one.size} categories, of {one.owner})" for one in self.release.columns)
@@ -127,7 +151,7 @@ class Certified:
         names = ", ".join(one.attribute for one in self.release.columns)
         if not self.release.several:
             return f"One noisy joint table of {names}: {self.tables[0].cells} cells."
-        return f"{len(self.tables)} noisy joint tables of {names}; each has two or more of these attributes or one."
+        return f"{len(self.tables)} noisy joint tables, each of some of {names}."
 
     def sample(self) -> str:
         """Return who may be in the tables."""
@@ -140,27 +164,24 @@ class Certified:
 
     def mechanism(self) -> str:
         """Return what randomises a row, and how often at the least."""
-        least = min(1 - one.mechanism.retention for one in self.tables)
-        by_server = min(one.server_replacement for one in self.tables)
-        by_curators = min(one.curator_replacement for one in self.tables)
-        shares = [_DOWN.divide(_DOWN.create_decimal(part), 2**64) for part in (by_curators, by_server)]
-        both = _DOWN.divide(_DOWN.create_decimal(least.numerator), _DOWN.create_decimal(least.denominator))
+        both = _below(min(1 - one.mechanism.retention for one in self.tables))
+        by_curators = _below(Fraction(min(one.curator_replacement for one in self.tables), UNIT_OF_R))
+        by_server = _below(Fraction(min(one.server_replacement for one in self.tables), UNIT_OF_R))
         return (
             "k-ary randomised response on the joint cell of each row in the sample: a row becomes a uniform cell with"
-            f" probability at least {both:f} (the curators replace at least {shares[0]:f} before they encrypt, the"
-            f" server at least {shares[1]:f} of ciphertext). Probabilities are whole multiples of 2^-64; no"
+            f" probability at least {both} (the curators replace at least {by_curators} before they encrypt, the"
+            f" server at least {by_server} of ciphertext). Probabilities are whole multiples of 2^-64; no"
             " floating-point number is drawn."
         )
 
     def tests(self) -> str:
         """Return what was tested of the server, and by whom."""
         if not all(one.canaries for one in self.tables):
-            return "No rows of known symbols travelled with every table, so the server's noise was not tested in all of"
-            " them."
-        who = ", ".join(str(party) for party in self.parties if self.tested(party))
+            return "Of some table no rows of known symbols travelled, so that the server's noise was not tested there."
+        who = ", ".join(party.name for party in self.parties if self.tested(party))
         return (
-            f"{who} tested the server's noise by rows of known symbols before any key left, and every test passed. The"
-            " tests show a server that leaves noise out, not one that is built to deceive them."
+            f"Curators {who} tested the server's noise by rows of known symbols before any key left, and every test"
+            " passed. The tests show a server that leaves noise out, not one that is built to deceive them."
         )
 
     def composition(self) -> str:
@@ -186,8 +207,13 @@ class Certified:
         counts = "; how many rows of each curator miss a value" if self.study.left_out == "stated" else ""
         return (
             f"The number of common respondents ({self.release.population}), the sizes of the samples, names and"
-            f" categories of the attributes, who holds which of them, and the noise itself{counts}."
+            f" categories of the attributes, who holds which of them, and the law of the noise{counts}."
         )
+
+
+def _below(share: Fraction) -> str:
+    """Write a probability with six decimals, rounded down: a row is replaced so often at the least."""
+    return f"{Decimal(int(share * 10**_DIGITS)).scaleb(-_DIGITS):f}"
 
 
 def read_certified(path: Path, study_path: Path, authority: Path, revoked: Path | None) -> Certified:

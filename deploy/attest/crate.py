@@ -8,7 +8,6 @@ dates are those of the signatures, so that the same certificate always makes the
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from uuid import UUID, uuid5
 
@@ -21,6 +20,15 @@ PROFILE = "https://w3id.org/5s-crate/1.0"
 _CRATE = "https://w3id.org/ro/crate/1.3"
 _COMPLETED = "http://schema.org/CompletedActionStatus"
 METADATA, CERTIFICATE, STUDY = "ro-crate-metadata.json", "release.certificate", "study.toml"
+_FILES = {
+    CERTIFICATE: (
+        "Release certificate",
+        "application/json",
+        "Signed by every curator and the server; `veiltab verify` checks it. For those who audit, not beside results.",
+    ),
+    STUDY: ("Study file", "application/toml", "Who takes part, and how raw values become categories."),
+}
+"""File -> name, media type, what it is."""
 
 Entity = dict[str, object]
 
@@ -69,7 +77,7 @@ def _graph(one: Certified, *, with_certificate: bool) -> Iterator[Entity]:
         "description": f"{one.product()} {one.sample()} {one.guarantee().capitalize()}.",
         "dateCreated": signed,
         "datePublished": signed,
-        "license": f"Conditions of access to the tables: {NOT_STATED}; ask the curators.",
+        "license": {"@id": _id(one, "conditions")},
         "hasPart": [{"@id": each["@id"]} for each in parts if each["@type"] in ("File", "Dataset")],
         "mentions": [{"@id": each["@id"]} for each in processes],
     }
@@ -84,11 +92,10 @@ def _graph(one: Certified, *, with_certificate: bool) -> Iterator[Entity]:
     yield from _plan(one)
     yield from (_organisation(one, party) for party in (*one.parties, _desk(one)))
     yield {
-        "@id": _id(one, "software"),
-        "@type": "SoftwareApplication",
-        "name": "veiltab",
-        "version": version("veiltab"),
-        "description": "The version that wrote this crate. Which one ran at each party: " + NOT_STATED + ".",
+        "@id": _id(one, "conditions"),
+        "@type": "CreativeWork",
+        "name": "Conditions of access to the tables",
+        "description": f"{NOT_STATED.capitalize()}; ask the curators.",
     }
 
 
@@ -101,6 +108,7 @@ def _parts(one: Certified, *, with_certificate: bool) -> Iterator[Entity]:
         "name": "Noisy tables of the release",
         "description": f"{one.product()} Attributes: {one.attributes()}. {one.mechanism()} They are not in this crate;"
         f" they are with researcher {one.release.researcher}.",
+        "maintainer": {"@id": _party(one, _desk(one))},
         "prov:wasDerivedFrom": [{"@id": _columns(one, name)} for name in _owners(one)],
         "variableMeasured": [{"@id": each["@id"]} for each in privacy],
     }
@@ -114,28 +122,26 @@ def _parts(one: Certified, *, with_certificate: bool) -> Iterator[Entity]:
             "description": f"{own}: held by curator {name} alone, and not in this crate. How they were collected:"
             f" {NOT_STATED}.",
         }
-    certificate = _digest(one.certificate.to_text().encode())
-    yield from _file(one, CERTIFICATE, "Release certificate", certificate, packaged=with_certificate)
-    yield from _file(one, STUDY, "Study file", one.study.digest, packaged=with_certificate)
+    yield from _file(one, CERTIFICATE, one.certificate.to_text().encode(), packaged=with_certificate)
+    yield from _file(one, STUDY, one.study.source, packaged=with_certificate)
 
 
-def _file(one: Certified, path: str, name: str, digest: str, *, packaged: bool) -> Iterator[Entity]:
+def _file(one: Certified, path: str, content: bytes, *, packaged: bool) -> Iterator[Entity]:
     """Yield an exact file by its digest, and its copy in the crate if there is one."""
-    exact = _id(one, digest)
-    yield {
-        "@id": exact,
-        "@type": "CreativeWork",
-        "name": name,
-        "identifier": f"SHA-256 {digest}",
-    }
+    digest = hashlib.sha256(content).hexdigest()
+    name, encoding, about = _FILES[path]
+    exact: Entity = {"@id": _id(one, digest), "@type": "CreativeWork", "name": name, "identifier": f"SHA-256 {digest}"}
+    yield exact
     if packaged:
         yield {
             "@id": path,
             "@type": "File",
             "name": name,
-            "encodingFormat": "application/toml" if path.endswith(".toml") else "application/json",
+            "description": about,
+            "encodingFormat": encoding,
+            "contentSize": str(len(content)),
             "sha256": digest,
-            "encodesCreativeWork": {"@id": exact},
+            "encodesCreativeWork": {"@id": exact["@id"]},
         }
 
 
@@ -178,7 +184,6 @@ def _statement(one: Certified, party: Party) -> Entity:
         "name": did,
         "agent": {"@id": _party(one, party)},
         "object": {"@id": _id(one, "tables")},
-        "instrument": {"@id": _id(one, "software")},
         "prov:used": {"@id": _id(one, "plan")},
         "endTime": one.signed_at(party).isoformat(),
         "actionStatus": {"@id": _COMPLETED},
@@ -232,7 +237,3 @@ def _party(one: Certified, party: Party) -> str:
 def _id(one: Certified, what: str) -> str:
     """Return the name of a thing of this release; the same in every crate of it."""
     return uuid5(UUID(hex=one.release.release_id), what).urn
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

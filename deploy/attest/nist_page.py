@@ -160,15 +160,12 @@ def _bottom(one: Certified) -> tuple[Answer, ...]:
             part="Query model",
             question="Are queries answered one after another, or is something released once?",
             says=f"A request is decided once, attribute by attribute, and its tables are released once.{again}",
-            lacks="Who decided, why, and for which purpose; the evidence of each curator has that",
+            lacks="Who decided, why and for which purpose (the evidence of each curator says that)",
         ),
         Answer(
             part="Threat model",
             question="Whom must one trust, with what?",
-            says="No single party. The guarantee above needs an honest server; whatever the server does, those who see"
-            " the counts face at most what the table below says of the desk with the server. Nothing protects against"
-            " the desk, the server and a curator together. The certificate holds unless a curator helped the server. A"
-            " curator that lies about its own table is not noticed.",
+            says=one.trust(),
         ),
         Answer(
             part="Access control",

@@ -122,9 +122,9 @@ def _model(one: Certified) -> dict[str, object]:
     parties = [f"- {party}" for party in one.parties]
     return {
         "model_name": "Federated",
-        "model_name_details": "The columns stay with their holders, the curators. They add noise and encrypt; a server"
-        " adds the rest of the noise to ciphertext that it cannot read. Nobody holds the whole table, and no single"
-        " party is trusted with it.",
+        "model_name_details": "The columns stay with their holders, the curators. They encrypt what is released, and a"
+        " server adds noise to ciphertext that it cannot read. Nobody holds the whole table. Whom one must trust: "
+        + one.trust(),
         "actors": whole([*parties, f"- researcher {one.release.researcher}, whose service decrypts and counts"])
         + "What each coalition of them faces stands with the privacy parameters.",
         "release_type": "Many releases" if one.release.several else "One release",
