@@ -15,7 +15,8 @@ def section(required: str = "", **fields: object) -> dict[str, object]:
 
 
 def section_of_texts(names: str, **fields: object) -> dict[str, object]:
-    return section(**(dict.fromkeys(names.split(), TEXT) | fields))
+    texts: dict[str, object] = dict.fromkeys(names.split(), TEXT)
+    return section("", **(texts | fields))
 
 
 BASIC = section(
