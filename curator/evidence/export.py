@@ -18,6 +18,7 @@ from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.common.study.toml_text import parsed_toml_text, toml_text
 from veiltab.curator.audit.log import EMPTY, AuditHead, Event
+from veiltab.curator.budget.witnesses import witnessed_lines
 from veiltab.curator.evidence.auditor_page import PageInput, evidence_page
 from veiltab.curator.evidence.files import (
     AUDIT,
@@ -32,6 +33,7 @@ from veiltab.curator.evidence.files import (
     SIGNATURE,
     STATEMENTS,
     STUDY,
+    WITNESSED,
     EvidenceIndex,
     FileDigest,
     ReleaseRecord,
@@ -129,6 +131,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     bundle.add_lines(RELEASES, (record.line() for record in records))
     ready = tuple(_ready(standing, order.since))
     bundle.add_lines(STATEMENTS, (statement_line(one, signed_statement(identity, one, store, ledger)) for one in ready))
+    bundle.add_lines(WITNESSED, witnessed_lines(store.connection, standing.name))
     for certificate in order.certificates:
         bundle.add(f"{CERTIFICATES}{certificate.spec.release_id}.certificate", [certificate.to_text().encode()])
     shown = PageInput(

@@ -16,6 +16,7 @@ from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableE
 from veiltab.common.release.messages.release_messages import MAX_COLUMNS, state_from_proto
 from veiltab.common.release.messages.witness import NONE_SEEN, check_head
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.signing import signed_from_proto
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.statuses import refusal_of
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
@@ -319,4 +320,5 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
         commitment=answer.commitment,
         publication=answer.publication,
         request_digest=answer.request_digest,
+        checkpoint=signed_from_proto(answer.checkpoint) if answer.HasField("checkpoint") else None,
     )
