@@ -22,7 +22,7 @@ def write_anew(database: Path, change: Callable[[int, dict[str, Any]], dict[str,
         for trigger in ("audit_is_not_altered", "audit_is_not_cut"):
             db.execute(f"DROP TRIGGER {trigger}")
         heads, ledgers, head, audit = {0: EMPTY}, dict[int, bytes](), GENESIS, EMPTY
-        charges = {number: entry for number, entry in db.execute("SELECT number, entry FROM ledger ORDER BY number")}
+        charges = dict(db.execute("SELECT number, entry FROM ledger ORDER BY number"))
         for number, line in db.execute("SELECT number, line FROM audit ORDER BY number").fetchall():
             entry = AuditEntry.from_line(line)
             if entry.event == "charge":
