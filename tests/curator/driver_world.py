@@ -47,6 +47,9 @@ Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 
 
+ALICE = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+
+
 APPROVE = Policy(
     rules=(Rule(researcher=None, attributes=None, maximum_epsilon=None, verdict=APPROVED, expires_days=None),)
 )
@@ -55,9 +58,8 @@ APPROVE = Policy(
 @pytest.fixture(name="driver")
 def driver_fixture(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
     store = CuratorStore(tmp_path / "curator.sqlite")
-    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
-    yield CuratorDriver(alice, study, tmp_path, store, ledger, APPROVE, workplace(tmp_path))
+    yield CuratorDriver(ALICE, study, tmp_path, store, ledger, APPROVE, workplace(tmp_path))
     store.close()
 
 
