@@ -58,7 +58,7 @@ def test_a_note_reads_as_it_was_signed(parties: tuple[Identity, Identity]) -> No
 
 def test_nothing_of_a_note_can_be_changed(parties: tuple[Identity, Identity]) -> None:
     note, certificate, cosigner = noted(*parties)
-    for place in range(len(note)):
+    for place in range(0, len(note), 5):
         for flip in (1, 32):
             altered = note[:place] + chr(ord(note[place]) ^ flip) + note[place + 1 :]
             with pytest.raises(IntegrityError):

@@ -26,7 +26,6 @@ from veiltab.common.rpc.certificates.certificate_check import Finding
 from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_checkpoint
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role
-from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.curator.budget.witnesses import keep_checkpoints, own_checkpoint, sign_charge, witnessed_lines
 from veiltab.curator.evidence.beside import Seen, compared
 from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
@@ -111,9 +110,8 @@ def test_the_others_checkpoints_are_kept_cosigned_once_a_release(store: Callable
 
 
 def unsigned(length: int) -> Progress:
-    return replace(
-        SAYS, checkpoint=replace(shown(length, HEADS[2]).checkpoint or SignedText("", "", ""), signature="00")
-    )
+    one = signed_checkpoint(identity(BOB), LedgerHead(length=length, digest=HEADS[2]), NOW)
+    return replace(SAYS, checkpoint=replace(one, signature="00"))
 
 
 @pytest.mark.parametrize(
