@@ -18,7 +18,6 @@ from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.common.study.toml_text import parsed_toml_text, toml_text
 from veiltab.curator.audit.log import EMPTY, AuditHead, Event
-from veiltab.curator.budget.witnesses import witnessed_lines
 from veiltab.curator.evidence.auditor_page import PageInput, evidence_page
 from veiltab.curator.evidence.files import (
     AUDIT,
@@ -40,6 +39,7 @@ from veiltab.curator.evidence.files import (
     statement_line,
 )
 from veiltab.curator.officer.opened import Standing
+from veiltab.curator.peers.witnesses import witnessed_lines
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.statements import signed_statement
 

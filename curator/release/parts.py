@@ -122,8 +122,6 @@ class Parts:
         self._runs: dict[str, Run] = {}
 
     def _progress(self, stored: CuratorRelease) -> Progress:
-        from veiltab.curator.budget.witnesses import own_checkpoint  # noqa: PLC0415 - evidence of ledgers
-
         release_id = stored.request.release_id
         verdicts = self.decisions.verdicts(stored)
         return Progress(
@@ -142,7 +140,6 @@ class Parts:
             commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
             publication=self._publication(stored),
             request_digest=stored.request_digest,
-            checkpoint=own_checkpoint(self.store.connection, self.name, release_id),
         )
 
     def _publication(self, stored: CuratorRelease) -> bytes:

@@ -130,7 +130,7 @@ class Steps(Parts):
                 ) from None
 
     async def _charge(self, stored: CuratorRelease, server: ServerLink) -> None:
-        from veiltab.curator.budget.witnesses import sign_charge  # noqa: PLC0415 - evidence of ledgers
+        from veiltab.curator.peers.witnesses import sign_charge  # noqa: PLC0415 - evidence of ledgers
 
         tables = (stored.planned_spec,) if stored.several is None else stored.several.each_table()
         planned = stored.planned or release_of(stored.planned_spec)
@@ -151,7 +151,7 @@ class Steps(Parts):
 
     def _witness(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         """Keep what the others signed of their ledgers with the charge, before anything else is done for it."""
-        from veiltab.curator.budget.witnesses import keep_checkpoints  # noqa: PLC0415 - evidence of ledgers
+        from veiltab.curator.peers.witnesses import keep_checkpoints  # noqa: PLC0415 - evidence of ledgers
 
         if not stored.part_of:
             keep_checkpoints(self.store.connection, self._identity, stored.request.release_id, others)

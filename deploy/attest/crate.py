@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from uuid import UUID, uuid5
 
 from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -231,9 +230,15 @@ def _columns(one: Certified, owner: str) -> str:
 
 def _party(one: Certified, party: Party) -> str:
     """Return the name of an organisation; the same in every crate of the study."""
-    return uuid5(UUID(hex=one.study.digest[:32]), party.uri).urn
+    return _urn(one.study.digest, party.uri)
 
 
 def _id(one: Certified, what: str) -> str:
     """Return the name of a thing of this release; the same in every crate of it."""
-    return uuid5(UUID(hex=one.release.release_id), what).urn
+    return _urn(one.release.release_id, what)
+
+
+def _urn(within: str, what: str) -> str:
+    """Return a UUID of version 8, which a digest fills (RFC 9562): the same name for the same thing."""
+    digest = hashlib.sha256(f"{within} {what}".encode()).hexdigest()
+    return f"urn:uuid:{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"

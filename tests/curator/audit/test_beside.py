@@ -26,9 +26,9 @@ from veiltab.common.rpc.certificates.certificate_check import Finding
 from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_checkpoint
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role
-from veiltab.curator.budget.witnesses import keep_checkpoints, own_checkpoint, sign_charge, witnessed_lines
 from veiltab.curator.evidence.beside import Seen, compared
 from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
+from veiltab.curator.peers.witnesses import keep_checkpoints, own_checkpoint, sign_charge, witnessed_lines
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore
 
