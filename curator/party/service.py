@@ -287,6 +287,6 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
         commitment=progress.commitment or None,
         publication=progress.publication or None,
         request_digest=progress.request_digest,
-        checkpoint=None if progress.checkpoint is None else signed_to_proto(progress.checkpoint),
+        checkpoint=progress.checkpoint,
         considered=progress.considered,
     )

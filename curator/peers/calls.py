@@ -16,7 +16,6 @@ from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableE
 from veiltab.common.release.messages.release_messages import MAX_COLUMNS, state_from_proto
 from veiltab.common.release.messages.witness import NONE_SEEN, check_head
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
-from veiltab.common.rpc.parties.signing import signed_from_proto
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.statuses import refusal_of
 from veiltab.common.rpc.waiting.changes import LONGEST_WAIT
@@ -37,6 +36,7 @@ _SHORT_BYTES = 4096
 _CALL = 20.0
 """Answers that a call counts for."""
 
+_LONGEST_CHECKPOINT = 2**14
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger(__name__)
@@ -304,6 +304,8 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
     digests = (answer.spec_digest, answer.sample_check, answer.commitment, answer.publication, answer.request_digest)
     if max(map(len, digests)) > _DIGEST_BYTES:
         raise InvalidInputError(f"the digest does not have {_DIGEST_BYTES} bytes", where=f"curator {curator}")
+    if len(answer.checkpoint) > _LONGEST_CHECKPOINT:
+        raise InvalidInputError("a checkpoint is longer than any can be", where=f"curator {curator}")
     return Progress(
         curator=curator,
         state=state_from_proto(answer.state),
@@ -320,5 +322,5 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
         commitment=answer.commitment,
         publication=answer.publication,
         request_digest=answer.request_digest,
-        checkpoint=signed_from_proto(answer.checkpoint) if answer.HasField("checkpoint") else None,
+        checkpoint=answer.checkpoint,
     )

@@ -3,11 +3,10 @@
 Who rewrites a ledger, every digest of it, cannot take back what the others hold: `veiltab verify --beside` compares.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 
-from veiltab.common.core.texts.canonical import canonical_json
-from veiltab.common.errors import IntegrityError
+from veiltab.common.core.texts.canonical import canonical_json, canonical_text, read_canonical
+from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.messages.witness import longest_ledger, remember_ledger
 from veiltab.common.rpc.certificates.checkpoint import check_checkpoint, cosigned_note, signed_checkpoint
 from veiltab.common.rpc.certificates.statement import LedgerHead
@@ -23,16 +22,15 @@ def sign_charge(connection: Database, identity: Identity, release_id: str, ledge
     """Record this curator's own checkpoint of a release that it charges, in the transaction of the charge."""
     head = LedgerHead(length=ledger[0], digest=ledger[1].hex())
     one = signed_checkpoint(identity, head, utc_now())
-    plain = {"text": one.text, "signature": one.signature, "certificate": one.certificate}
-    connection.execute(_ADD, [identity.party.name, release_id, canonical_json(plain)])
+    connection.execute(_ADD, [identity.party.name, release_id, canonical_text(one)])
 
 
-def own_checkpoint(connection: Database, curator: str, release_id: str) -> SignedText | None:
-    """Return this curator's own checkpoint of a release; None before the charge, and of one of several tables."""
+def own_checkpoint(connection: Database, curator: str, release_id: str) -> bytes:
+    """Return this curator's own checkpoint of a release; empty before the charge, and of one of several tables."""
     row = connection.execute(
         "SELECT line FROM checkpoint WHERE curator = ? AND release_id = ?", [curator, release_id]
     ).fetchone()
-    return None if row is None else SignedText(**json.loads(row["line"]))
+    return b"" if row is None else str(row["line"]).encode()
 
 
 def keep_checkpoints(connection: Database, identity: Identity, release_id: str, others: Iterable[Progress]) -> None:
@@ -44,19 +42,18 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
     now = utc_now()
     for peer in others:
         where = f"curator {peer.curator}"
-        if peer.checkpoint is None:
-            raise IntegrityError("shows no checkpoint of its ledger", where=where)
+        shown = _read(peer.checkpoint, where)
         party = Party(study=identity.party.study, role=Role.CURATOR, name=peer.curator)
-        head = check_checkpoint(peer.checkpoint, party, identity.authority, now).head
+        head = check_checkpoint(shown, party, identity.authority, now).head
         seen = head.length, bytes.fromhex(head.digest)
         longest = longest_ledger(connection, peer.curator)
         if longest[0] == seen[0] and longest != seen:
             raise IntegrityError("shows another ledger than before", where=where)
-        note, cosigner = cosigned_note(peer.checkpoint, identity, now)
+        note, cosigner = cosigned_note(shown, identity, now)
         plain = {
             "release": release_id,
             "note": note,
-            "certificate": peer.checkpoint.certificate,
+            "certificate": shown.certificate,
             "cosigner": cosigner,
         }
         with transaction(connection):
@@ -68,3 +65,10 @@ def witnessed_lines(connection: Database, curator: str) -> Iterator[str]:
     """Return what this curator has witnessed of the others' ledgers, a line for each checkpoint, oldest first."""
     rows = connection.execute("SELECT line FROM checkpoint WHERE curator <> ? ORDER BY rowid", [curator])
     return (row["line"] for row in rows)
+
+
+def _read(shown: bytes, where: str) -> SignedText:
+    try:
+        return read_canonical(SignedText, shown.decode())
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
+        raise IntegrityError("shows no checkpoint of its ledger", where=where) from None

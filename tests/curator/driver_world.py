@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tests.curator.audit.exported_evidence import identity
 from tests.curator.made_rows import aligned, workplace
 from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import (
     NotReadyError,
     UnavailableError,
@@ -26,7 +27,6 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.checkpoint import signed_checkpoint
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role, utc_now
-from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.shared_sample import check_indices, index_pieces_of
@@ -64,10 +64,10 @@ def driver_fixture(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
 
 
 @cache
-def bob_s_checkpoint() -> SignedText:
+def bob_s_checkpoint() -> bytes:
     """Return what bob signed of his ledger with his charge."""
     bob = identity(Party(study="survey", role=Role.CURATOR, name="bob"))
-    return signed_checkpoint(bob, LedgerHead(length=1, digest="ab" * 32), utc_now())
+    return canonical_text(signed_checkpoint(bob, LedgerHead(length=1, digest="ab" * 32), utc_now())).encode()
 
 
 def as_bytes(rows: list[int]) -> bytes:
@@ -138,7 +138,7 @@ class World:
         self.looks += 1
         if self.is_bob_there:
             digest = self.bob.request_digest or self.driver.store.releases.release(release_id).request_digest
-            signed = self.bob.checkpoint or (bob_s_checkpoint() if self.bob.charged else None)
+            signed = self.bob.checkpoint or (bob_s_checkpoint() if self.bob.charged else b"")
             return (replace(self.bob, request_digest=digest, checkpoint=signed),)
         return AWAY if awaited is None or "bob" in awaited else ()
 

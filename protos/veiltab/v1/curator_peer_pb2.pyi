@@ -209,5 +209,5 @@ class ReleaseProgress(_message.Message):
     publication: bytes
     request_digest: bytes
     considered: bool
-    checkpoint: _release_pb2.SignedStatement
-    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ..., commitment: _Optional[bytes] = ..., publication: _Optional[bytes] = ..., request_digest: _Optional[bytes] = ..., considered: bool = ..., checkpoint: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
+    checkpoint: bytes
+    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ..., commitment: _Optional[bytes] = ..., publication: _Optional[bytes] = ..., request_digest: _Optional[bytes] = ..., considered: bool = ..., checkpoint: _Optional[bytes] = ...) -> None: ...

@@ -18,7 +18,7 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     office_fixture,
     rewritten,
 )
-from veiltab.common.core.texts.canonical import canonical_json
+from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.messages.witness import longest_ledger
 from veiltab.common.release.state import ReleaseState
@@ -52,7 +52,8 @@ SAYS = Progress(
 
 
 def shown(length: int, digest: str, party: Party = BOB) -> Progress:
-    return replace(SAYS, checkpoint=signed_checkpoint(identity(party), LedgerHead(length=length, digest=digest), NOW))
+    signed = signed_checkpoint(identity(party), LedgerHead(length=length, digest=digest), NOW)
+    return replace(SAYS, checkpoint=canonical_text(signed).encode())
 
 
 def at(second: int) -> datetime:
@@ -111,13 +112,16 @@ def test_the_others_checkpoints_are_kept_cosigned_once_a_release(store: Callable
 
 def unsigned(length: int) -> Progress:
     one = signed_checkpoint(identity(BOB), LedgerHead(length=length, digest=HEADS[2]), NOW)
-    return replace(SAYS, checkpoint=replace(one, signature="00"))
+    return replace(SAYS, checkpoint=canonical_text(replace(one, signature="00")).encode())
 
 
 @pytest.mark.parametrize(
     ("progress", "problem"),
     [
         (SAYS, "shows no checkpoint"),
+        (replace(SAYS, checkpoint=b"\xff"), "shows no checkpoint"),
+        (replace(SAYS, checkpoint=b"{}"), "shows no checkpoint"),
+        (replace(SAYS, checkpoint=b"[" * 9999), "shows no checkpoint"),
         (unsigned(2), "does not fit"),
         (shown(2, HEADS[2], ALICE), "not that of curator bob"),
         (shown(1, HEADS[2]), "shows another ledger than before"),
@@ -137,11 +141,11 @@ def test_ones_own_checkpoint_is_signed_once_and_not_among_those_of_others(
     store: Callable[[], "closing[CuratorStore]"],
 ) -> None:
     with store() as one:
-        assert own_checkpoint(one.connection, "alice", ID) is None
+        assert own_checkpoint(one.connection, "alice", ID) == b""
         sign_charge(one.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
         first = own_checkpoint(one.connection, "alice", ID)
         sign_charge(one.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
-        assert first is not None
+        assert first
         assert own_checkpoint(one.connection, "alice", ID) == first
         assert list(witnessed_lines(one.connection, "alice")) == []
 
