@@ -1,11 +1,12 @@
 """The page after NIST SP 800-226: every question of the pyramid, answered from the certificate or said not to be."""
 
 import re
+from fractions import Fraction
 
 import pytest
 
 from tests.deploy.attest.conftest import Given
-from veiltab.deploy.attest.certified import NOT_STATED
+from veiltab.deploy.attest.certified import NOT_STATED, _below
 from veiltab.deploy.attest.nist_page import Answer, _plain
 
 PYRAMID = (
@@ -67,6 +68,19 @@ def test_probabilities_of_the_mechanism_are_rounded_down(given: Given) -> None:
         "with probability at least 0.500000 (the curators replace at least 0.000000"
         in answers["Algorithms and correctness"]
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (Fraction(2, 3), "0.666666"),
+        (Fraction(1), "1.000000"),
+        (Fraction(2**64 - 1, 2**64), "0.999999"),
+        (Fraction(0), "0.000000"),
+    ],
+)
+def test_a_share_of_rows_is_never_said_to_be_more_than_it_is(share: Fraction, shown: str) -> None:
+    assert _below(share) == shown
 
 
 def test_an_answer_without_anything_stated_says_so() -> None:
