@@ -38,6 +38,11 @@ _COMMANDS = {
         "verify",
         "Check a release certificate or a curator's evidence, offline.",
     ),
+    "certificate": (
+        "veiltab.deploy.attest.attest_cli",
+        "certificate",
+        "Give a release certificate on: to a registry, an archive, an evaluator.",
+    ),
     "status": ("veiltab.deploy.operate.status_cli", "status", "Show what a party is doing and what it waits for."),
     "health": ("veiltab.deploy.operate.health_cli", "health", "Ask whether a party serves."),
     "trace": ("veiltab.deploy.operate.trace_cli", "trace", "Show one release over all parties as a timeline."),

@@ -7,7 +7,7 @@ does not hold nothing else is read; else the other lines are still checked.
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +18,14 @@ from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.certificates.certificate_check import Finding, check_statement, unknown_authority, verified
+from veiltab.common.rpc.certificates.certificate_check import (
+    Finding,
+    check_statement,
+    statement_of,
+    unknown_authority,
+    verified,
+)
+from veiltab.common.rpc.certificates.checkpoint import read_note
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -27,6 +34,7 @@ from veiltab.common.rpc.parties.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import AuditEntry, AuditHead
 from veiltab.curator.budget.entries import GENESIS, covered_audit_head, linked
+from veiltab.curator.evidence.beside import Seen, compared, seen_in_statement
 from veiltab.curator.evidence.files import (
     AUDIT,
     AUTHORITY,
@@ -40,6 +48,7 @@ from veiltab.curator.evidence.files import (
     SIGNATURE,
     STATEMENTS,
     STUDY,
+    WITNESSED,
     EvidenceIndex,
     asked_under_text,
     read_lines,
@@ -52,7 +61,7 @@ _MOST_BYTES = 2**32
 
 _BLOCK = 2**20
 _CLOCKS_APART = timedelta(minutes=5)
-_NEEDED = {STUDY, AUTHORITY, LEDGER, AUDIT, RELEASES, STATEMENTS, PAGE}
+_NEEDED = {STUDY, AUTHORITY, LEDGER, AUDIT, RELEASES, STATEMENTS, WITNESSED, PAGE}
 _BEFORE_ALL = {"signature", "files"}
 """Lines that must hold before anything else is read: until then anybody may have written it."""
 _MALFORMED = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError, OverflowError)
@@ -65,10 +74,14 @@ class EvidenceFindings:
     Args:
         index: the index, as it was signed.
         findings: a line for each check.
+        ledger: digest of each entry of the ledger, by its number, as far as its chain is whole.
+        seen: what it holds of ledgers: checkpoints of others that the curator cosigned, statements in certificates.
     """
 
     index: EvidenceIndex
     findings: tuple[Finding, ...]
+    ledger: Mapping[int, str] = field(default_factory=dict)
+    seen: tuple[Seen, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -110,7 +123,8 @@ def check_evidence(
                 raise IntegrityError("something stands before the first file of the evidence", where=str(path))
             index = EvidenceIndex.from_text(read_text(archive, INDEX))
             check = _Check(archive=archive, index=index, authority=authority, study=study, revoked=revoked)
-            return EvidenceFindings(index=index, findings=tuple(check.findings()))
+            findings = tuple(check.findings())
+            return EvidenceFindings(index=index, findings=findings, ledger=check.ledger_heads, seen=tuple(check.seen))
     except (*DAMAGED, ValueError):
         raise IntegrityError("this is not an evidence file, or it is damaged", where=str(path)) from None
 
@@ -127,6 +141,7 @@ class _Check:
     covered: dict[int, AuditHead] = field(default_factory=dict)
     ledger_heads: dict[int, str] = field(default_factory=dict)
     signing_certificates: set[str] = field(default_factory=set)
+    seen: list[Seen] = field(default_factory=list)
 
     def findings(self) -> Iterator[Finding]:
         fingerprint = hashlib.sha256(self._issuer).hexdigest()
@@ -145,6 +160,7 @@ class _Check:
             ("decisions", self._decisions),
             ("statements", self._statements),
             ("certificates", self._certificates),
+            ("checkpoints", self._checkpoints),
             *(() if self.revoked is None else (("revocation", partial(self._revocation, self.revoked)),)),
         )
         for what, check in checks:
@@ -317,10 +333,37 @@ class _Check:
             certificate = ReleaseCertificate.from_text(read_text(self.archive, name))
             _check_all_hold(name, verified(certificate, study, self._issuer))
             self.signing_certificates.update(one.certificate for one in certificate.signed_texts())
+            self.seen += filter(None, map(seen_in_statement, map(statement_of, certificate.signed_texts())))
         return f"{len(names)} release certificates, and every line of them holds"
+
+    def _checkpoints(self) -> str:
+        """Check what the curator holds of the others' ledgers: notes that they signed and it cosigned."""
+        for number, plain in enumerate(map(json.loads, read_lines(self.archive, WITNESSED)), start=1):
+            one = read_note(plain["note"], plain["certificate"], plain["cosigner"], self._issuer)
+            if one.witness != self._party or one.checkpoint.party == self._party:
+                raise IntegrityError(f"line {number} is no checkpoint of another that this curator cosigned")
+            self.seen.append(Seen.of(one))
+            self.signing_certificates |= {plain["certificate"], plain["cosigner"]}
+        parties = len({one.party for one in self.seen})
+        return (
+            f"{len(self.seen)} of ledgers of {parties} curators; --beside compares them with those curators' evidence"
+        )
 
     def _revocation(self, revoked: Path) -> str:
         return check_none_revoked(revoked, self._issuer, self.signing_certificates)
+
+
+def check_beside(one: EvidenceFindings, other: EvidenceFindings) -> Iterator[Finding]:
+    """Yield whether each of two curators' ledgers is what the evidence of the other one shows of it.
+
+    Nothing is compared with a file that is not of its curator, or whose chain is not whole: that is a line of its own.
+    """
+    names = [escaped(each.index.party) for each in (one, other)]
+    if failed := [each.what for each in other.findings if each.holds is False]:
+        yield Finding(what=f"evidence of {names[1]}", detail=f"does not hold: {', '.join(failed)}", holds=False)
+        return
+    for own, witness, name in ((one, other, names[1]), (other, one, names[0])):
+        yield compared(own.index.party, own.index.made_at, own.ledger, name, witness.seen)
 
 
 def _finding(what: str, check: Callable[[], str]) -> Finding:

@@ -32,12 +32,14 @@ from veiltab.curator.evidence.files import (
     SIGNATURE,
     STATEMENTS,
     STUDY,
+    WITNESSED,
     EvidenceIndex,
     FileDigest,
     ReleaseRecord,
     statement_line,
 )
 from veiltab.curator.officer.opened import Standing
+from veiltab.curator.peers.witnesses import witnessed_lines
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.statements import signed_statement
 
@@ -129,6 +131,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     bundle.add_lines(RELEASES, (record.line() for record in records))
     ready = tuple(_ready(standing, order.since))
     bundle.add_lines(STATEMENTS, (statement_line(one, signed_statement(identity, one, store, ledger)) for one in ready))
+    bundle.add_lines(WITNESSED, witnessed_lines(store.connection, standing.name))
     for certificate in order.certificates:
         bundle.add(f"{CERTIFICATES}{certificate.spec.release_id}.certificate", [certificate.to_text().encode()])
     shown = PageInput(
@@ -174,15 +177,15 @@ def shown_policy(content: bytes, where: str) -> str:
     return "# Comments and the table [notify] were left out.\n" + toml_text(shown)
 
 
-def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCertificate:
-    """Return a release certificate that holds, of this study.
+def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path | None = None) -> ReleaseCertificate:
+    """Return a release certificate that holds, of this study; with a revocation list, nobody on it may have signed.
 
     Raises:
         IntegrityError: it cannot be read.
         InvalidInputError: a line of it does not hold.
     """
     certificate = ReleaseCertificate.from_text(text)
-    for finding in verified(certificate, study, authority):
+    for finding in verified(certificate, study, authority, revoked):
         if not finding.holds:
             raise InvalidInputError(
                 f"the release certificate does not hold: {finding.what}: {finding.detail}",

@@ -21,6 +21,7 @@ FORMAT = "veiltab evidence 1"
 INDEX, SIGNATURE, PAGE = "index.json", "index.signature", "index.html"
 STUDY, POLICY, AUTHORITY = "study.toml", "policy.toml", "authority.pem"
 LEDGER, AUDIT, RELEASES, STATEMENTS = "ledger.jsonl", "audit.jsonl", "releases.jsonl", "statements.jsonl"
+WITNESSED = "witnessed.jsonl"
 CERTIFICATES = "certificates/"
 DAMAGED = (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError)
 """What reading a damaged archive raises."""

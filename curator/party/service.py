@@ -287,5 +287,6 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
         commitment=progress.commitment or None,
         publication=progress.publication or None,
         request_digest=progress.request_digest,
+        checkpoint=progress.checkpoint,
         considered=progress.considered,
     )

@@ -36,6 +36,7 @@ _SHORT_BYTES = 4096
 _CALL = 20.0
 """Answers that a call counts for."""
 
+_LONGEST_CHECKPOINT = 2**14
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger(__name__)
@@ -303,6 +304,8 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
     digests = (answer.spec_digest, answer.sample_check, answer.commitment, answer.publication, answer.request_digest)
     if max(map(len, digests)) > _DIGEST_BYTES:
         raise InvalidInputError(f"the digest does not have {_DIGEST_BYTES} bytes", where=f"curator {curator}")
+    if len(answer.checkpoint) > _LONGEST_CHECKPOINT:
+        raise InvalidInputError("a checkpoint is longer than any can be", where=f"curator {curator}")
     return Progress(
         curator=curator,
         state=state_from_proto(answer.state),
@@ -319,4 +322,5 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
         commitment=answer.commitment,
         publication=answer.publication,
         request_digest=answer.request_digest,
+        checkpoint=answer.checkpoint,
     )

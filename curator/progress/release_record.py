@@ -141,7 +141,7 @@ class Progress:
     waits for a person. `tested` says that the server has passed its test, or that it has no
     columns to test. `commitment` is the one to its share of the release's coin, empty where it shows none.
     `publication` is the digest of what the server stated to it, empty where nothing is recorded. `request_digest` is
-    that of the request that it received.
+    that of the request that it received. `checkpoint` is what it signed of its ledger with the charge, empty before.
     """
 
     curator: str
@@ -159,6 +159,7 @@ class Progress:
     commitment: bytes = b""
     publication: bytes = b""
     request_digest: bytes = b""
+    checkpoint: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -276,8 +276,11 @@ class Answers(Parts):
         return keys
 
     def progress(self, release_id: str) -> Progress:
-        """Return this curator's progress with a release."""
-        return self._progress(self.store.releases.release(release_id))
+        """Return this curator's progress with a release, with what it signed of its ledger."""
+        from veiltab.curator.peers.witnesses import own_checkpoint  # noqa: PLC0415 - evidence of ledgers
+
+        signed = own_checkpoint(self.store.connection, self.name, release_id)
+        return replace(self._progress(self.store.releases.release(release_id)), checkpoint=signed)
 
     def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
         """Yield this curator's progress with some releases, of those that it knows."""

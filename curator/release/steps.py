@@ -58,6 +58,7 @@ class Steps(Parts):
             case Step.CHARGE:
                 await self._charge(stored, server)
             case Step.OPEN_TABLES:
+                self._witness(stored, others)
                 self._open_tables(stored)
             case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
                 with self._stages.stage(stored.request.release_id) as stage:
@@ -76,6 +77,7 @@ class Steps(Parts):
     ) -> None:
         match chosen:
             case Step.DRAW:
+                self._witness(stored, others)
                 shown = {peer.curator: peer.commitment for peer in others if peer.commitment}
                 await self._draw(stored.planned_spec, shown, stage, peers)
             case Step.ENCRYPT:
@@ -128,6 +130,8 @@ class Steps(Parts):
                 ) from None
 
     async def _charge(self, stored: CuratorRelease, server: ServerLink) -> None:
+        from veiltab.curator.peers.witnesses import sign_charge  # noqa: PLC0415 - evidence of ledgers
+
         tables = (stored.planned_spec,) if stored.several is None else stored.several.each_table()
         planned = stored.planned or release_of(stored.planned_spec)
         own = next((table for table in tables if table.columns_of(self.name)), None)
@@ -139,10 +143,18 @@ class Steps(Parts):
                 announced = await server.announce(own)
         with step("charge", release_id=planned.release_id), transaction(self.store.connection):
             self.ledger.charge(planned.release_id)
+            sign_charge(self.store.connection, self._identity, planned.release_id, self.ledger.head)
             if own is not None:
                 self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
             if not planned.several:
                 self.coins.commit(planned.release_id)
+
+    def _witness(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
+        """Keep what the others signed of their ledgers with the charge, before anything else is done for it."""
+        from veiltab.curator.peers.witnesses import keep_checkpoints  # noqa: PLC0415 - evidence of ledgers
+
+        if not stored.part_of:
+            keep_checkpoints(self.store.connection, self._identity, stored.request.release_id, others)
 
     def _open_tables(self, stored: CuratorRelease) -> None:
         numbers = range(len(stored.planned_release.tables))

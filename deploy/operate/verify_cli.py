@@ -1,6 +1,7 @@
 """`veiltab verify`: check a release certificate, or the evidence of a curator, offline, line by line."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from veiltab.common.release.guarantees import release_card
 from veiltab.common.rpc.certificates.certificate_check import Finding, to_dict, verified
 from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate
 from veiltab.common.study.file import load_study
-from veiltab.curator.evidence.check import check_evidence
+from veiltab.curator.evidence.check import check_beside, check_evidence
 
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""
@@ -27,6 +28,12 @@ _MARKS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
 @click.option("--study", "study_path", type=PATH, help="The study file that it must be of; needed for a release.")
 @click.option("--authority", type=PATH, help="Certificate of the study's authority, had from elsewhere (ca.pem).")
 @click.option("--revoked", type=PATH, help="The authority's revocation list (crl.pem): nobody on it may have signed.")
+@click.option(
+    "--beside",
+    multiple=True,
+    type=PATH,
+    help="Evidence of another curator: finds a ledger that was written anew after others had seen it.",
+)
 @json_option
 @click.pass_context
 def verify(
@@ -35,25 +42,32 @@ def verify(
     study_path: Path | None,
     authority: Path | None,
     revoked: Path | None,
+    beside: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Check who vouches for a release, that its server added the noise, and which epsilon each adversary faces.
 
     It needs nothing but the file, the study file and the certificate of the study's authority. The epsilons are
     computed anew from the release's description. Of the evidence that a curator exports it checks the signature, every
-    digest and both chains. The exit code is 0 if every line holds, and 5 if one does not. Without --authority it is 4
-    at best: the file may be of anybody who made an authority.
+    digest and both chains; with --beside also that its ledger is the one that other curators have seen. The exit code
+    is 0 if every line holds, and 5 if one does not. Without --authority it is 4 at best: the file may be of anybody who
+    made an authority.
     """
     study = None if study_path is None else load_study(study_path)
-    issuer = None if authority is None else _read(authority)
+    issuer = None if authority is None else file_content(authority)
     if _is_archive(file):
         evidence = check_evidence(file, issuer, study, revoked)
+        others = [check_evidence(path, issuer, study, revoked) for path in beside]
+        compared = [line for other in others for line in check_beside(evidence, other)]
+        evidence = replace(evidence, findings=(*evidence.findings, *compared))
         about, kind = f"Evidence of {escaped(evidence.index.party)}", "evidence"
         findings, plain = evidence.findings, evidence.as_dict()
+    elif beside:
+        raise click.UsageError("--beside compares evidence with evidence, and this is no evidence.")
     elif study is None:
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
-        certificate = ReleaseCertificate.from_text(_text(file))
+        certificate = ReleaseCertificate.from_text(file_text(file))
         if certificate.spec.several:
             note(f"pricing {len(certificate.tables)} tables anew, and checking each: about half a minute for a hundred")
         findings = verified(certificate, study, issuer, revoked)
@@ -89,9 +103,15 @@ def _is_archive(path: Path) -> bool:
     return _read_at_most(path, len(_ARCHIVE)) == _ARCHIVE
 
 
-def _text(path: Path) -> str:
+def file_text(path: Path) -> str:
+    """Return what may be a release certificate.
+
+    Raises:
+        InvalidInputError: it cannot be read.
+        IntegrityError: it is no text, or too long.
+    """
     try:
-        return _read(path).decode()
+        return file_content(path).decode()
     except UnicodeDecodeError:
         raise IntegrityError("this is not a release certificate, or it was altered", where=str(path)) from None
 
@@ -104,7 +124,13 @@ def _read_at_most(path: Path, size: int) -> bytes:
         raise InvalidInputError(f"the file cannot be read ({error.strerror})", where=str(path)) from None
 
 
-def _read(path: Path) -> bytes:
+def file_content(path: Path) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        InvalidInputError: it cannot be read.
+        IntegrityError: it is too long.
+    """
     data = _read_at_most(path, LONGEST + 1)
     if len(data) > LONGEST:
         raise IntegrityError("the file is too long to be what it should be", where=str(path))

@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.curator.audit.exported_evidence import identity
 from tests.curator.made_rows import aligned, workplace
 from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import (
     NotReadyError,
     UnavailableError,
@@ -22,7 +24,9 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.certificates.checkpoint import signed_checkpoint
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.identity import Party, Role, utc_now
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.shared_sample import check_indices, index_pieces_of
@@ -43,6 +47,9 @@ Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 
 
+ALICE = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+
+
 APPROVE = Policy(
     rules=(Rule(researcher=None, attributes=None, maximum_epsilon=None, verdict=APPROVED, expires_days=None),)
 )
@@ -51,10 +58,16 @@ APPROVE = Policy(
 @pytest.fixture(name="driver")
 def driver_fixture(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
     store = CuratorStore(tmp_path / "curator.sqlite")
-    identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
-    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, APPROVE, workplace(tmp_path))
+    yield CuratorDriver(ALICE, study, tmp_path, store, ledger, APPROVE, workplace(tmp_path))
     store.close()
+
+
+@cache
+def bob_s_checkpoint() -> bytes:
+    """Return what bob signed of his ledger with his charge."""
+    bob = identity(Party(study="survey", role=Role.CURATOR, name="bob"))
+    return canonical_text(signed_checkpoint(bob, LedgerHead(length=1, digest="ab" * 32), utc_now())).encode()
 
 
 def as_bytes(rows: list[int]) -> bytes:
@@ -125,7 +138,8 @@ class World:
         self.looks += 1
         if self.is_bob_there:
             digest = self.bob.request_digest or self.driver.store.releases.release(release_id).request_digest
-            return (replace(self.bob, request_digest=digest),)
+            signed = self.bob.checkpoint or (bob_s_checkpoint() if self.bob.charged else b"")
+            return (replace(self.bob, request_digest=digest, checkpoint=signed),)
         return AWAY if awaited is None or "bob" in awaited else ()
 
     async def close(self) -> None:

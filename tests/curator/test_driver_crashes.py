@@ -6,13 +6,12 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import pytest
 
 from tests.conftest import PlayedDisk
-from tests.curator.driver_world import APPROVE, ID, Make, World, carried_to, driver_fixture, world_fixture  # noqa: F401 - fixtures
+from tests.curator.driver_world import ALICE, APPROVE, ID, Make, World, carried_to, driver_fixture, world_fixture  # noqa: F401 - fixtures
 from tests.curator.made_records import unsynced_statements
 from tests.curator.made_rows import workplace
 from tests.power import UNRAISABLE, FailingPower, Power, PowerFailure
@@ -27,7 +26,6 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
@@ -67,11 +65,10 @@ def test_a_charged_release_outlives_a_failing_power(
     left = power.content_after_failure(driver.store.connection)
     driver.store.close()
     (tmp_path / "curator.sqlite").write_bytes(left)
-    identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
         ledger = Ledger(store.connection, Decimal(1))
         place = workplace(tmp_path)
-        again = CuratorDriver(cast("Identity", identity), driver.study, tmp_path, store, ledger, APPROVE, place)
+        again = CuratorDriver(ALICE, driver.study, tmp_path, store, ledger, APPROVE, place)
         later = World(again, monkeypatch)
         later.bob, later.has_columns, later.sent = world.bob, bool(world.uploads), getattr(world, "sent", {})
         for _ in range(10):
@@ -119,11 +116,8 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
 
     def opened(folder: Path, patch: pytest.MonkeyPatch) -> World:
         store = CuratorStore(folder / "curator.sqlite")
-        identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
         ledger = Ledger(store.connection, Decimal(1))
-        return KnownServer(
-            CuratorDriver(cast("Identity", identity), study, folder, store, ledger, APPROVE, workplace(folder)), patch
-        )
+        return KnownServer(CuratorDriver(ALICE, study, folder, store, ledger, APPROVE, workplace(folder)), patch)
 
     (tmp_path / "first").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:

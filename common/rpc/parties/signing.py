@@ -41,20 +41,28 @@ def signed(identity: Identity, text: str, now: datetime) -> SignedText:
     Raises:
         InvalidInputError: the party's certificate is not valid now, or its key signs in no such way.
     """
+    return signed_bytes(identity, text, _PURPOSE + text.encode(), now)
+
+
+def signed_bytes(identity: Identity, text: str, data: bytes, now: datetime) -> SignedText:
+    """Return a text with a party's signature over the bytes that stand for it; raises as `signed`."""
+    plain = x509.load_pem_x509_certificate(identity.certificate).public_bytes(Encoding.PEM)
+    return SignedText(text=text, signature=signature_of(identity, data, now).hex(), certificate=plain.decode())
+
+
+def signature_of(identity: Identity, data: bytes, now: datetime) -> bytes:
+    """Return a party's signature over bytes that name their purpose at their beginning; raises as `signed`."""
     identity.check_lifetime(now)
     key = load_pem_private_key(identity.key, password=None)
-    data = _PURPOSE + text.encode()
     match key:
         case ec.EllipticCurvePrivateKey():
-            signature = key.sign(data, ec.ECDSA(hashes.SHA256()))
+            return key.sign(data, ec.ECDSA(hashes.SHA256()))
         case rsa.RSAPrivateKey():
-            signature = key.sign(data, _PSS, hashes.SHA256())
+            return key.sign(data, _PSS, hashes.SHA256())
         case ed25519.Ed25519PrivateKey():
-            signature = key.sign(data)
+            return key.sign(data)
         case _:
             raise InvalidInputError("a key of this kind cannot sign", where="private key", remedy="Use EC P-256.")
-    plain = x509.load_pem_x509_certificate(identity.certificate).public_bytes(Encoding.PEM)
-    return SignedText(text=text, signature=signature.hex(), certificate=plain.decode())
 
 
 def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
@@ -69,18 +77,29 @@ def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
         IntegrityError: the certificate is not the authority's, was not valid then, or the signature is not its key's.
     """
     try:
-        certificate = x509.load_pem_x509_certificate(one.certificate.encode())
-        stated = party_of_certificate(one.certificate.encode())
+        signature = bytes.fromhex(one.signature)
+    except ValueError:
+        raise IntegrityError("a signature or its certificate cannot be read", where="signature") from None
+    if signature.hex() != one.signature:
+        # Hexadecimal has more than one spelling; only the plain one is the signed file's.
+        raise IntegrityError("a signature is not in lower case", where="signature")
+    return signer_of_bytes(_PURPOSE + one.text.encode(), signature, one.certificate, authority, at)
+
+
+def signer_of_bytes(data: bytes, signature: bytes, pem: str, authority: bytes, at: datetime) -> Party:
+    """Return who signed bytes that name their purpose at their beginning; raises as `signer_of`."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pem.encode())
+        stated = party_of_certificate(pem.encode())
         check_issuer(certificate, authority)
         stated.check_lifetime(at)
-        # PEM and hexadecimal have more than one spelling; only the plain one is the signed file's.
-        plain = one.certificate.encode() == certificate.public_bytes(Encoding.PEM)
-        signature = bytes.fromhex(one.signature)
+        # PEM has more than one spelling, too.
+        plain = pem.encode() == certificate.public_bytes(Encoding.PEM)
     except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         raise IntegrityError("a signature or its certificate cannot be read", where="signature") from None
     except InvalidInputError as error:
         raise IntegrityError(error.problem, where="signature", remedy=error.remedy) from None
-    if not plain or signature.hex() != one.signature or not _is_signature(certificate, one.text, signature):
+    if not plain or not _is_signature(certificate, data, signature):
         raise IntegrityError(f"the signature of {stated.party} does not fit what it signed", where="signature")
     return stated.party
 
@@ -105,8 +124,7 @@ def signed_from_proto(message: SignedStatement) -> SignedText:
     return SignedText(text=message.text, signature=message.signature.hex(), certificate=certificate)
 
 
-def _is_signature(certificate: x509.Certificate, text: str, signature: bytes) -> bool:
-    data = _PURPOSE + text.encode()
+def _is_signature(certificate: x509.Certificate, data: bytes, signature: bytes) -> bool:
     try:
         key = certificate.public_key()
         match key:

@@ -35,7 +35,7 @@ def test_an_honest_file_holds_and_says_what_was_checked(office: Office) -> None:
     assert evidence.holds, found
     assert (evidence.index.party, evidence.index.made_by) == ("veiltab://survey/curator/alice", "Ana Díaz")
     assert "curator alice signed the index on" in found["signature"]
-    assert found["files"] == "9 files are as the index says"
+    assert found["files"] == "10 files are as the index says"
     counts = "requests made under it: 2, under other versions of it: 0"
     assert found["study"] == f"study survey, with curator alice: your study file; {counts}"
     assert f"SHA-256 {office.study.digest}; {counts}" in contents(office.file)["index.html"].decode()

@@ -1,0 +1,69 @@
+"""Compares the ledger in one curator's evidence with what another party's evidence holds of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from veiltab.common.rpc.certificates.certificate_check import Finding
+from veiltab.common.rpc.certificates.checkpoint import Witnessed
+from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
+
+_CLOCKS_APART = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A ledger as its curator signed it once.
+
+    Args:
+        party: URI of the curator.
+        head: entries, and the digest of the last.
+        at: when it was signed, or cosigned.
+    """
+
+    party: str
+    head: LedgerHead
+    at: datetime
+
+    @classmethod
+    def of(cls, one: Witnessed) -> "Seen":
+        """Return what a cosigned checkpoint shows."""
+        return cls(party=one.checkpoint.party.uri, head=one.checkpoint.head, at=one.at)
+
+
+def seen_in_statement(one: Statement) -> Seen | None:
+    """Return what a curator's signed statement shows of its ledger; None of the server's."""
+    at = datetime.fromtimestamp(one.signed_at, UTC)
+    return None if one.ledger is None else Seen(party=one.party, head=one.ledger, at=at)
+
+
+def compared(party: str, made_at: int, ledger: Mapping[int, str], witness: str, seen: Iterable[Seen]) -> Finding:
+    """Return whether the ledger of one curator is what it once signed, as another party's evidence shows.
+
+    Args:
+        party: URI of the curator whose ledger it is.
+        made_at: Unix seconds of its evidence; what was signed later may be of a longer ledger.
+        ledger: digest of each entry by its number, as its evidence has them.
+        witness: whose evidence shows what was signed.
+        seen: what that holds, of all ledgers.
+    """
+    what = f"ledger of {party} beside evidence of {witness}"
+    exported = datetime.fromtimestamp(made_at, UTC) + _CLOCKS_APART
+    of_party = sorted((one for one in seen if one.party == party and one.head.length), key=lambda one: one.head.length)
+    later = sum(one.head.length > len(ledger) and one.at > exported for one in of_party)
+    fits = 0
+    for one in of_party:
+        length = one.head.length
+        if length > len(ledger) and one.at > exported:
+            continue
+        if ledger.get(length) != one.head.digest:
+            signed = f"the curator signed a ledger of {length} entries by {one.at:%Y-%m-%d %H:%M:%S} UTC, and"
+            lacks = f"its evidence has {len(ledger)} entries: the rest was cut off"
+            differs = f"its evidence has another: of entries {fits + 1} to {length} one differs at least"
+            return Finding(what=what, detail=f"{signed} {lacks if length > len(ledger) else differs}", holds=False)
+        fits = length
+    if not fits:
+        return Finding(what=what, detail="that evidence holds nothing of this ledger to compare", holds=None)
+    more = f"; {later} of later ledgers are not compared" if later else ""
+    detail = f"{len(of_party) - later} ledgers that the curator signed, of up to {fits} entries, are in it{more}"
+    return Finding(what=what, detail=detail, holds=True)

@@ -1,0 +1,74 @@
+"""Checkpoints that curators sign of their ledgers at each charge, and that all others keep, cosigned.
+
+Who rewrites a ledger, every digest of it, cannot take back what the others hold: `veiltab verify --beside` compares.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from veiltab.common.core.texts.canonical import canonical_json, canonical_text, read_canonical
+from veiltab.common.errors import IntegrityError, VeiltabError
+from veiltab.common.release.messages.witness import longest_ledger, remember_ledger
+from veiltab.common.rpc.certificates.checkpoint import check_checkpoint, cosigned_note, signed_checkpoint
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.identity import Identity, Party, Role, utc_now
+from veiltab.common.rpc.parties.signing import SignedText
+from veiltab.common.storage.database import Database, transaction
+from veiltab.curator.progress.release_record import Progress
+
+_ADD = "INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+def sign_charge(connection: Database, identity: Identity, release_id: str, ledger: tuple[int, bytes]) -> None:
+    """Record this curator's own checkpoint of a release that it charges, in the transaction of the charge."""
+    head = LedgerHead(length=ledger[0], digest=ledger[1].hex())
+    one = signed_checkpoint(identity, head, utc_now())
+    connection.execute(_ADD, [identity.party.name, release_id, canonical_text(one)])
+
+
+def own_checkpoint(connection: Database, curator: str, release_id: str) -> bytes:
+    """Return this curator's own checkpoint of a release; empty before the charge, and of one of several tables."""
+    row = connection.execute(
+        "SELECT line FROM checkpoint WHERE curator = ? AND release_id = ?", [curator, release_id]
+    ).fetchone()
+    return b"" if row is None else str(row["line"]).encode()
+
+
+def keep_checkpoints(connection: Database, identity: Identity, release_id: str, others: Iterable[Progress]) -> None:
+    """Check, cosign and keep the checkpoint of each other curator of a release that all have charged.
+
+    Raises:
+        IntegrityError: one shows none, one that it did not sign, or another ledger of a length that it showed before.
+    """
+    now = utc_now()
+    for peer in others:
+        where = f"curator {peer.curator}"
+        shown = _read(peer.checkpoint, where)
+        party = Party(study=identity.party.study, role=Role.CURATOR, name=peer.curator)
+        head = check_checkpoint(shown, party, identity.authority, now).head
+        seen = head.length, bytes.fromhex(head.digest)
+        longest = longest_ledger(connection, peer.curator)
+        if longest[0] == seen[0] and longest != seen:
+            raise IntegrityError("shows another ledger than before", where=where)
+        note, cosigner = cosigned_note(shown, identity, now)
+        plain = {
+            "release": release_id,
+            "note": note,
+            "certificate": shown.certificate,
+            "cosigner": cosigner,
+        }
+        with transaction(connection):
+            connection.execute(_ADD, [peer.curator, release_id, canonical_json(plain)])
+            remember_ledger(connection, peer.curator, seen)
+
+
+def witnessed_lines(connection: Database, curator: str) -> Iterator[str]:
+    """Return what this curator has witnessed of the others' ledgers, a line for each checkpoint, oldest first."""
+    rows = connection.execute("SELECT line FROM checkpoint WHERE curator <> ? ORDER BY rowid", [curator])
+    return (row["line"] for row in rows)
+
+
+def _read(shown: bytes, where: str) -> SignedText:
+    try:
+        return read_canonical(SignedText, shown.decode())
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
+        raise IntegrityError("shows no checkpoint of its ledger", where=where) from None

@@ -1,0 +1,192 @@
+"""What a curator keeps of the others' ledgers, and how it is compared with their evidence."""
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
+    NOW,
+    PEM,
+    Office,
+    failures,
+    identity,
+    office_fixture,
+    rewritten,
+)
+from veiltab.common.core.texts.canonical import canonical_json, canonical_text
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.messages.witness import longest_ledger
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.certificates.certificate_check import Finding
+from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_checkpoint
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.curator.evidence.beside import Seen, compared
+from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
+from veiltab.curator.peers.witnesses import keep_checkpoints, own_checkpoint, sign_charge, witnessed_lines
+from veiltab.curator.progress.release_record import Progress
+from veiltab.curator.records.store import CuratorStore
+
+ALICE, BOB = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob"))
+ID, OTHER = "0" * 31 + "1", "1" * 32
+HEADS = [f"{number:064x}" for number in range(9)]
+SAYS = Progress(
+    curator="bob",
+    state=ReleaseState.CHARGED,
+    considered=True,
+    decided=True,
+    granted=frozenset(),
+    denied=frozenset(),
+    spec_digest=b"",
+    reserved=True,
+    charged=True,
+    sample_check=b"",
+    tested=False,
+    failure="",
+)
+
+
+def shown(length: int, digest: str, party: Party = BOB) -> Progress:
+    signed = signed_checkpoint(identity(party), LedgerHead(length=length, digest=digest), NOW)
+    return replace(SAYS, checkpoint=canonical_text(signed).encode())
+
+
+def at(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+def looked(seen: list[tuple[int, str, int]], entries: int, made_at: int = 1000) -> Finding:
+    ledger = {number: HEADS[number] for number in range(1, entries + 1)}
+    of_alice = [
+        Seen(party=ALICE.uri, head=LedgerHead(length=n, digest=digest), at=at(when)) for n, digest, when in seen
+    ]
+    others = [Seen(party=BOB.uri, head=LedgerHead(length=1, digest="ff" * 32), at=at(1))]
+    return compared(ALICE.uri, made_at, ledger, "bob", [*others, *of_alice])
+
+
+def test_a_ledger_that_has_what_was_signed_fits() -> None:
+    one = looked([(3, HEADS[3], 30), (1, HEADS[1], 10)], entries=4)
+    assert one.holds
+    assert one.detail == "2 ledgers that the curator signed, of up to 3 entries, are in it"
+
+
+def test_a_ledger_of_other_entries_is_found_and_between_which() -> None:
+    one = looked([(1, HEADS[1], 10), (4, "ff" * 32, 40), (5, HEADS[5], 50)], entries=6)
+    assert one.holds is False
+    assert "signed a ledger of 4 entries by 1970-01-01 00:00:40 UTC" in one.detail
+    assert one.detail.endswith("of entries 2 to 4 one differs at least")
+
+
+def test_a_ledger_that_was_cut_off_is_found_but_an_earlier_one_is_not_called_so() -> None:
+    cut = looked([(2, HEADS[2], 20), (4, HEADS[4], 40)], entries=3)
+    assert cut.holds is False
+    assert "its evidence has 3 entries: the rest was cut off" in cut.detail
+    earlier = looked([(2, HEADS[2], 20), (4, HEADS[4], 5000)], entries=3, made_at=1000)
+    assert earlier.holds
+    assert earlier.detail.endswith("of up to 2 entries, are in it; 1 of later ledgers are not compared")
+
+
+def test_nothing_to_compare_is_said_and_does_not_hold() -> None:
+    assert looked([], entries=3).holds is None
+    assert looked([(4, HEADS[4], 5000)], entries=3, made_at=1000).holds is None
+
+
+@pytest.fixture(name="store")
+def store_fixture(tmp_path: Path) -> Callable[[], "closing[CuratorStore]"]:
+    return lambda: closing(CuratorStore(tmp_path / "curator.sqlite"))
+
+
+def test_the_others_checkpoints_are_kept_cosigned_once_a_release(store: Callable[[], "closing[CuratorStore]"]) -> None:
+    with store() as one:
+        for length, release in ((1, ID), (1, ID), (2, OTHER)):
+            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length])])
+        lines = [json.loads(line) for line in witnessed_lines(one.connection, "alice")]
+        assert [line["release"] for line in lines] == [ID, OTHER]
+        assert longest_ledger(one.connection, "bob") == (2, bytes.fromhex(HEADS[2]))
+
+
+def unsigned(length: int) -> Progress:
+    one = signed_checkpoint(identity(BOB), LedgerHead(length=length, digest=HEADS[2]), NOW)
+    return replace(SAYS, checkpoint=canonical_text(replace(one, signature="00")).encode())
+
+
+@pytest.mark.parametrize(
+    ("progress", "problem"),
+    [
+        (SAYS, "shows no checkpoint"),
+        (replace(SAYS, checkpoint=b"\xff"), "shows no checkpoint"),
+        (replace(SAYS, checkpoint=b"{}"), "shows no checkpoint"),
+        (replace(SAYS, checkpoint=b"[" * 9999), "shows no checkpoint"),
+        (unsigned(2), "does not fit"),
+        (shown(2, HEADS[2], ALICE), "not that of curator bob"),
+        (shown(1, HEADS[2]), "shows another ledger than before"),
+    ],
+)
+def test_a_curator_that_shows_no_right_checkpoint_is_refused(
+    store: Callable[[], "closing[CuratorStore]"], progress: Progress, problem: str
+) -> None:
+    with store() as one:
+        keep_checkpoints(one.connection, identity(ALICE), ID, [shown(1, HEADS[1])])
+        with pytest.raises(IntegrityError, match=problem):
+            keep_checkpoints(one.connection, identity(ALICE), OTHER, [progress])
+        assert len(list(witnessed_lines(one.connection, "alice"))) == 1
+
+
+def test_ones_own_checkpoint_is_signed_once_and_not_among_those_of_others(
+    store: Callable[[], "closing[CuratorStore]"],
+) -> None:
+    with store() as one:
+        assert own_checkpoint(one.connection, "alice", ID) == b""
+        sign_charge(one.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
+        first = own_checkpoint(one.connection, "alice", ID)
+        sign_charge(one.connection, identity(ALICE), ID, (1, bytes.fromhex(HEADS[1])))
+        assert first
+        assert own_checkpoint(one.connection, "alice", ID) == first
+        assert list(witnessed_lines(one.connection, "alice")) == []
+
+
+def witnessed(signer: Party, witness: Party) -> str:
+    one = signed_checkpoint(identity(signer), LedgerHead(length=1, digest=HEADS[1]), NOW)
+    note, cosigner = cosigned_note(one, identity(witness), NOW)
+    return canonical_json({"release": ID, "note": note, "certificate": one.certificate, "cosigner": cosigner})
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (witnessed(BOB, BOB), "no checkpoint of another that this curator cosigned"),
+        (witnessed(ALICE, ALICE), "no checkpoint of another that this curator cosigned"),
+        (witnessed(BOB, ALICE).replace("ledger", "ledgers"), "not a checkpoint"),
+        ("{}", "cannot be read"),
+        ("[", "cannot be read"),
+        (canonical_json({"note": 1, "certificate": 2, "cosigner": 3}), "cannot be read"),
+    ],
+)
+def test_checkpoints_that_are_none_fail_their_line(office: Office, line: str, problem: str) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        files["witnessed.jsonl"] = f"{line}\n".encode()
+
+    failed = failures(rewritten(office, change, identity(ALICE)))
+    assert list(failed) == ["checkpoints"]
+    assert problem in failed["checkpoints"]
+
+
+def test_evidence_with_a_checkpoint_of_another_says_so(office: Office) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        files["witnessed.jsonl"] = f"{witnessed(BOB, ALICE)}\n".encode()
+
+    found = check_evidence(rewritten(office, change, identity(ALICE)), PEM, None)
+    assert found.holds
+    assert Seen(party=BOB.uri, head=LedgerHead(length=1, digest=HEADS[1]), at=at(int(NOW.timestamp()))) in found.seen
+
+
+def test_evidence_that_does_not_hold_witnesses_nothing(office: Office) -> None:
+    one = check_evidence(office.file, PEM, None)
+    broken: EvidenceFindings = replace(one, findings=(Finding(what="files", detail="", holds=False),))
+    (line,) = check_beside(one, broken)
+    assert (line.holds, line.detail) == (False, "does not hold: files")
