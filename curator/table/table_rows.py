@@ -187,6 +187,9 @@ def rows_on_disk(types: Types, run: RunFiles | None) -> TableRows:
         types: attribute -> type of its symbols.
         run: holds the rows, for tasks too, one table a run; None for scratch space among the temporary files.
     """
-    if run is None:
-        return TableRows(Scratch(None), types)
-    return TableRows(run.created(_NAME), types, run.file(_NAME))
+    return TableRows(Scratch(None), types) if run is None else rows_named(_NAME, types, run)
+
+
+def rows_named(name: str, types: Types, run: RunFiles) -> TableRows:
+    """Return a table without rows, in a file of a run that has this name."""
+    return TableRows(run.created(name), types, run.file(name))

@@ -107,7 +107,7 @@ class Masking:
         await self.write(
             path,
             count(keys),
-            lambda start: pairs(keys, elements, start),
+            lambda start: _pairs(keys, elements, start),
             lambda pairs: weighted_sum(pairs, seed),
             what,
             size=PAIR_BYTES,
@@ -210,7 +210,7 @@ def _elements(path: Path, start: int) -> bytes:
         return file.read(BATCH * ELEMENT_BYTES)
 
 
-def pairs(keys: Path, elements: Path, start: int) -> bytes:
+def _pairs(keys: Path, elements: Path, start: int) -> bytes:
     """Return a batch of keys and elements in turn."""
     both = [np.frombuffer(_elements(path, start), f"V{ELEMENT_BYTES}") for path in (keys, elements)]
     return np.stack(both, axis=1).tobytes()
