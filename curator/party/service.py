@@ -97,6 +97,16 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchFlowResponse(total=total, chunk=chunk)
 
+    async def FetchLink(
+        self, request: curator_peer_pb2.FetchLinkRequest, context: Context
+    ) -> AsyncIterator[curator_peer_pb2.FetchLinkResponse]:
+        from veiltab.curator.alignment.linking.link_messages import message_from_proto  # noqa: PLC0415 - studies with ids
+
+        peer, message = caller(context).name, message_from_proto(request)
+        path = self._driver.linkage.link_file(request.alignment_id, request.session, message, peer)
+        async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
+            yield curator_peer_pb2.FetchLinkResponse(total=total, chunk=chunk)
+
     async def FetchIndices(
         self, request: curator_peer_pb2.FetchIndicesRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchIndicesResponse]:
