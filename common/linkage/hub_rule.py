@@ -18,7 +18,7 @@ the next pass, and with it any number of links.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from veiltab.common.linkage.keys import Keys
+from veiltab.common.linkage.row_keys import Keys
 
 _MANY = -1
 """In place of a row's number, where several rows have a key."""

@@ -5,9 +5,9 @@ A constant shift in days would leave year and month equal for most, and find tru
 
 from dataclasses import replace
 
-from veiltab.common.linkage.identity import FieldKind
-from veiltab.common.linkage.keys import Keys, NormalRows, pass_keys
 from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.linked_identity import FieldKind
+from veiltab.common.linkage.row_keys import Keys, NormalRows, pass_keys
 
 _YEARS, _MONTHS, _DAYS = 3, 5, 11
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

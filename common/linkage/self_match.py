@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veiltab.common.linkage.hub_rule import only_rows
-from veiltab.common.linkage.identity import Identity
-from veiltab.common.linkage.keys import Keys, NormalRows, pass_keys
 from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.row_keys import Keys, NormalRows, pass_keys
 
 MOST_SHARE = Fraction(5, 1000)
 """Largest self-match share of a pass that runs."""

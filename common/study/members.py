@@ -25,7 +25,8 @@ MAX_STRATA = 1000
 """Most strata of a study's nodes."""
 
 PARTY_NAME = key("a-z, 0-9 and inner hyphens; unique among all parties")
-ID_COLUMNS = key("columns of its table that together name a respondent")
+_ID_COLUMNS = "columns of its table that together name a respondent"
+ID_COLUMNS = key(_ID_COLUMNS)
 NORMALISE = key(
     "steps that make spellings of one id agree: white space around it, letter case, Unicode form C; also"
     ' "digits" (keep digits alone), "integer" (0012 and 12.0 are 12; what is not whole is refused) and "zfill:7"'
@@ -49,7 +50,13 @@ class Member:
 class CuratorMember(Member):
     """A curator: its name, its endpoint, and what makes two rows the same respondent."""
 
-    id_columns: tuple[str, ...] = field(metadata=ID_COLUMNS)
+    id_columns: tuple[str, ...] = optional_key((), _ID_COLUMNS, "it must be there, or `identity`")
+    identity: tuple[tuple[str, tuple[str, ...]], ...] = optional_key(
+        (),
+        "with an [identity]: for each of its fields that the table has, the column, or the columns that make it up",
+        "the ids name respondents",
+    )
+    date_order: str = optional_key("ymd", 'how its table writes a date of birth: "ymd", "dmy" or "mdy"')
     normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
     id_shapes: tuple[str, ...] = optional_key(
         (),
@@ -72,6 +79,12 @@ class CuratorMember(Member):
         Member.__post_init__(self)
         if self.most_ids is not None and self.most_ids < 1:
             raise InvalidInputError("most_ids must be at least 1", remedy="Give the most ids that its table may have.")
+        check_one_of("date_order", self.date_order, ("ymd", "dmy", "mdy"))
+        if self.identity:
+            if self.id_columns or self.id_shapes:
+                raise InvalidInputError("there are ids and an identity", remedy="Keep id_columns or identity.")
+            object.__setattr__(self, "id_columns", tuple(column for _, columns in self.identity for column in columns))
+            object.__setattr__(self, "normalise", ())
         check_identification(self.id_columns, self.normalise)
         if self.id_shapes:
             check_id_shapes(self.id_shapes, self.id_columns)

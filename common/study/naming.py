@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Sequence
 from ipaddress import IPv6Address
 
-from veiltab.common.core.texts.spelling import PLAIN_LETTERS
 from veiltab.common.errors import InvalidInputError
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
@@ -39,6 +38,8 @@ def check_attribute_name(value: str) -> None:
 
 def attribute_name(column: str) -> str:
     """Return a column's name as a valid attribute name; letters lose their accents."""
+    from veiltab.common.core.texts.spelling import PLAIN_LETTERS  # noqa: PLC0415 - for drafts alone
+
     plain = unicodedata.normalize("NFKD", column).lower().translate(PLAIN_LETTERS)
     letters = (c for c in plain if not unicodedata.combining(c))
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in letters).strip("-")

@@ -9,8 +9,8 @@ from itertools import repeat
 from typing import Any
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.linkage.identity import FieldKind, Identity
 from veiltab.common.linkage.ladder import Part, Pass
+from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.normalisation import normaliser
 from veiltab.common.linkage.soundex import soundex
 
