@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.linkage.identity import Identity
 from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.self_match import MOST_SHARE
 
 MOST_LINE = 2**16
@@ -37,11 +37,13 @@ class HubLine:
     Args:
         identity: the canonical text of the study's identity.
         rows: of the hub.
+        dated: of them those with a birth date, where pairs are compared; else 0.
         passes: all of the ladder.
     """
 
     identity: str
     rows: int
+    dated: int
     passes: tuple[PassLine, ...]
 
     @property
@@ -79,12 +81,13 @@ class SpokeLine:
 Line = TypeVar("Line", HubLine, SpokeLine)
 
 
-def stated(identity: Identity, rows: int, matching: Callable[[Pass], set[int]]) -> HubLine:
+def stated(identity: Identity, rows: int, dated: int, matching: Callable[[Pass], set[int]]) -> HubLine:
     """Return what the hub states.
 
     Args:
         identity: of the study.
         rows: of the hub.
+        dated: of them those with a birth date.
         matching: the rows that agree with exactly one other row in a pass.
 
     Raises:
@@ -100,7 +103,7 @@ def stated(identity: Identity, rows: int, matching: Callable[[Pass], set[int]]) 
             total += share
             seen |= matches
     _check_any(lines)
-    return HubLine(identity=identity.description(), rows=rows, passes=tuple(lines))
+    return HubLine(identity=identity.description(), rows=rows, dated=dated, passes=tuple(lines))
 
 
 def read_hub_line(data: bytes, identity: Identity, hub: str) -> HubLine:
@@ -115,7 +118,7 @@ def read_hub_line(data: bytes, identity: Identity, hub: str) -> HubLine:
         raise IntegrityError("links by other fields or keys", where=f"curator {hub}")
     total = Fraction(0)
     for one in line.passes:
-        if not 0 <= one.matches <= line.rows or line.rows < 1:
+        if not 0 <= one.matches <= line.rows or not 0 <= line.dated <= line.rows or line.rows < 1:
             raise IntegrityError("states more self-matches than rows", where=f"curator {hub}")
         share = Fraction(one.matches, line.rows)
         if one.runs != _does_run(identity, total, share):

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_spoke_line, stated
-from veiltab.curator.alignment.linking.leg import PAD, Leg, check_ascending, check_whole, write
+from veiltab.curator.alignment.linking.leg import ASKED_A_PAIR, COMPARED, PAD, Leg, check_ascending, check_whole, write
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
 from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES, VALUE_BYTES, Handles, scalar_of
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
     HubKeys,
+    compared_fields,
     hub_entries,
     matching_rows,
     most_variants,
@@ -65,13 +66,13 @@ class HubWork:
         passes = line.running(self._leg.identity)
         for step in passes:
             for spoke in self._spokes:
-                await self._show(step, spoke)
+                await self._show(step.number, spoke, partial(self._pass_keys, step))
         rows = {}
         lines = {spoke: await self._spoke_rows(spoke, line) for spoke in self._spokes}
         if self._leg.key is None:
             for step in passes:
                 for spoke in self._spokes:
-                    await self._answer(step, spoke, lines[spoke])
+                    await self._answer(step.number, spoke, lines[spoke] * most_variants(step, self._leg.identity))
         for spoke in self._spokes:
             rows[spoke] = await self._linked(spoke, lines[spoke])
             self.accepted[spoke] = len(rows[spoke])
@@ -80,6 +81,9 @@ class HubWork:
             joint = np.intersect1d(joint, others)
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)
+        if compared_fields(self._leg.identity):
+            for spoke in self._spokes:
+                await self._compare(spoke, rows[spoke])
         return line, joint, self._joint.of(joint).tobytes()
 
     async def _agreement(self) -> HubLine:
@@ -92,8 +96,10 @@ class HubWork:
         def matching(step: Pass) -> set[int]:
             return matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
 
+        fields = compared_fields(leg.identity)
+        dated = own.filled(fields[2]) if fields else 0
         with leg.masking.stage.of("counting rows that agree with another", None):
-            line = await asyncio.to_thread(stated, leg.identity, len(own), matching)
+            line = await asyncio.to_thread(stated, leg.identity, len(own), dated, matching)
         for spoke in self._spokes:
             path = leg.path(LinkMessage(kind=LinkKind.AGREEMENT, spoke=spoke))
             if not path.exists():
@@ -119,36 +125,49 @@ class HubWork:
 
             def made() -> HubKeys:
                 records = own.records(step, np.arange(len(own)), leg.session.alignment, leg.folder)
-                return HubKeys(records, step, leg.folder, masking.BATCH)
+                return HubKeys(records, leg.folder, masking.BATCH, has_many=bool(step.deletion))
 
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _show(self, step: Pass, spoke: str) -> None:
+    async def _compare(self, spoke: str, rows: NDArray[np.int64]) -> None:
+        """Let a spoke see in which fields its linked pairs agree."""
+        own, leg = await self._leg.own(), self._leg
+
+        async def keys() -> HubKeys:
+            asked = list(enumerate(compared_fields(leg.identity), 1))
+            handles = self._handles(spoke).of(rows)
+            records = await asyncio.to_thread(own.pair_records, rows, handles, asked, leg.session.alignment, leg.folder)
+            return HubKeys(records, leg.folder, masking.BATCH, has_many=False)
+
+        await self._show(COMPARED, spoke, keys)
+        if leg.key is None:
+            await self._answer(COMPARED, spoke, ASKED_A_PAIR * len(rows))
+
+    async def _show(self, number: int, spoke: str, made: Callable[[], Awaitable[HubKeys]]) -> None:
         """Write the hub's keys of a pass for a spoke."""
         leg = self._leg
-        path = leg.path(LinkMessage(kind=LinkKind.TABLE, spoke=spoke, number=step.number))
+        path = leg.path(LinkMessage(kind=LinkKind.TABLE, spoke=spoke, number=number))
         if path.exists():
             return
-        keys, unsorted = await self._pass_keys(step), path.with_suffix(".unsorted")
-        values = leg.values_of(step.number, partial(scalar_of, leg.secret, f"linkage scalar {spoke}"))
+        keys, unsorted = await made(), path.with_suffix(".unsorted")
+        values = leg.values_of(number, partial(scalar_of, leg.secret, f"linkage scalar {spoke}"))
         handles = self._handles(spoke)
         await leg.masking.write(
             unsorted,
             keys.count,
             keys.read,
             lambda records: hub_entries(records, values, handles.of),
-            f"preparing pass {step.number} for {spoke}",
+            f"preparing pass {number} for {spoke}",
             size=RECORD_BYTES,
         )
         await asyncio.to_thread(_write_padded, unsorted, path)
         unsorted.unlink()
 
-    async def _answer(self, step: Pass, spoke: str, rows: int) -> None:
-        """Multiply what a spoke asks in a pass."""
+    async def _answer(self, number: int, spoke: str, most: int) -> None:
+        """Multiply what a spoke asks in a pass, which are at most so many keys."""
         leg = self._leg
-        asked = LinkMessage(kind=LinkKind.ASKED, spoke=spoke, number=step.number)
-        most = rows * most_variants(step, leg.identity)
+        asked = LinkMessage(kind=LinkKind.ASKED, spoke=spoke, number=number)
 
         def check(path: Path) -> None:
             elements = check_whole(path, ELEMENT_BYTES, spoke)
@@ -157,15 +176,22 @@ class HubWork:
                 raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
             if elements > most:
                 raise InvalidInputError(
-                    f"asked for {elements:,} keys in pass {step.number}; with {rows:,} rows it has at most {most:,}",
+                    f"asked for {elements:,} keys in pass {number}; with its rows it has at most {most:,}",
                     where=f"curator {spoke}",
                 )
 
         path = await leg.here(spoke, asked, (most + 1) * ELEMENT_BYTES, check)
-        self.asked[spoke][step.number] = count(path)
-        made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=step.number))
+        self.asked[spoke][number] = count(path)
+        made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=number))
         scalar = scalar_of(leg.secret, f"linkage scalar {spoke}")
-        await leg.masking.mask_elements(path, scalar, made, f"answering pass {step.number} of {spoke}")
+        try:
+            await leg.masking.mask_elements(path, scalar, made, f"answering pass {number} of {spoke}")
+        except IntegrityError:
+            for one in (path, *made.parent.glob(f"{made.name}.*")):
+                one.unlink()
+            raise IntegrityError(
+                "asked for what is no element of the group, or the identity", where=f"curator {spoke}"
+            ) from None
 
     async def _linked(self, spoke: str, rows: int) -> NDArray[np.int64]:
         """Return the rows that a spoke links, ascending."""

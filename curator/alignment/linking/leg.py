@@ -10,15 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.linkage.identity import Identity
-from veiltab.common.linkage.ladder import Pass
+from veiltab.common.errors import IntegrityError
+from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.observe.steps import step as measured_step
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session
-from veiltab.curator.alignment.linking.oblivious import VALUE_BYTES, direct_values, token_values
-from veiltab.curator.alignment.linking.own_keys import OwnRows, SpokeKeys
+from veiltab.curator.alignment.linking.link_messages import LinkMessage, Session
+from veiltab.curator.alignment.linking.oblivious import direct_values, token_values
+from veiltab.curator.alignment.linking.own_keys import OwnRows
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.table.table import Table
 
@@ -27,6 +26,12 @@ ROOM = "messages of a linkage"
 
 PAD = 4096
 """The keys that a hub shows in a pass are as many as a multiple of this."""
+
+COMPARED = 100
+"""Number of the pass in which fields of linked pairs are compared; those of a ladder are at most 64."""
+
+ASKED_A_PAIR = 6
+"""Keys of a pair in that pass: four fields, and each name with the other name."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +72,7 @@ class Leg:
         """Return one's own identity fields, normalised once a process."""
         if self._own is None:
             with self.masking.stage.of("normalising identity fields", None):
-                self._own = await asyncio.to_thread(
-                    OwnRows, self.identity, self.date_order, self.table.respondents
-                )
+                self._own = await asyncio.to_thread(OwnRows, self.identity, self.date_order, self.table.respondents)
         return self._own
 
     def path(self, message: LinkMessage) -> Path:
@@ -93,8 +96,9 @@ class Leg:
                 self._beyond[message.received_name] = total - written
                 self.room.keep(ROOM, sum(self._beyond.values()))
 
-            with measured_step("fetch masked ids") as measured, self.masking.stage.of(
-                f"fetching keys of {curator}", None
+            with (
+                measured_step("fetch masked ids") as measured,
+                self.masking.stage.of(f"fetching keys of {curator}", None),
             ):
                 await self.session.fetch(curator, message, fetched, most, admit)
                 measured.bytes = fetched.stat().st_size
@@ -139,4 +143,6 @@ def check_ascending(path: Path, width: int, key: int, curator: str) -> None:
         heads = np.fromfile(path, np.uint8).reshape(count, width)[:, :key]
         words = np.ascontiguousarray(heads).view(f"S{key}").ravel()
         if not np.all(words[1:] > words[:-1]):
-            raise IntegrityError("sent a message of a linkage out of order, or twice the same", where=f"curator {curator}")
+            raise IntegrityError(
+                "sent a message of a linkage out of order, or twice the same", where=f"curator {curator}"
+            )

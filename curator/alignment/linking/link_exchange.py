@@ -8,27 +8,23 @@ go on with these handles in the place of ids.
 """
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
-from veiltab.common.linkage.identity import Identity
+from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.disk_needs import FOLDERS, ROW_BYTES
-from veiltab.curator.alignment.linking.agreement import HubLine
 from veiltab.curator.alignment.linking.hub_work import HubWork, UnknownHandleError
 from veiltab.curator.alignment.linking.leg import ROOM, Leg
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session
 from veiltab.curator.alignment.linking.linkages import Linkages
+from veiltab.curator.alignment.linking.linkage_report import LinkageReport, report_of
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.oblivious import VALUE_BYTES, Handles
 from veiltab.curator.alignment.linking.own_keys import most_variants
@@ -113,7 +109,11 @@ class LinkExchange(PrivateExchange):
             DeniedError: it is not for this peer.
             NotReadyError: it is not made yet.
         """
-        if message.spoke not in self._spokes or not message.made_by(self._name) or not (is_name(name) and is_name(session)):
+        if (
+            message.spoke not in self._spokes
+            or not message.made_by(self._name)
+            or not (is_name(name) and is_name(session))
+        ):
             raise InvalidInputError("there is no such message of a linkage", where=f"curator {self._name}")
         is_hub = self._name == self._querier
         if peer != (message.spoke if is_hub else self._querier) or (not is_hub and message.spoke != self._name):
@@ -152,7 +152,7 @@ class LinkExchange(PrivateExchange):
             spoke = (error.where or "").removeprefix("curator ")
             self._sessions.fail(name, [spoke])
             raise _failure(spoke) from None
-        self._record(name, work, line, rows)
+        self._record(name, await asyncio.to_thread(report_of, work, line, rows, table.respondents))
         if not len(rows):
             raise InvalidInputError(
                 "no row is linked",
@@ -179,9 +179,7 @@ class LinkExchange(PrivateExchange):
             if not path.name.startswith(_KEPT) or path.name.startswith("from-"):
                 path.unlink()
 
-    def _work_in(
-        self, name: str, own: PrivateSession, table: Table, key: bytes, peers: Peers
-    ) -> HubWork | SpokeWork:
+    def _work_in(self, name: str, own: PrivateSession, table: Table, key: bytes, peers: Peers) -> HubWork | SpokeWork:
         folder = self._folder / name / own.name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         usual = _TIMES_OWN * table.rows if self._is_private else self._maximum
@@ -203,8 +201,14 @@ class LinkExchange(PrivateExchange):
             return SpokeWork(leg, self._querier)
         return HubWork(leg, self._spokes, Handles(handle_key))
 
-    def _record(self, name: str, work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64]) -> None:
-        """Keep what is known of a linkage, and record it once."""
+    def _record(self, name: str, report: LinkageReport) -> None:
+        """Keep what is known of a linkage, and record once how much each spoke asked."""
+        with transaction(self._store.connection):
+            if self._linkages.set_report(name, report.text):
+                for leg in report.legs:
+                    self._store.audit.record(Event.LINKED, curator=leg.spoke, links=leg.links, elements=leg.elements)
+                if not report.legs:
+                    self._store.audit.record(Event.LINKED, curator=self._querier, links=report.leg, elements=0)
 
     async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
         """Take part no more in a session that the hub has ended."""

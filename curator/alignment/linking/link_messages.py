@@ -90,7 +90,7 @@ class Session:
     name: str
     peers: Peers
 
-    async def fetch(  # noqa: PLR0913, PLR0917 - what is fetched, from whom, where to, and how much of it
+    async def fetch(
         self, curator: str, message: LinkMessage, path: Path, most: int, admit: Callable[[int, int], None]
     ) -> None:
         """Write a message of another curator to a file, which is there whole or not.

@@ -23,9 +23,12 @@ class Linkages:
             row = db.execute("SELECT handle_key FROM linkage WHERE alignment_id = ?", [alignment_id]).fetchone()
         return bytes(row["handle_key"])
 
-    def set_report(self, alignment_id: str, report: str) -> None:
-        """Record what this curator knows of a linkage."""
-        self._connection.execute("UPDATE linkage SET report = ? WHERE alignment_id = ?", [report, alignment_id])
+    def set_report(self, alignment_id: str, report: str) -> bool:
+        """Record what this curator knows of a linkage, unless it is recorded; return whether it was not."""
+        done = self._connection.execute(
+            "UPDATE linkage SET report = ? WHERE alignment_id = ? AND report = ''", [report, alignment_id]
+        )
+        return bool(done.rowcount)
 
     def latest_report(self) -> str:
         """Return the report of the latest linkage; empty if there is none."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
-from veiltab.common.linkage.identity import FieldKind, Identity
-from veiltab.common.linkage.keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.linked_identity import FieldKind, Identity
+from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
 from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, Bytes, digests
 from veiltab.curator.alignment.linking.sorted_records import SortedRecords
@@ -27,6 +27,10 @@ _NAME_VARIANTS, _DATE_VARIANTS, _LONGEST_VARIANTS = 13, 9, 257
 
 Rows = NDArray[np.int64]
 """(n,) numbers of rows of one's own table, in file order from 0."""
+
+
+Asked = tuple[int, str]
+"""The number of a field of the hub's row, and the field of one's own row that is compared with it."""
 
 
 class OwnRows:
@@ -59,10 +63,41 @@ class OwnRows:
                 keys = pass_keys(step, part)
                 counts = np.fromiter(map(len, keys), np.int64, len(keys))
                 if counts.any():
-                    found = np.frombuffer(digests((key for own in keys for key in own), alignment), np.uint8)
-                    numbers = np.repeat(chosen, counts).astype(">u8").view(np.uint8).reshape(-1, 8)
-                    made.add(np.concatenate([found.reshape(-1, DIGEST_BYTES), numbers], axis=1))
+                    found = digests((key for own in keys for key in own), alignment)
+                    made.add(_records(found, np.repeat(chosen, counts)))
         return made
+
+    def pair_records(
+        self, rows: Rows, handles: Bytes, asked: Sequence[Asked], alignment: str, folder: Path
+    ) -> SortedRecords:
+        """Return (digest, 8 j + i) of the key of field i of linked pair j, in the order of ascending rows.
+
+        The key is the pair's handle, the number of the hub's field, and the value that is compared with it.
+        """
+        made = SortedRecords(folder, RECORD_BYTES)
+        for start, stop, chunk in zip(self._starts[:-1], self._starts[1:], self._chunks, strict=True):
+            first, last = np.searchsorted(rows, [start, stop])
+            for place, (number, field) in enumerate(asked):
+                column = chunk.columns[field]
+                keys, pairs = list[bytes](), list[int]()
+                for pair in range(first, last):
+                    if value := column.values[column.places[rows[pair] - start]]:
+                        keys.append(handles[pair].tobytes() + bytes([number]) + value.encode())
+                        pairs.append(8 * pair + place)
+                if keys:
+                    made.add(_records(digests(keys, alignment), np.array(pairs)))
+        return made
+
+    def filled(self, field: str) -> int:
+        """Return how many rows have a field."""
+        return sum(sum(map(bool, chunk.values(field))) for chunk in self._chunks)
+
+
+def compared_fields(identity: Identity) -> tuple[str, ...]:
+    """Return the given name, family name, birth date and postcode that linked pairs are compared by; none if one lacks."""
+    first = {kind: name for name, kind in reversed(identity.fields)}
+    kinds = (FieldKind.GIVEN, FieldKind.FAMILY, FieldKind.BIRTH, FieldKind.POSTCODE)
+    return tuple(first[kind] for kind in kinds) if first.keys() >= set(kinds) else ()
 
 
 def most_variants(step: Pass, identity: Identity) -> int:
@@ -84,9 +119,9 @@ def matching_rows(records: SortedRecords) -> set[int]:
     for part in records.parts():
         starts, counts = _groups(part)
         rows = _rows(part)
-        first = starts[counts == 2]  # noqa: PLR2004 - a pair
+        first = starts[counts == 2]
         pairs.append(np.stack([rows[first], rows[first + 1]], axis=1))
-        crowded.update(rows[np.repeat(counts > 2, counts)].tolist())  # noqa: PLR2004 - more than one other
+        crowded.update(rows[np.repeat(counts > 2, counts)].tolist())
     if not pairs:
         return set()
     one_way = np.unique(np.concatenate(pairs), axis=0)
@@ -100,18 +135,18 @@ class HubKeys:
 
     Args:
         records: of all rows of the hub.
-        step: the pass. Of an exact key that several rows have nothing is said; a variant of several rows is MANY.
+        has_many: whether a key of several rows is there, as MANY, as in a deletion pass; else nothing is said of it.
         folder: on whose disk they lie.
         batch: how many are read at a time.
     """
 
-    def __init__(self, records: SortedRecords, step: Pass, folder: Path, batch: int) -> None:
+    def __init__(self, records: SortedRecords, folder: Path, batch: int, *, has_many: bool) -> None:
         self._file, self._starts, self._batch = Scratch(folder), list[int](), batch
         self.count = 0
         """How many keys."""
         rest = np.empty((0, RECORD_BYTES), np.uint8)
         for part in records.parts():
-            rest = np.concatenate([rest, _single(part, has_many=bool(step.deletion))])
+            rest = np.concatenate([rest, _single(part, has_many=has_many)])
             while len(rest) >= batch:
                 self._append(rest[:batch])
                 rest = rest[batch:]
@@ -207,6 +242,11 @@ def _subset(chunk: NormalRows, places: Sequence[int]) -> NormalRows:
         },
         rows=len(places),
     )
+
+
+def _records(digests_: bytes, rows: Rows) -> Bytes:
+    numbers = rows.astype(">u8").view(np.uint8).reshape(-1, 8)
+    return np.concatenate([np.frombuffer(digests_, np.uint8).reshape(-1, DIGEST_BYTES), numbers], axis=1)
 
 
 def _rows(records: Bytes) -> NDArray[np.uint64]:

@@ -11,10 +11,9 @@ from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
-from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
-from veiltab.curator.alignment.linking.leg import PAD, Leg, check_ascending, check_whole, write
+from veiltab.curator.alignment.linking.leg import COMPARED, PAD, Leg, check_ascending, check_whole, write
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
 from veiltab.curator.alignment.linking.oblivious import (
     DIGEST_BYTES,
@@ -26,7 +25,7 @@ from veiltab.curator.alignment.linking.oblivious import (
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, most_variants, pieces
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields, most_variants, pieces
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
@@ -54,6 +53,11 @@ class SpokeWork:
         self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""
+        self.agreed: NDArray[np.bool_] | None = None
+        """(links, 8): of linked pairs in ascending order of rows, what agrees: given, family, birth, postcode, and each
+        name with the other one; None where pairs are not compared."""
+        self.dated = 0, 0
+        """Rows with a birth date, here and at the hub."""
 
     async def run(self) -> tuple[HubLine, NDArray[np.int64], bytes]:
         """Return what the hub stated, the rows that all curators link, in the order of handles, and those handles.
@@ -76,6 +80,8 @@ class SpokeWork:
         )
         both = np.frombuffer(joint.read_bytes(), np.uint8).reshape(-1, 2 * HANDLE_BYTES)
         places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
+        if compared_fields(leg.identity):
+            await self._compare(line, rows, handles)
         return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
 
     @property
@@ -109,34 +115,48 @@ class SpokeWork:
         """Find the candidates of the rows that have none yet."""
         found = self._leg.folder / f"found-{step.number}.bin"
         if not found.exists():
-            rows, handles = await self._looked_up(step, line)
+            keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
+            rows, handles = await self._looked_up(step.number, keys, most)
             records = np.zeros(len(rows), _FOUND)
             records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
             await asyncio.to_thread(write, found, records.tobytes())
-            for name in (*self._used(step), f"values-{step.number}.bin"):
-                (self._leg.folder / name).unlink(missing_ok=True)
         records = np.fromfile(found, _FOUND)
         self._number[records["row"]] = step.number
         self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
 
-    def _used(self, step: Pass) -> list[str]:
-        """Return the files of the hub's that a pass needs no more."""
-        return [self._message(kind, step.number).received_name for kind in (LinkKind.TABLE, LinkKind.ANSWERED)]
+    async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
+        """Find in which fields the linked pairs agree."""
+        if self.agreed is not None:
+            return
+        own, leg, order = await self._leg.own(), self._leg, np.argsort(rows)
+        given, family, *others = compared_fields(leg.identity)
+        asked = [*enumerate((given, family, *others), 1), (1, family), (2, given)]
 
-    async def _looked_up(self, step: Pass, line: HubLine) -> tuple[Rows, Bytes]:
-        leg, keys = self._leg, await self._pass_keys(step)
-        values = leg.folder / f"values-{step.number}.bin"
+        def made() -> SpokeKeys:
+            records = own.pair_records(rows[order], handles[order], asked, leg.session.alignment, leg.folder)
+            return SpokeKeys.of(records, leg.derived(f"order {COMPARED}"))
+
+        found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
+        self.agreed = np.zeros((len(rows), 8), np.bool_)
+        self.agreed.reshape(-1)[found] = True
+        self.dated = own.filled(others[0]), line.dated
+
+    async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
+        """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
+        leg = self._leg
+        values = leg.folder / f"values-{number}.bin"
         digests = keys.digests.tobytes()
-        total = len(keys.digests)
         if leg.key is not None:
-            data = await asyncio.to_thread(leg.values_of(step.number, bytes), digests)
+            data = await asyncio.to_thread(leg.values_of(number, bytes), digests)
             await asyncio.to_thread(write, values, data)
         else:
-            await self._ask(step, digests, total)
-            await self._unblind(step, digests, total, values)
-        most = VALUE_BYTES * (line.rows * most_variants(step, leg.identity) + PAD)
-        table = await leg.here(self._hub, self._message(LinkKind.TABLE, step.number), most, self._check_table)
+            await self._ask(number, digests)
+            await self._unblind(number, digests, values)
+        message, most_bytes = self._message(LinkKind.TABLE, number), VALUE_BYTES * (most + PAD)
+        table = await leg.here(self._hub, message, most_bytes, self._check_table)
         found, handles = await asyncio.to_thread(_found_in, table, values)
+        for path in (table, values, leg.folder / self._message(LinkKind.ANSWERED, number).received_name):
+            path.unlink(missing_ok=True)
         return keys.candidates(found, handles)
 
     async def _pass_keys(self, step: Pass) -> SpokeKeys:
@@ -152,31 +172,29 @@ class SpokeWork:
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _ask(self, step: Pass, digests: bytes, total: int) -> None:
+    async def _ask(self, number: int, digests: bytes) -> None:
         """Write the blinded keys of a pass."""
-        leg, blind = self._leg, self._blind(step)
+        leg, blind = self._leg, self._blind(number)
         size = DIGEST_BYTES * masking.BATCH
         await leg.masking.write(
-            leg.path(self._message(LinkKind.ASKED, step.number)),
-            total,
+            leg.path(self._message(LinkKind.ASKED, number)),
+            len(digests) // DIGEST_BYTES,
             lambda start: digests[start * DIGEST_BYTES : start * DIGEST_BYTES + size],
-            lambda part: masked(elements(step.number, part), blind),
-            f"asking pass {step.number}",
+            lambda part: masked(elements(number, part), blind),
+            f"asking pass {number}",
             size=DIGEST_BYTES,
         )
 
-    async def _unblind(self, step: Pass, digests: bytes, total: int, path: Path) -> None:
+    async def _unblind(self, number: int, digests: bytes, path: Path) -> None:
         """Write the values of one's own keys, from what the hub answers."""
-        leg = self._leg
+        leg, total = self._leg, len(digests) // DIGEST_BYTES
 
         def check(answered: Path) -> None:
             if check_whole(answered, ELEMENT_BYTES, self._hub) != total:
                 raise IntegrityError("answered for more or fewer keys than asked", where=f"curator {self._hub}")
 
-        answered = await leg.here(
-            self._hub, self._message(LinkKind.ANSWERED, step.number), ELEMENT_BYTES * total, check
-        )
-        rest, size = inverse(self._blind(step)), ELEMENT_BYTES * masking.BATCH
+        answered = await leg.here(self._hub, self._message(LinkKind.ANSWERED, number), ELEMENT_BYTES * total, check)
+        rest, size = inverse(self._blind(number)), ELEMENT_BYTES * masking.BATCH
 
         def read(start: int) -> bytes:
             first = ELEMENT_BYTES * start
@@ -187,11 +205,9 @@ class SpokeWork:
 
         def compute(part: bytes) -> bytes:
             both = np.frombuffer(part, np.uint8).reshape(-1, DIGEST_BYTES + ELEMENT_BYTES)
-            return unblinded_values(
-                step.number, both[:, :DIGEST_BYTES].tobytes(), both[:, DIGEST_BYTES:].tobytes(), rest
-            )
+            return unblinded_values(number, both[:, :DIGEST_BYTES].tobytes(), both[:, DIGEST_BYTES:].tobytes(), rest)
 
-        what = f"reading the answers of pass {step.number}"
+        what = f"reading the answers of pass {number}"
         try:
             await leg.masking.write(path, total, read, compute, what, size=DIGEST_BYTES + ELEMENT_BYTES)
         except IntegrityError:
@@ -201,8 +217,8 @@ class SpokeWork:
                 "sent what is no element of the group, or the identity", where=f"curator {self._hub}"
             ) from None
 
-    def _blind(self, step: Pass) -> bytes:
-        return scalar_of(self._leg.secret, f"linkage blind {step.number}")
+    def _blind(self, number: int) -> bytes:
+        return scalar_of(self._leg.secret, f"linkage blind {number}")
 
     def _check_table(self, path: Path) -> None:
         check_ascending(path, VALUE_BYTES, HANDLE_BYTES, self._hub)

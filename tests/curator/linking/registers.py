@@ -15,9 +15,9 @@ from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError, VeiltabError
 from veiltab.common.linkage.hub_rule import accept, first_candidates
-from veiltab.common.linkage.identity import FieldKind, Identity
-from veiltab.common.linkage.keys import normal_rows, pass_keys
 from veiltab.common.linkage.ladder import default_ladder, ladder_of
+from veiltab.common.linkage.linked_identity import FieldKind, Identity
+from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.linking.link_exchange import LinkExchange
@@ -43,7 +43,41 @@ Person = tuple[str, str, str, str, str]
 Tampering = Callable[[LinkMessage, bytes], bytes]
 """What a curator sends in the place of a message that it made."""
 
-_SYLLABLES = "ba be bi bo da de di do ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro sa se si so ta".split()
+_SYLLABLES = [
+    "ba",
+    "be",
+    "bi",
+    "bo",
+    "da",
+    "de",
+    "di",
+    "do",
+    "ka",
+    "ke",
+    "ki",
+    "ko",
+    "la",
+    "le",
+    "li",
+    "lo",
+    "ma",
+    "me",
+    "mi",
+    "mo",
+    "na",
+    "ne",
+    "ni",
+    "no",
+    "ra",
+    "re",
+    "ri",
+    "ro",
+    "sa",
+    "se",
+    "si",
+    "so",
+    "ta",
+]
 
 
 def identity(hub: str = "alice", deletions: int = 2, **more: Any) -> Identity:  # noqa: ANN401 - its fields
@@ -249,6 +283,3 @@ def align(*curators: Curator, seconds: float = 120) -> None:
                 task.cancel()
 
     asyncio.run(together())
-
-
-__all__ = ["VeiltabError"]
