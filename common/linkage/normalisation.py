@@ -91,7 +91,8 @@ def normal_name(text: str, *, is_family: bool) -> str:
 def normal_date(text: str, *, order: str, missing: Collection[str]) -> str:
     """Return a date as YYYYMMDD; "" if the calendar does not have it, or if it stands for an unknown one.
 
-    A year has four digits: which century two digits mean, nobody knows.
+    A year has four digits: which century two digits mean, nobody knows. A text that begins with it, such as 1980-02-03,
+    is read as year, month and day whatever the order.
     """
     text = unicodedata.normalize("NFKC", text).strip()
     if _JOINED.fullmatch(text):
@@ -99,6 +100,7 @@ def normal_date(text: str, *, order: str, missing: Collection[str]) -> str:
         parts = [text[: cuts[0]], text[cuts[0] : cuts[1]], text[cuts[1] :]]
     elif match := _DATE.fullmatch(text):
         parts = list(match.groups())
+        order = "ymd" if len(parts[0]) == 4 else order
     else:
         return ""
     year, month, day = (parts[order.index(one)] for one in "ymd")
