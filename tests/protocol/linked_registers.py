@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.curator.linking.registers import Person, identity, people, wanted_links, with_errors
+from tests.curator.linking.registers import FIELDS as KINDS, Person, identity, people, wanted_links, with_errors
 from tests.protocol.village import APPROVE_ALL, CATEGORIES, People, Rules, study_file
 from tests.protocol.world import RESEARCHERS, SERVER, World
+from veiltab.common.linkage.ladder import default_ladder
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.play.local.processes import LocalStudy, free_ports
@@ -24,6 +25,7 @@ hub = "alice"
 fields = ["given", "family", "birth", "sex", "postcode"]
 deletions = 2
 """
+RULE = identity(keys=default_ladder(dict(KINDS), 2))
 
 
 @dataclass(kw_only=True)
@@ -40,14 +42,12 @@ class Linked(World):
 
     def links(self, spoke: str = "bob") -> dict[int, int]:
         """Return the links of the rule: rows of the hub and of a spoke."""
-        return wanted_links(identity(), self.rows["alice"], self.rows[spoke])
+        return wanted_links(RULE, self.rows["alice"], self.rows[spoke])
 
     def truth(self) -> NDArray[np.int64]:
         """Return the counts of alice's and bob's attributes over linked rows."""
         links = self.links()
-        pairs = [
-            self.symbols[name][list(rows)] for name, rows in (("alice", links.keys()), ("bob", links.values()))
-        ]
+        pairs = [self.symbols[name][list(rows)] for name, rows in (("alice", links.keys()), ("bob", links.values()))]
         shape = tuple(len(CATEGORIES[name]) for name in ASKED)
         cells = np.ravel_multi_index(pairs, shape)
         return np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64)

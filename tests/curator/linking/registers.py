@@ -1,7 +1,6 @@
 """Two registers with errors in names, dates and postcodes, and curators that link them in one process."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -13,15 +12,17 @@ import numpy as np
 
 from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
-from veiltab.common.errors import NotReadyError, VeiltabError
+from veiltab.common.errors import NotReadyError
 from veiltab.common.linkage.hub_rule import accept, first_candidates
-from veiltab.common.linkage.ladder import default_ladder, ladder_of
+from veiltab.common.linkage.ladder import ladder_of
 from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.linking.link_exchange import LinkExchange
 from veiltab.curator.alignment.linking.link_messages import LinkMessage, message_from_proto
+from veiltab.curator.alignment.linking.linkage_report import LinkageReport, report_from_text
+from veiltab.curator.alignment.linking.linkages import Linkages
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
@@ -80,42 +81,48 @@ _SYLLABLES = [
 ]
 
 
-def identity(hub: str = "alice", deletions: int = 2, **more: Any) -> Identity:  # noqa: ANN401 - its fields
-    return Identity(fields=FIELDS, hub=hub, ladder=ladder_of(default_ladder(dict(FIELDS), deletions)), **more)
+SHORT = ("given family birth sex", "given family birth:year postcode", "given~ birth postcode sex")
+"""A ladder that is soon gone through, with a deletion pass."""
+
+
+def identity(hub: str = "alice", keys: Sequence[str] = SHORT, **more: Any) -> Identity:  # noqa: ANN401 - its fields
+    return Identity(fields=FIELDS, hub=hub, ladder=ladder_of(keys), **more)
 
 
 def people(count: int, seed: int) -> list[Person]:
     """Return people of whom hardly two share a name and a date."""
-    chance = random.Random(seed)
-    word = lambda length: "".join(chance.choice(_SYLLABLES) for _ in range(length))  # noqa: E731
+    chance = np.random.default_rng(seed)
+
+    def word(length: int) -> str:
+        return "".join(chance.choice(_SYLLABLES, length))
+
+    def date() -> str:
+        return f"{chance.integers(1930, 2010)}-{chance.integers(1, 13):02}-{chance.integers(1, 29):02}"
+
     return [
-        (
-            word(3),
-            word(4),
-            f"{chance.randrange(1930, 2010)}-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02}",
-            chance.choice("mf"),
-            f"{chance.randrange(10000, 99999)}",
-        )
+        (word(3), word(4), date(), str(chance.choice(["m", "f"])), str(chance.integers(10_000, 99_999)))
         for _ in range(count)
     ]
 
 
 def with_errors(group: Sequence[Person], seed: int) -> list[Person]:
     """Return people of whom a third is written down otherwise in one field."""
-    chance, made = random.Random(seed), list[Person]()
+    chance, made = np.random.default_rng(seed), list[Person]()
     for given, family, birth, sex, postcode in group:
-        match chance.randrange(15):
+        match int(chance.integers(15)):
             case 0:
-                place = chance.randrange(len(given))
+                place = int(chance.integers(len(given)))
                 made.append((given[:place] + given[place + 1 :], family, birth, sex, postcode))
             case 1:
                 made.append((given, family[::-1], birth, sex, postcode))
             case 2:
                 made.append((family, given, birth, sex, postcode))
             case 3:
-                made.append((given, family, birth[:5] + birth[8:] + birth[4:7], sex, "99999"))
+                made.append((given, family, birth[:5] + birth[8:] + birth[4:7], sex, postcode))
             case 4:
                 made.append((given, family, birth, "", postcode))
+            case 5:
+                made.append((given, family, birth, sex, "99999"))
             case _:
                 made.append((given, family, birth, sex, postcode))
     return made
@@ -139,8 +146,8 @@ def table_of(rows: Sequence[Person], version: str) -> Table:
 
 def wanted_links(rule: Identity, hub: Sequence[Person], spoke: Sequence[Person]) -> dict[int, int]:
     """Return the links of the rule itself: hub row -> spoke row."""
-    columns = [normal_rows(rule, "ymd", list(zip(*rows, strict=True))) for rows in (hub, spoke)]
-    passes = [(step.number, *(pass_keys(step, one) for one in columns)) for step in rule.ladder]
+    mine, theirs = (normal_rows(rule, "ymd", list(zip(*rows, strict=True))) for rows in (hub, spoke))
+    passes = [(step.number, pass_keys(step, mine), pass_keys(step, theirs)) for step in rule.ladder]
     return accept(first_candidates(passes, len(spoke)))
 
 
@@ -167,8 +174,8 @@ class Peer:
 class Curator:
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
 
-    def __init__(
-        self, name: str, folder: Path, rows: Sequence[Person], names: Sequence[str], rule: Identity, *, is_private: bool
+    def __init__(  # noqa: PLR0913 - what a curator consists of
+        self, name: str, folder: Path, rows: Sequence[Person], *, names: Sequence[str], rule: Identity, is_private: bool
     ) -> None:
         self.name, self.folder, self.rows = name, folder, list(rows)
         self._names, self._rule, self._is_private = names, rule, is_private
@@ -230,6 +237,20 @@ class Curator:
         return self.circle[peer].exchange.standing(name)
 
     @property
+    def session_folder(self) -> Path:
+        """The folder of its session."""
+        return next(path for path in self.folder.glob("alignments/*/*") if path.is_dir())
+
+    @property
+    def report(self) -> LinkageReport:
+        """What it knows of the linkage."""
+        return report_from_text(Linkages(self.store.connection).latest_report())
+
+    def tokens_file(self) -> bytes:
+        """Return the tokens of the linked rows."""
+        return self.alignment.table(self.alignment.result()[1]).tokens().tobytes()
+
+    @property
     def column(self) -> list[int]:
         """The symbols of the linked rows, in the order of all curators."""
         aligned = self.alignment.table(self.alignment.result()[1])
@@ -243,7 +264,7 @@ def registers(
     """Make curators with these tables; the first is called alice."""
     names = ("alice", "bob", "carol")[: len(tables)]
     made = [
-        Curator(name, folder / name, rows, names, rule, is_private=is_private)
+        Curator(name, folder / name, rows, names=names, rule=rule, is_private=is_private)
         for name, rows in zip(names, tables, strict=True)
     ]
     for curator in made:
