@@ -206,9 +206,8 @@ class LinkExchange(PrivateExchange):
         with transaction(self._store.connection):
             if self._linkages.set_report(name, report.text):
                 for leg in report.legs:
-                    self._store.audit.record(Event.LINKED, curator=leg.spoke, links=leg.links, elements=leg.elements)
-                if not report.legs:
-                    self._store.audit.record(Event.LINKED, curator=self._querier, links=report.leg, elements=0)
+                    facts = {"curator": leg.curator, "links": leg.links, "elements": leg.elements}
+                    self._store.audit.record(Event.LINKED, **facts)
 
     async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
         """Take part no more in a session that the hub has ended."""

@@ -43,15 +43,15 @@ class PassCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegCount:
-    """What the hub knows of one spoke.
+    """What a curator knows of one leg of the star.
 
     Args:
-        spoke: its name.
-        links: rows of the hub that it links.
-        elements: blinded keys that it asked for; 0 by tokens.
+        curator: at the other end: a spoke, or the hub.
+        links: rows of the hub that the spoke links.
+        elements: blinded keys that the spoke asked for; 0 by tokens.
     """
 
-    spoke: str
+    curator: str
     links: int
     elements: int
 
@@ -74,11 +74,10 @@ class LinkageReport:
         rows: one's own.
         hub_rows: of the hub.
         links: rows that all curators link.
-        leg: links between this spoke and the hub; None at the hub.
         passes: of the ladder.
         agreed: of those links, counts in the order of `quality.Agreement`; None where pairs are not compared.
         dated: rows with a birth date, here and at the hub.
-        legs: of the hub's spokes; none at a spoke.
+        legs: of the hub to its spokes, or of a spoke to the hub.
         rates: by category.
     """
 
@@ -86,12 +85,16 @@ class LinkageReport:
     rows: int
     hub_rows: int
     links: int
-    leg: int | None = None
     passes: tuple[PassCount, ...]
     agreed: tuple[int, ...] | None = None
     dated: tuple[int, ...] = ()
     legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()
+
+    @property
+    def leg(self) -> int | None:
+        """Links between this spoke and the hub; None at the hub."""
+        return None if self.is_hub else self.legs[0].links
 
     @property
     def text(self) -> str:
@@ -138,7 +141,7 @@ class LinkageReport:
             ],
             "precision_estimated": None if wrong is None else _estimate(wrong.precision),
             "recall_estimated": None if found is None else _estimate(found),
-            "spokes": [{"name": one.spoke, "links": one.links, "elements": one.elements} for one in self.legs],
+            "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in self.legs],
             "match_rates": {
                 rate.attribute: [
                     {"category": name, "rows": rows, "linked": linked}
@@ -178,7 +181,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
     rates = _rates(rows, table)
     if isinstance(work, HubWork):
         legs = tuple(
-            LegCount(spoke=spoke, links=links, elements=sum(work.asked[spoke].values()))
+            LegCount(curator=spoke, links=links, elements=sum(work.asked[spoke].values()))
             for spoke, links in work.accepted.items()
         )
         return LinkageReport(
@@ -204,7 +207,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         rows=len(work.numbers),
         hub_rows=line.rows,
         links=len(rows),
-        leg=len(work.accepted),
+        legs=(LegCount(curator=work.hub, links=len(work.accepted), elements=work.elements),),
         passes=passes,
         agreed=None if work.agreed is None else _agreed(work.agreed),
         dated=work.dated,

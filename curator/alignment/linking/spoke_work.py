@@ -44,7 +44,7 @@ class SpokeWork:
 
     def __init__(self, leg: Leg, hub: str) -> None:
         self._leg = leg
-        self._hub = hub
+        self.hub = hub
         self._line: HubLine | None = None
         self._keys: tuple[int, SpokeKeys] | None = None
         self._done = 0
@@ -76,13 +76,19 @@ class SpokeWork:
         if not path.exists():
             await asyncio.to_thread(write, path, handles.tobytes())
         joint = await leg.here(
-            self._hub, self._message(LinkKind.JOINT), 2 * HANDLE_BYTES * len(rows), partial(self._check_joint, handles)
+            self.hub, self._message(LinkKind.JOINT), 2 * HANDLE_BYTES * len(rows), partial(self._check_joint, handles)
         )
         both = np.frombuffer(joint.read_bytes(), np.uint8).reshape(-1, 2 * HANDLE_BYTES)
         places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
         if compared_fields(leg.identity):
             await self._compare(line, rows, handles)
         return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
+
+    @property
+    def elements(self) -> int:
+        """How many blinded keys it asked for."""
+        names = self._message(LinkKind.ASKED).file_name.removesuffix("0.bin")
+        return sum(masking.count(path) for path in self._leg.folder.glob(f"{names}*.bin"))
 
     @property
     def numbers(self) -> NDArray[np.uint8]:
@@ -98,12 +104,12 @@ class SpokeWork:
             leg = self._leg
 
             def read(path: Path) -> HubLine:
-                return read_hub_line(path.read_bytes(), leg.identity, self._hub)
+                return read_hub_line(path.read_bytes(), leg.identity, self.hub)
 
             def check(path: Path) -> None:
-                check_rows(read(path).rows, leg.most_rows[self._hub], self._hub)
+                check_rows(read(path).rows, leg.most_rows[self.hub], self.hub)
 
-            line = read(await leg.here(self._hub, self._message(LinkKind.AGREEMENT), MOST_LINE, check))
+            line = read(await leg.here(self.hub, self._message(LinkKind.AGREEMENT), MOST_LINE, check))
             own = leg.path(self._message(LinkKind.AGREEMENT))
             if not own.exists():
                 mine = SpokeLine(rows=leg.table.rows, agreed=line.digest)
@@ -153,7 +159,7 @@ class SpokeWork:
             await self._ask(number, digests)
             await self._unblind(number, digests, values)
         message, most_bytes = self._message(LinkKind.TABLE, number), VALUE_BYTES * (most + PAD)
-        table = await leg.here(self._hub, message, most_bytes, self._check_table)
+        table = await leg.here(self.hub, message, most_bytes, self._check_table)
         found, handles = await asyncio.to_thread(_found_in, table, values)
         for path in (table, values, leg.folder / self._message(LinkKind.ANSWERED, number).received_name):
             path.unlink(missing_ok=True)
@@ -190,10 +196,10 @@ class SpokeWork:
         leg, total = self._leg, len(digests) // DIGEST_BYTES
 
         def check(answered: Path) -> None:
-            if check_whole(answered, ELEMENT_BYTES, self._hub) != total:
-                raise IntegrityError("answered for more or fewer keys than asked", where=f"curator {self._hub}")
+            if check_whole(answered, ELEMENT_BYTES, self.hub) != total:
+                raise IntegrityError("answered for more or fewer keys than asked", where=f"curator {self.hub}")
 
-        answered = await leg.here(self._hub, self._message(LinkKind.ANSWERED, number), ELEMENT_BYTES * total, check)
+        answered = await leg.here(self.hub, self._message(LinkKind.ANSWERED, number), ELEMENT_BYTES * total, check)
         rest, size = inverse(self._blind(number)), ELEMENT_BYTES * masking.BATCH
 
         def read(start: int) -> bytes:
@@ -214,25 +220,25 @@ class SpokeWork:
             for one in (answered, *path.parent.glob(f"{path.name}.*")):
                 one.unlink()
             raise IntegrityError(
-                "sent what is no element of the group, or the identity", where=f"curator {self._hub}"
+                "sent what is no element of the group, or the identity", where=f"curator {self.hub}"
             ) from None
 
     def _blind(self, number: int) -> bytes:
         return scalar_of(self._leg.secret, f"linkage blind {number}")
 
     def _check_table(self, path: Path) -> None:
-        check_ascending(path, VALUE_BYTES, HANDLE_BYTES, self._hub)
-        count = check_whole(path, VALUE_BYTES, self._hub)
+        check_ascending(path, VALUE_BYTES, HANDLE_BYTES, self.hub)
+        count = check_whole(path, VALUE_BYTES, self.hub)
         if not count or count % PAD:
-            raise IntegrityError("shows keys that are not padded", where=f"curator {self._hub}")
+            raise IntegrityError("shows keys that are not padded", where=f"curator {self.hub}")
 
     def _check_joint(self, accepted: Bytes, path: Path) -> None:
         """Refuse handles that were not accepted here, and common ones that stand twice."""
-        check_ascending(path, 2 * HANDLE_BYTES, HANDLE_BYTES, self._hub)
+        check_ascending(path, 2 * HANDLE_BYTES, HANDLE_BYTES, self.hub)
         both = np.fromfile(path, np.uint8).reshape(-1, 2 * HANDLE_BYTES)
         joint = np.unique(_words(both[:, HANDLE_BYTES:]))
         if len(joint) < len(both) or not np.isin(_words(both[:, :HANDLE_BYTES]), _words(accepted)).all():
-            raise IntegrityError("named links that are not here", where=f"curator {self._hub}")
+            raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
 
     def _resolved(self) -> tuple[Rows, Bytes]:
         """Return the linked rows and their handles, ascending by handle, as the hub rule accepts them."""

@@ -58,7 +58,8 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert all(one.linked is None for one in theirs.passes)
     (leg,) = theirs.legs
     asked = [len(data) // 32 for message, data in hub.received.items() if message.kind is LinkKind.ASKED]
-    assert (leg.links, leg.elements) == (links, sum(asked))
+    assert (leg.curator, leg.links, leg.elements) == ("bob", links, sum(asked))
+    assert (mine.legs[0].curator, mine.legs[0].elements) == ("alice", leg.elements)
     assert bool(asked) is is_private
     assert mine.agreed is not None
     assert 0 < mine.agreed[0] < min(mine.agreed[1:3]) < links
