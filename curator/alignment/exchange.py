@@ -29,7 +29,14 @@ class Exchange(Protocol):
         """Return what an alignment of one's own table writes at most, if no other table is larger."""
         ...
 
-    async def prepared(self, name: str, table: Table, key: bytes, workplace: Workplace, peers: Peers) -> Table:
+    async def prepared(
+        self,
+        name: str,  # noqa: ARG002 - of those who link
+        table: Table,
+        key: bytes,  # noqa: ARG002
+        workplace: Workplace,  # noqa: ARG002
+        peers: Peers,  # noqa: ARG002
+    ) -> Table:
         """Return the rows that enter an alignment, under the ids by which curators compare them.
 
         Args:

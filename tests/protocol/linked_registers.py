@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.curator.linking.registers import FIELDS as KINDS, Person, identity, people, wanted_links, with_errors
+from tests.curator.linking.registers import FIELDS as KINDS
+from tests.curator.linking.registers import Person, identity, people, wanted_links, with_errors
 from tests.protocol.village import APPROVE_ALL, CATEGORIES, People, Rules, study_file
 from tests.protocol.world import RESEARCHERS, SERVER, World
 from veiltab.common.linkage.ladder import default_ladder

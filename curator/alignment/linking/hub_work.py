@@ -1,15 +1,15 @@
-"""The hub's work in one session: it decides which passes run, shows its keys, answers, and says who is linked by all."""
+"""The hub's work in one session: it decides which passes run, shows its keys, answers, and says who is linked."""
 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_spoke_line, stated
@@ -60,30 +60,25 @@ class HubWork:
         Raises:
             NotReadyError, UnavailableError: a spoke has not made what is needed; repeat it.
             UnknownHandleError: a spoke ends the session by what it names.
-            IntegrityError, InvalidInputError: a spoke sent what no honest curator sends.
+            IntegrityError: a spoke sent what no honest curator sends.
         """
         line = await self._agreement()
         passes = line.running(self._leg.identity)
         for step in passes:
             for spoke in self._spokes:
                 await self._show(step.number, spoke, partial(self._pass_keys, step))
-        rows = {}
-        lines = {spoke: await self._spoke_rows(spoke, line) for spoke in self._spokes}
+        stated_rows = {spoke: await self._spoke_rows(spoke, line) for spoke in self._spokes}
         if self._leg.key is None:
             for step in passes:
-                for spoke in self._spokes:
-                    await self._answer(step.number, spoke, lines[spoke] * most_variants(step, self._leg.identity))
-        for spoke in self._spokes:
-            rows[spoke] = await self._linked(spoke, lines[spoke])
-            self.accepted[spoke] = len(rows[spoke])
-        joint = rows[self._spokes[0]]
-        for others in rows.values():
-            joint = np.intersect1d(joint, others)
+                for spoke, rows in stated_rows.items():
+                    await self._answer(step.number, spoke, rows * most_variants(step, self._leg.identity))
+        linked = {spoke: await self._linked(spoke, rows) for spoke, rows in stated_rows.items()}
+        self.accepted = {spoke: len(rows) for spoke, rows in linked.items()}
+        joint = reduce(np.intersect1d, linked.values())
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)
-        if compared_fields(self._leg.identity):
-            for spoke in self._spokes:
-                await self._compare(spoke, rows[spoke])
+        for spoke in self._spokes if compared_fields(self._leg.identity) else ():
+            await self._compare(spoke, linked[spoke])
         return line, joint, self._joint.of(joint).tobytes()
 
     async def _agreement(self) -> HubLine:
@@ -170,17 +165,12 @@ class HubWork:
         asked = LinkMessage(kind=LinkKind.ASKED, spoke=spoke, number=number)
 
         def check(path: Path) -> None:
-            elements = check_whole(path, ELEMENT_BYTES, spoke)
+            check_whole(path, ELEMENT_BYTES, spoke)
             words = np.sort(np.fromfile(path, f"S{ELEMENT_BYTES}"))
             if not np.all(words[1:] > words[:-1]):
                 raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
-            if elements > most:
-                raise InvalidInputError(
-                    f"asked for {elements:,} keys in pass {number}; with its rows it has at most {most:,}",
-                    where=f"curator {spoke}",
-                )
 
-        path = await leg.here(spoke, asked, (most + 1) * ELEMENT_BYTES, check)
+        path = await leg.here(spoke, asked, most * ELEMENT_BYTES, check)
         self.asked[spoke][number] = count(path)
         made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=number))
         scalar = scalar_of(leg.secret, f"linkage scalar {spoke}")

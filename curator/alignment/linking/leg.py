@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.observe.steps import step as measured_step
 from veiltab.common.storage.disk import Room
@@ -93,6 +93,12 @@ class Leg:
             fetched = path.with_suffix(".unchecked")
 
             def admit(total: int, written: int) -> None:
+                if total > most:
+                    raise InvalidInputError(
+                        f"sends {total:,} bytes ({message.kind.value}, pass {message.number}), more than the {most:,}"
+                        " that follow from its rows",
+                        where=f"curator {curator}",
+                    )
                 self._beyond[message.received_name] = total - written
                 self.room.keep(ROOM, sum(self._beyond.values()))
 

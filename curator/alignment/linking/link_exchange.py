@@ -1,7 +1,8 @@
 """Linking: curators without a common number find rows of the same people by names, dates and other identity fields.
 
 One curator is the hub: the rows of all others, the spokes, link to its rows, by the hub rule and the ladder of keys of
-the study (veiltab.common.linkage). A session is entered as in a private alignment. docs/linkage.md says who learns what.
+the study (veiltab.common.linkage). A session is entered as in a private alignment. docs/linkage.md says who learns
+what.
 
 When a linkage has ended every curator has the same handles, each on its own row of the person; alignment and releases
 go on with these handles in the place of ids.
@@ -23,8 +24,8 @@ from veiltab.curator.alignment.disk_needs import FOLDERS, ROW_BYTES
 from veiltab.curator.alignment.linking.hub_work import HubWork, UnknownHandleError
 from veiltab.curator.alignment.linking.leg import ROOM, Leg
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session
-from veiltab.curator.alignment.linking.linkages import Linkages
 from veiltab.curator.alignment.linking.linkage_report import LinkageReport, report_of
+from veiltab.curator.alignment.linking.linkages import Linkages
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.oblivious import VALUE_BYTES, Handles
 from veiltab.curator.alignment.linking.own_keys import most_variants

@@ -113,8 +113,7 @@ class Session:
         with written_whole(path) as file:
 
             def check(answer: curator_peer_pb2.FetchLinkResponse) -> None:
-                if answer.total <= most:
-                    admit(answer.total, file.tell())
+                admit(answer.total, file.tell())
 
             async for data in peer.stream(peer.stub.FetchLink, request, most=most, check=check):
                 file.write(data)

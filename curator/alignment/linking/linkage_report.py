@@ -1,4 +1,4 @@
-"""What a curator knows after a linkage: links pass by pass, sizes, how good the links are by estimate, and who is linked.
+"""What a curator knows after a linkage: links pass by pass, sizes, estimates of how good they are, match rates.
 
 It holds counts alone, which the curator has anyway, and stays with it: none of it leaves with a release.
 """

@@ -1,4 +1,4 @@
-"""The function that hub and spoke compute together on a key, so that the hub does not see it and the spoke learns one value.
+"""The function that hub and spoke compute together on a key: the hub does not see it, the spoke learns one value.
 
 For pass i, the digest d of a key (32 bytes) and the hub's scalar s,
 

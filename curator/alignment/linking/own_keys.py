@@ -1,4 +1,4 @@
-"""The keys of a curator's own rows in a pass, as digests in ascending order: what hub and spoke ask and answer about."""
+"""The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class OwnRows:
 
 
 def compared_fields(identity: Identity) -> tuple[str, ...]:
-    """Return the given name, family name, birth date and postcode that linked pairs are compared by; none if one lacks."""
+    """Return the given name, family name, birth date and postcode by which pairs are compared; none if one lacks."""
     first = {kind: name for name, kind in reversed(identity.fields)}
     kinds = (FieldKind.GIVEN, FieldKind.FAMILY, FieldKind.BIRTH, FieldKind.POSTCODE)
     return tuple(first[kind] for kind in kinds) if first.keys() >= set(kinds) else ()

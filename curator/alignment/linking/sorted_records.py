@@ -1,4 +1,4 @@
-"""Records of one length in ascending order, through encrypted scratch space: a sixteenth of them in memory at a time."""
+"""Records of one length in ascending order, through encrypted scratch space: a sixteenth is in memory at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path

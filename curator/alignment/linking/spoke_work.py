@@ -1,4 +1,4 @@
-"""A spoke's work in one session: it asks for the keys of its rows pass by pass, and says which rows of the hub it links."""
+"""A spoke's work in one session: it asks pass by pass, and says to which rows of the hub its own are linked."""
 
 import asyncio
 from functools import partial

@@ -321,4 +321,5 @@ def _delete_sessions(folder: Path) -> None:
 
 
 def is_name(text: str) -> bool:
+    """Whether a text may name an alignment or a session."""
     return text.isalnum() and len(text) == 32

@@ -164,8 +164,8 @@ class Peer:
         peer, message = self._asker.circle[self._name], message_from_proto(request)
         path = peer.exchange.link_file(request.alignment_id, request.session, message, self._asker.name)
         data = peer.tampering(message, path.read_bytes())
-        assert len(data) <= most, (message, len(data), most)
         check(FetchLinkResponse(total=len(data)))
+        assert len(data) <= most
         self._asker.received[message] = data
         for start in range(0, len(data), 10_000):
             yield data[start : start + 10_000]

@@ -16,6 +16,7 @@ from tests.curator.linking.registers import (
     wanted_links,
     with_errors,
 )
+from veiltab.common.errors import DeniedError
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
@@ -151,6 +152,9 @@ def test_a_curator_that_lost_its_files_gets_the_same_handles(tmp_path: Path) -> 
         assert alice.received, "no new session"
         assert (bob.alignment.result(), bob.tokens_file()) == (result, tokens)
         assert alice.store.private.parts()["bob"][1] == 2, "the session is not counted"
+        alice.store.connection.execute("UPDATE private_part SET sessions = 3 WHERE curator = 'bob'")
+        with pytest.raises(DeniedError, match="began 3 private alignments since a person here allowed more"):
+            alice.exchange._check_may_begin({"alice": alice.store.private.parts()["alice"][0], "bob": bytes(16)})
 
 
 def test_one_more_row_of_a_spoke_changes_one_link_and_no_other_element(tmp_path: Path) -> None:
