@@ -34,24 +34,27 @@ def most_changed(rule: Rule, rows: Sequence[Row], most_spoke: int, most_hub: int
     A link is the hub's row and the values of the spoke's: of rows with equal values no rule here links one.
     """
     order = {row: place for place, row in enumerate(rows)}
-    inserted = changed = 0
+    spokes = {spoke: place for place, spoke in enumerate(tables(rows, most_spoke + 1))}
+
+    def place_of(spoke: Sequence[Row]) -> int:
+        return spokes[tuple(sorted(spoke, key=order.__getitem__))]
+
+    small = [(place, spoke) for spoke, place in spokes.items() if len(spoke) <= most_spoke]
+    more = {(place, place_of((*spoke, row))) for place, spoke in small for row in rows}
+    others = {
+        (place, other)
+        for place, spoke in small
+        for n in range(len(spoke))
+        for row in rows
+        if (other := place_of((*spoke[:n], row, *spoke[n + 1 :]))) > place
+    }
+    most = [0, 0]
     for hub in tables(rows, most_hub):
-        found = {
-            spoke: {(hub_row, spoke[row]) for row, hub_row in rule(spoke, hub).items()}
-            for spoke in tables(rows, most_spoke + 1)
-        }
-        for spoke in tables(rows, most_spoke):
-            before = found[spoke]
-            for row in rows:
-                more = found[tuple(sorted((*spoke, row), key=order.__getitem__))]
-                if more is not before and more != before:
-                    inserted = max(inserted, rows_changed(before, more))
-                for place in range(len(spoke)):
-                    others = (*spoke[:place], row, *spoke[place + 1 :])
-                    after = found[tuple(sorted(others, key=order.__getitem__))]
-                    if after != before:
-                        changed = max(changed, rows_changed(before, after))
-    return inserted, changed
+        found = [{(hub_row, spoke[row]) for row, hub_row in rule(spoke, hub).items()} for spoke in spokes]
+        for kind, pairs in enumerate((more, others)):
+            unequal = (rows_changed(found[i], found[j]) for i, j in pairs if found[i] != found[j])
+            most[kind] = max(most[kind], max(unequal, default=0))
+    return most[0], most[1]
 
 
 def test_one_row_of_a_spoke_changes_one_link_and_its_identifiers_two() -> None:
