@@ -20,7 +20,7 @@ def linkage(standing: Standing, picture: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
     from veiltab.curator.alignment.linking.linkage_report import report_from_text
     from veiltab.curator.alignment.linking.linkages import Linkages
-    from veiltab.curator.commands.linkage_text import ladder_picture, linkage_text
+    from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text
 
     where = f"curator {standing.name}"
     if standing.study.identity is None:
@@ -29,7 +29,7 @@ def linkage(standing: Standing, picture: Path | None, as_json: bool) -> None:
             where=where,
             remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
         )
-    text = Linkages(standing.store.connection).latest_report()
+    text = Linkages(standing.store.connection, standing.store.audit).latest_report()
     if not text:
         raise NotReadyError(
             "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
@@ -38,4 +38,4 @@ def linkage(standing: Standing, picture: Path | None, as_json: bool) -> None:
     categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
     if picture is not None:
         picture.write_text(ladder_picture(report), "utf-8")
-    emit(as_json, report.as_json(categories), linkage_text(report, categories))
+    emit(as_json, linkage_json(report, categories), linkage_text(report, categories))

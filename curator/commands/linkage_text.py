@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
+from veiltab.common.linkage.quality import Estimate
 from veiltab.curator.alignment.linking.linkage_report import LinkageReport, PassCount
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
@@ -31,6 +32,49 @@ def linkage_text(report: LinkageReport, categories: Mapping[str, Sequence[str]])
         categories: attribute -> its categories.
     """
     return "\n".join(_lines(report, categories))
+
+
+def linkage_json(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """Return it for programs.
+
+    Args:
+        report: what the curator knows.
+        categories: attribute -> its categories.
+    """
+    quality = report.quality
+    wrong, found = (None, None) if quality is None else quality
+    return {
+        "role": "hub" if report.is_hub else "spoke",
+        "rows": report.rows,
+        "hub_rows": report.hub_rows,
+        "links": report.links,
+        "links_with_hub": report.leg,
+        "passes": [
+            {
+                "key": one.key,
+                "runs": one.runs,
+                "self_match": one.matches / report.hub_rows,
+                "linked": one.linked,
+                "left": one.left,
+            }
+            for one in report.passes
+        ],
+        "precision_estimated": None if wrong is None else _estimate(wrong.precision),
+        "recall_estimated": None if found is None else _estimate(found),
+        "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
+        "match_rates": {
+            rate.attribute: [
+                {"category": name, "rows": rows, "linked": linked}
+                for name, rows, linked in zip(categories[rate.attribute], rate.rows, rate.linked, strict=False)
+            ]
+            for rate in report.rates
+            if len(categories.get(rate.attribute, ())) >= len(rate.rows)
+        },
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "sd": estimate.sd}
 
 
 def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> Iterator[str]:

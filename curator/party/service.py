@@ -100,10 +100,9 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def FetchLink(
         self, request: curator_peer_pb2.FetchLinkRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchLinkResponse]:
-        from veiltab.curator.alignment.linking.link_messages import message_from_proto  # noqa: PLC0415 - studies with ids
+        from veiltab.curator.alignment.linking.link_exchange import requested_file  # noqa: PLC0415 - most studies have ids
 
-        peer, message = caller(context).name, message_from_proto(request)
-        path = self._driver.linkage.link_file(request.alignment_id, request.session, message, peer)
+        path = requested_file(self._driver.private_exchange, request, caller(context).name)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchLinkResponse(total=total, chunk=chunk)
 

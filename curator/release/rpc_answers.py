@@ -43,7 +43,6 @@ from veiltab.curator.release.parts import Parts, for_researcher
 from veiltab.curator.release.statements import signed_statement
 
 if TYPE_CHECKING:
-    from veiltab.curator.alignment.linking.link_exchange import LinkExchange
     from veiltab.curator.alignment.private.private_exchange import PrivateExchange
 
 
@@ -78,19 +77,6 @@ class Answers(Parts):
 
         if isinstance(self._exchange, TokenExchange):
             raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
-        return self._exchange
-
-    @property
-    def linkage(self) -> "LinkExchange":
-        """This curator's part in linkages.
-
-        Raises:
-            DeniedError: the study has ids.
-        """
-        from veiltab.curator.alignment.linking.link_exchange import LinkExchange  # noqa: PLC0415 - as above
-
-        if not isinstance(self._exchange, LinkExchange):
-            raise DeniedError("the study has ids, and links nobody", where=f"curator {self.name}")
         return self._exchange
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:

@@ -40,13 +40,13 @@ class HubWork:
     Args:
         leg: what it has at hand.
         spokes: the other curators.
-        joint: names the rows that all spokes link, for all curators of this alignment.
+        handle_key: of the rows that all spokes link, for all curators of this alignment.
     """
 
-    def __init__(self, leg: Leg, spokes: Sequence[str], joint: Handles) -> None:
+    def __init__(self, leg: Leg, spokes: Sequence[str], handle_key: bytes) -> None:
         self._leg = leg
         self._spokes = tuple(spokes)
-        self._joint = joint
+        self._joint = Handles(handle_key)
         self._line: HubLine | None = None
         self._keys: tuple[int, HubKeys] | None = None
         self.asked: dict[str, dict[int, int]] = {spoke: {} for spoke in spokes}

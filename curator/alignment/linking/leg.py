@@ -1,8 +1,7 @@
 """One curator's side of a linkage in one session: its files, its messages, and what is fetched."""
 
 import asyncio
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,11 +14,14 @@ from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.observe.steps import step as measured_step
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import written_whole
+from veiltab.curator.alignment.disk_needs import FOLDERS, ROW_BYTES
+from veiltab.curator.alignment.intersection import SymbolType
 from veiltab.curator.alignment.linking.link_messages import LinkMessage, Session
-from veiltab.curator.alignment.linking.oblivious import direct_values, token_values
-from veiltab.curator.alignment.linking.own_keys import OwnRows
+from veiltab.curator.alignment.linking.oblivious import VALUE_BYTES, direct_values, token_values
+from veiltab.curator.alignment.linking.own_keys import RECORD_BYTES, OwnRows, most_variants
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.table.table import Table
+from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 ROOM = "messages of a linkage"
 """Name of the room that is kept for them."""
@@ -32,8 +34,6 @@ COMPARED = 100
 
 ASKED_A_PAIR = 6
 """Keys of a pair in that pass: four fields, and each name with the other name."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -122,6 +122,23 @@ class Leg:
     def derived(self, label: str) -> bytes:
         """Return a secret key of this session for one purpose."""
         return derive(self.secret, f"linkage {label}")
+
+
+def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, spokes: int) -> int:
+    """Return what a linkage and the alignment after it write at most, if no other table is larger.
+
+    The keys of a pass lie there twice while they are sorted; what is shown of all passes stays until it was fetched.
+    Rows are written, and then put in order, twice each.
+
+    Args:
+        rows: respondents.
+        types: of the symbols of each attribute.
+        identity: has the ladder.
+        spokes: to whom keys are shown; 1 at a spoke.
+    """
+    keys = [most_variants(step, identity) for step in identity.ladder]
+    row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
+    return rows * (VALUE_BYTES * sum(keys) * spokes + 2 * RECORD_BYTES * max(keys) + 4 * row) + FOLDERS
 
 
 def write(path: Path, data: bytes) -> None:

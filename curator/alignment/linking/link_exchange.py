@@ -18,28 +18,23 @@ from types import MappingProxyType
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.linkage.linked_identity import Identity
-from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
-from veiltab.curator.alignment.disk_needs import FOLDERS, ROW_BYTES
 from veiltab.curator.alignment.linking.hub_work import HubWork, UnknownHandleError
-from veiltab.curator.alignment.linking.leg import ROOM, Leg
-from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session
-from veiltab.curator.alignment.linking.linkage_report import LinkageReport, report_of
+from veiltab.curator.alignment.linking.leg import ROOM, Leg, linkage_bytes
+from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session, message_from_proto
+from veiltab.curator.alignment.linking.linkage_report import report_of
 from veiltab.curator.alignment.linking.linkages import Linkages
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
-from veiltab.curator.alignment.linking.oblivious import VALUE_BYTES, Handles
-from veiltab.curator.alignment.linking.own_keys import most_variants
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.alignment.private.private_exchange import PrivateExchange, is_name
-from veiltab.curator.audit.log import Event
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.ring import PART_BYTES, Standing
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
-from veiltab.curator.table.tokens import TOKEN_LENGTH
 from veiltab.curator.table.workplace import Workplace
+from veiltab.v1.curator_peer_pb2 import FetchLinkRequest
 
 _TIMES_OWN = 2
 """As many times one's own rows as another curator may have in a private linkage, if the study does not say."""
@@ -86,19 +81,15 @@ class LinkExchange(PrivateExchange):
         self._date_order = date_order
         self._is_private = is_private
         self._spokes = tuple(curator for curator in curators if curator != identity.hub)
-        self._linkages = Linkages(store.connection)
+        self._linkages = Linkages(store.connection, store.audit)
         # Session -> the work in it, and the table that it led to.
         self._works: dict[str, HubWork | SpokeWork] = {}
         self._linked: dict[str, Table] = {}
 
     def most_bytes(self, table: Table) -> int:
-        """Return what an alignment writes at most, if no other table is larger.
-
-        The keys of a pass lie there twice while they are sorted, and what is shown of them; rows are written twice.
-        """
-        keys = sum(most_variants(step, self._identity) for step in self._identity.ladder)
-        row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in table.respondents.types.values())
-        return table.rows * (keys * VALUE_BYTES * max(1, len(self._spokes)) + 4 * row) + FOLDERS
+        """Return what an alignment writes at most, if no other table is larger."""
+        types = table.respondents.types.values()
+        return linkage_bytes(table.rows, types, self._identity, max(1, len(self._spokes)))
 
     # Called by the RPCs
 
@@ -153,7 +144,9 @@ class LinkExchange(PrivateExchange):
             spoke = (error.where or "").removeprefix("curator ")
             self._sessions.fail(name, [spoke])
             raise _failure(spoke) from None
-        self._record(name, await asyncio.to_thread(report_of, work, line, rows, table.respondents))
+        report = await asyncio.to_thread(report_of, work, line, rows, table.respondents)
+        asked = {leg.curator: (leg.links, leg.elements) for leg in report.legs}
+        self._linkages.record(name, report.text, asked)
         if not len(rows):
             raise InvalidInputError(
                 "no row is linked",
@@ -200,15 +193,7 @@ class LinkExchange(PrivateExchange):
         handle_key = self._linkages.handle_key(name, secrets.token_bytes(32))
         if self._name != self._querier:
             return SpokeWork(leg, self._querier)
-        return HubWork(leg, self._spokes, Handles(handle_key))
-
-    def _record(self, name: str, report: LinkageReport) -> None:
-        """Keep what is known of a linkage, and record once how much each spoke asked."""
-        with transaction(self._store.connection):
-            if self._linkages.set_report(name, report.text):
-                for leg in report.legs:
-                    facts = {"curator": leg.curator, "links": leg.links, "elements": leg.elements}
-                    self._store.audit.record(Event.LINKED, **facts)
+        return HubWork(leg, self._spokes, handle_key)
 
     async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
         """Take part no more in a session that the hub has ended."""
@@ -222,6 +207,13 @@ class LinkExchange(PrivateExchange):
 
 
 _KEPT = tuple(f"{kind.value}-" for kind in LinkKind)
+
+
+def requested_file(exchange: PrivateExchange, request: FetchLinkRequest, peer: str) -> Path:
+    """Return the file of a message that a peer asks for; see `LinkExchange.link_file`."""
+    if not isinstance(exchange, LinkExchange):
+        raise DeniedError("the study has ids, and links nobody", where="linkage")
+    return exchange.link_file(request.alignment_id, request.session, message_from_proto(request), peer)
 
 
 def _failure(spoke: str) -> IntegrityError:

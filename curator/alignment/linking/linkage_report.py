@@ -3,10 +3,8 @@
 It holds counts alone, which the curator has anyway, and stays with it: none of it leaves with a release.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,52 +113,8 @@ class LinkageReport:
         wrong = wrong_links(counts, people, None)
         return wrong, recall(counts, wrong, people)
 
-    def as_json(self, categories: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        """Return it for programs.
 
-        Args:
-            categories: attribute -> its categories.
-        """
-        quality = self.quality
-        wrong, found = (None, None) if quality is None else quality
-        return {
-            "role": "hub" if self.is_hub else "spoke",
-            "rows": self.rows,
-            "hub_rows": self.hub_rows,
-            "links": self.links,
-            "links_with_hub": self.leg,
-            "passes": [
-                {
-                    "key": one.key,
-                    "runs": one.runs,
-                    "self_match": one.matches / self.hub_rows,
-                    "linked": one.linked,
-                    "left": one.left,
-                }
-                for one in self.passes
-            ],
-            "precision_estimated": None if wrong is None else _estimate(wrong.precision),
-            "recall_estimated": None if found is None else _estimate(found),
-            "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in self.legs],
-            "match_rates": {
-                rate.attribute: [
-                    {"category": name, "rows": rows, "linked": linked}
-                    for name, rows, linked in zip(categories[rate.attribute], rate.rows, rate.linked, strict=False)
-                ]
-                for rate in self.rates
-                if len(categories.get(rate.attribute, ())) >= len(rate.rows)
-            },
-        }
-
-
-_AGREED = (
-    "all_four",
-    "without_postcode",
-    "without_birth",
-    "family_differs",
-    "given_differs",
-    "names_swapped",
-)
+_AGREED = ("all_four", "without_postcode", "without_birth", "family_differs", "given_differs", "names_swapped")
 
 
 def report_from_text(text: str) -> LinkageReport:
@@ -250,7 +204,3 @@ def _rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, ...]:
         size = int(np.flatnonzero(all_)[-1]) + 1 if all_.any() else 0
         made.append(MatchRate(attribute=name, rows=tuple(all_[:size].tolist()), linked=tuple(linked[:size].tolist())))
     return tuple(made)
-
-
-def _estimate(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "sd": estimate.sd}

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES
-from veiltab.curator.table.table_rows import TableRows, rows_named
+from veiltab.curator.table.table_rows import TableRows
 from veiltab.curator.table.workplace import Workplace
 
 
@@ -29,7 +29,8 @@ def linked_rows(
     ascending = rows[order]
     names = np.frombuffer(handles, np.uint8).reshape(-1, HANDLE_BYTES)[order]
     name = f"linked-{secrets.token_hex(8)}"
-    made, start = rows_named(name, table.types, workplace.run), 0
+    run, start = workplace.run, 0
+    made = TableRows(run.created(name), table.types, run.file(name))
     for batch in table.batches():
         stop = start + len(batch.ids)
         first, last = np.searchsorted(ascending, [start, stop])
@@ -39,5 +40,5 @@ def linked_rows(
             columns = {attribute: symbols.take(chosen) for attribute, symbols in batch.columns.items()}
             made.append(ids, np.ones(len(ids), np.bool_), columns)
         start = stop
-    weakref.finalize(made, workplace.run.delete, name)
+    weakref.finalize(made, run.delete, name)
     return made

@@ -244,7 +244,7 @@ class Curator:
     @property
     def report(self) -> LinkageReport:
         """What it knows of the linkage."""
-        return report_from_text(Linkages(self.store.connection).latest_report())
+        return report_from_text(Linkages(self.store.connection, self.store.audit).latest_report())
 
     def tokens_file(self) -> bytes:
         """Return the tokens of the linked rows."""

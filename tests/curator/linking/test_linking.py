@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from veiltab.common.errors import DeniedError
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
+from veiltab.curator.commands.linkage_text import linkage_json
 
 COMMON, ALONE = people(120, 1), people(90, 2)
 HUB = [*COMMON, *ALONE[:40]]
@@ -65,7 +67,7 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert mine.agreed is not None
     assert 0 < mine.agreed[0] < min(mine.agreed[1:3]) < links
     assert mine.agreed[5] > 0, "nobody whose names are swapped"
-    said = mine.as_json({"length": [str(number) for number in range(251)]})
+    said: Any = linkage_json(mine, {"length": [str(number) for number in range(251)]})
     assert said["links"] == links
     assert said["precision_estimated"]["value"] > 0.9
     assert 0.8 < said["recall_estimated"]["value"] <= 1
