@@ -48,17 +48,17 @@ class WrittenBatch:
     """Where a batch lies: the ids of all of its rows, which of them are respondents (None: all), and their symbols."""
 
     rows: int
-    kept: int
+    respondents: int
     lengths: int
     texts: int
     text_bytes: int
-    is_kept: int | None
+    mask_start: int | None
     symbols: tuple[int, ...]
 
     def read(self, file: Readable, types: Types) -> RowBatch:
         """Return its respondents."""
         symbols = {
-            name: file.read(start, self.kept * dtype.itemsize).view(dtype)
+            name: file.read(start, self.respondents * dtype.itemsize).view(dtype)
             for (name, dtype), start in zip(types.items(), self.symbols, strict=True)
         }
         return RowBatch(ids=self.kept_ids(file), columns=symbols)
@@ -66,9 +66,9 @@ class WrittenBatch:
     def kept_ids(self, file: Readable) -> pa.Array:
         """Return the ids of its respondents."""
         ids = self.ids(file)
-        if self.is_kept is None:
+        if self.mask_start is None:
             return ids
-        return ids.filter(pa.array(file.read(self.is_kept, self.rows).view(np.bool_)))
+        return ids.filter(pa.array(file.read(self.mask_start, self.rows).view(np.bool_)))
 
     def ids(self, file: Readable) -> pa.Array:
         """Return the ids of all of its rows, "" where there is none."""
@@ -98,7 +98,7 @@ class TableRows:
 
     def __len__(self) -> int:
         """Number of respondents."""
-        return sum(batch.kept for batch in self._batches)
+        return sum(batch.respondents for batch in self._batches)
 
     def append(self, ids: pa.Array, kept: NDArray[np.bool_], columns: Mapping[str, Symbols]) -> None:
         """Take a batch.
@@ -113,11 +113,11 @@ class TableRows:
         self._batches.append(
             WrittenBatch(
                 rows=len(ids),
-                kept=respondents,
+                respondents=respondents,
                 lengths=self._file.append(np.diff(offsets).astype("<u4")),
                 texts=self._file.append(text),
                 text_bytes=len(text),
-                is_kept=None if respondents == len(ids) else self._file.append(kept),
+                mask_start=None if respondents == len(ids) else self._file.append(kept),
                 symbols=tuple(self._file.append(columns[name]) for name in self.types),
             )
         )
@@ -150,7 +150,7 @@ class TableRows:
 
     def written(self) -> Iterator[WrittenBatch]:
         """Yield where the batches lie that have respondents."""
-        return (batch for batch in self._batches if batch.kept)
+        return (batch for batch in self._batches if batch.respondents)
 
     def ids(self, start: int, length: int) -> pa.ChunkedArray:
         """Return the ids of some respondents, by their places.
@@ -159,7 +159,7 @@ class TableRows:
             LostTableError: somebody altered their file.
             OSError: the disk fails.
         """
-        edges = [0, *accumulate(batch.kept for batch in self._batches)]
+        edges = [0, *accumulate(batch.respondents for batch in self._batches)]
         first, chunks = bisect_right(edges, start) - 1, []
         for place in range(first, len(self._batches)):
             if edges[place] >= start + length:
