@@ -17,7 +17,8 @@ from veiltab.common.study.members import CuratorMember, check_once
 from veiltab.common.study.naming import check_attribute_name, check_one_of
 
 _KINDS = tuple(kind.value for kind in FieldKind)
-_NAMED_KINDS = tuple(kind for kind in _KINDS if kind != FieldKind.TEXT.value)
+NAMED_FIELDS = tuple(kind for kind in _KINDS if kind != FieldKind.TEXT.value)
+"""Fields whose name says their kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +99,11 @@ def _check_columns(identity: Identity, curator: CuratorMember) -> None:
             f"curator {curator.name} has ids, and the study has an [identity]",
             remedy='Replace id_columns by its columns, such as identity = { given = "first_name" }.',
         )
-    for name, columns in curator.identity:
+    for name, _ in curator.identity:
         if name not in identity.kinds:
             raise InvalidInputError(
                 f"the identity of curator {curator.name} has {name[:60]!r}, which is not a field",
                 remedy=known_names("Fields", identity.names, name),
-            )
-        if not columns:
-            raise InvalidInputError(
-                f"the identity of curator {curator.name} has no column for {name}", remedy="Name one, or leave it out."
             )
 
 
@@ -134,10 +131,10 @@ def _field(text: str) -> tuple[str, FieldKind]:
     """Return the name and the kind of a field: a known name is its own kind."""
     name, colon, kind = text.partition(":")
     if not colon:
-        if name not in _NAMED_KINDS:
+        if name not in NAMED_FIELDS:
             raise InvalidInputError(
                 f"fields has {name[:60]!r}, whose kind is not known",
-                remedy=f'{known_names("Fields", _NAMED_KINDS, name)} Another is written like "parish:text".',
+                remedy=f'{known_names("Fields", NAMED_FIELDS, name)} Another is written like "parish:text".',
             )
         return name, FieldKind(name)
     check_attribute_name(name)

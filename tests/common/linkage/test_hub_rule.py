@@ -67,16 +67,19 @@ def test_of_three_passes_too() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_one_row_of_a_spoke_changes_one_link_in_all_small_tables() -> None:
     assert most_changed(hub_links, alphabet(2, 2, missing=True), 4, 4) == (1, 2)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_of_three_passes_in_all_small_tables() -> None:
     assert most_changed(hub_links, alphabet(2, 2, 2, missing=False), 3, 4) == (1, 2)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_the_old_rule_reaches_four_in_small_tables() -> None:
     inserted, _ = most_changed(old_links, alphabet(1, 3, missing=True), 4, 4)
     assert inserted == 4

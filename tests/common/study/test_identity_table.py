@@ -83,7 +83,7 @@ def test_deletions_follow_the_default_ladder() -> None:
         (ALICE, f'{ALICE}\nid_columns = ["id"]', "ids and an identity"),
         (ALICE, "", "id_columns names no column"),
         (ALICE, ALICE.replace("given", "givn"), "'givn', which is not a field"),
-        (ALICE, ALICE.replace('"first"', "[]"), "has no column for given"),
+        (ALICE, ALICE.replace('"first"', "[]"), "identity has no column for given"),
         (ALICE, ALICE.replace('"first"', "7"), "given is of another kind"),
         (ALICE, ALICE.replace('"last"', '"first"'), "'first' twice"),
         (
