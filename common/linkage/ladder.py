@@ -194,7 +194,6 @@ _LADDERS: Mapping[tuple[bool, bool], tuple[Sequence[str], Sequence[str]]] = {
             "given:sound family:sound birth sex",
             _NAMES,
             "given:1 family birth sex",
-            "given family:1 birth sex",
         ),
         ("given~ family birth sex", "family~ given birth sex"),
     ),
