@@ -6,7 +6,7 @@ import pytest
 
 from tests.protocol.chance import agreement
 from tests.protocol.linked_registers import ASKED, Linked, linked_world
-from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, launcher
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
 from veiltab.common.rpc.parties.identity import Role
 
 SURE = 1e-6  # level at which an answer is wrong
@@ -57,7 +57,7 @@ QUICK = "the spoke in the middle of a pass"
 
 def check_kill(world: Linked, who: Who, point: str) -> None:
     """A curator kills itself at a point of the linkage; started again, it goes on, and the same rows are linked."""
-    paces = (PACE, "batch=300")
+    paces = ("pause=0.2", "batch=300")
     world.local.launcher = launcher(*paces)
     with world.local:
         world.local.start(*who, launcher=launcher(*paces, point))

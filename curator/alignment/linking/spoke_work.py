@@ -145,7 +145,7 @@ class SpokeWork:
         found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
         self.agreed.reshape(-1)[found] = True
-        self.dated = own.filled(others[0]), line.dated
+        self.dated = await asyncio.to_thread(own.filled, others[0]), line.dated
 
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
