@@ -13,7 +13,16 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
-from veiltab.curator.alignment.linking.leg import ASKED_A_PAIR, COMPARED, PAD, Leg, check_ascending, check_whole, write
+from veiltab.curator.alignment.linking.leg import (
+    ASKED_A_PAIR,
+    COMPARED,
+    MOST_PAIRS,
+    PAD,
+    Leg,
+    check_ascending,
+    check_whole,
+    write,
+)
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
 from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES, VALUE_BYTES, Handles, scalar_of
 from veiltab.curator.alignment.linking.own_keys import (
@@ -130,9 +139,11 @@ class HubWork:
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _compare(self, spoke: str, rows: NDArray[np.int64]) -> None:
-        """Let a spoke see in which fields its linked pairs agree."""
+    async def _compare(self, spoke: str, linked: NDArray[np.int64]) -> None:
+        """Let a spoke see in which fields some of its linked pairs agree."""
         own, leg = await self._leg.own(), self._leg
+        least = np.argsort(np.ascontiguousarray(self._handles(spoke).of(linked)).view(f"S{HANDLE_BYTES}").ravel())
+        rows = np.sort(linked[least[:MOST_PAIRS]])
 
         async def keys() -> HubKeys:
             asked = list(enumerate(compared_fields(leg.identity), 1))

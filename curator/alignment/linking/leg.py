@@ -34,6 +34,9 @@ _PIECE = 2**16
 COMPARED = 100
 """Number of the pass in which fields of linked pairs are compared; those of a ladder are at most 64."""
 
+MOST_PAIRS = 20_000
+"""Linked pairs that are compared: those of the least handles, which nobody chooses."""
+
 ASKED_A_PAIR = 6
 """Keys of a pair in that pass: four fields, and each name with the other name."""
 

@@ -19,6 +19,7 @@ from tests.curator.linking.registers import (
 )
 from veiltab.common.errors import DeniedError
 from veiltab.common.linkage.ladder import default_ladder
+from veiltab.curator.alignment.linking import hub_work, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
 from veiltab.curator.commands.linkage_text import linkage_json
@@ -72,6 +73,24 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert said["precision_estimated"]["value"] > 0.9
     assert 0.8 < said["recall_estimated"]["value"] <= 1
     assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left"}
+
+
+def test_some_pairs_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hub and spoke compare the same pairs, and estimates are those of all links, but for chance."""
+    for module in (hub_work, spoke_work):
+        monkeypatch.setattr(module, "MOST_PAIRS", 60)
+    with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
+        align(alice, bob)
+        report = bob.report
+        assert report.leg is not None
+        assert (report.pairs, report.leg > 90) == (60, True)
+        assert report.agreed is not None
+        assert 30 < report.agreed[0] < 60
+        assert report.quality is not None
+        wrong, found = report.quality
+        assert found is not None
+        people_estimated = report.leg * (1 - wrong.share) / found.value
+        assert 90 < people_estimated < 150
 
 
 @WAYS
