@@ -7,6 +7,7 @@ import pytest
 from tests.protocol.chance import agreement
 from tests.protocol.linked_registers import ASKED, RULE, Linked, linked_world
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
 
 SURE = 1e-6  # level at which an answer is wrong
@@ -66,8 +67,8 @@ def check_reports(world: Linked, folder: Path) -> None:
     ).text
     assert f"{links:,} people are linked at all curators. This is the hub" in text
     nowhere = world.curator_command("linkage", "bob", "--picture", str(folder / "none" / "ladder.svg"))
-    assert nowhere.code != 0
-    assert "ladder.svg" in nowhere.errors
+    assert nowhere.code == InvalidInputError.exit_code
+    assert "there is no such folder" in nowhere.errors
 
 
 KILLS = {

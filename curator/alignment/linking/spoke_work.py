@@ -54,8 +54,8 @@ class SpokeWork:
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""
         self.agreed: NDArray[np.bool_] | None = None
-        """(n, 8): of some linked pairs what agrees: given, family, birth, postcode, and each name with the other; None where
-        pairs are not compared."""
+        """(n, 8): of some linked pairs what agrees: given, family, birth, postcode, and each name with the other. None
+        where pairs are not compared."""
         self.dated = 0, 0
         """Rows with a birth date, here and at the hub."""
 
