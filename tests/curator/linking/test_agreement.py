@@ -10,10 +10,11 @@ import pytest
 from tests.curator.linking.registers import FIELDS, Person, identity, people, table_of
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.linkage.ladder import default_ladder
-from veiltab.common.linkage.row_keys import normal_rows
+from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.common.linkage.self_match import self_matches
 from veiltab.curator.alignment.linking.agreement import HubLine, PassLine, read_hub_line, stated
-from veiltab.curator.alignment.linking.own_keys import OwnRows, matching_rows
+from veiltab.curator.alignment.linking.oblivious import digests
+from veiltab.curator.alignment.linking.own_keys import OwnRows, SpokeKeys, matching_rows
 
 RULE = identity(keys=default_ladder(dict(FIELDS), 5))
 
@@ -79,3 +80,18 @@ def test_a_statement_that_does_not_follow_the_rule_is_refused() -> None:
     )
     with pytest.raises(InvalidInputError, match="no pass runs"):
         read_hub_line(none.text.encode(), identity(), "alice")
+
+
+def test_keys_are_asked_in_a_secret_order(tmp_path: Path) -> None:
+    """Under another key it is another order; in that of digests, a list of names would say which is whose."""
+    rows = people(300, 1)
+    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents)
+    records = own.records(RULE.ladder[0], np.arange(300), "a", tmp_path)
+    first, second = (SpokeKeys.of(records, bytes(31) + bytes([number])) for number in range(2))
+    texts = [[one.tobytes() for one in keys.digests] for keys in (first, second)]
+    assert sorted(texts[0]) == sorted(texts[1])
+    assert len({*map(tuple, texts), tuple(sorted(texts[0]))}) == 3
+    for keys, text in zip((first, second), texts, strict=True):
+        for row, place in zip(keys.rows, keys.places, strict=True):
+            (key,) = pass_keys(RULE.ladder[0], normal_rows(RULE, "ymd", [[value] for value in rows[row]]))[0]
+            assert text[place] == digests([key], "a")
