@@ -37,5 +37,7 @@ def linkage(standing: Standing, picture: Path | None, as_json: bool) -> None:
     report = report_from_text(text)
     categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
     if picture is not None:
+        if not picture.parent.is_dir():
+            raise InvalidInputError("there is no such folder", where=str(picture.parent), remedy="Create it first.")
         picture.write_text(ladder_picture(report), "utf-8")
     emit(as_json, linkage_json(report, categories), linkage_text(report, categories))

@@ -78,7 +78,7 @@ def _estimate(estimate: Estimate) -> dict[str, float]:
 
 
 def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    role = "the hub" if report.is_hub else f"a spoke; the hub has {report.hub_rows:,} rows"
+    role = "the hub" if report.is_hub else f"a spoke of a hub with {report.hub_rows:,} rows"
     yield f"{report.links:,} people are linked at all curators. This is {role}; its table has {report.rows:,} rows."
     yield ""
     width = max(len(one.key) for one in report.passes)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tests.curator.linking.registers import FIELDS as KINDS
 from tests.curator.linking.registers import Person, identity, people, wanted_links, with_errors
-from tests.protocol.village import APPROVE_ALL, CATEGORIES, People, Rules, study_file
-from tests.protocol.world import RESEARCHERS, SERVER, World
+from tests.protocol.village import APPROVE_ALL, CATEGORIES, RESEARCHERS, SERVER, People, Rules, study_file
+from tests.protocol.world import World
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.pki.certificates import init_pki

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.protocol.chance import agreement
-from tests.protocol.linked_registers import ASKED, Linked, linked_world
-from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, launcher
+from tests.protocol.linked_registers import ASKED, RULE, Linked, linked_world
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
 
 SURE = 1e-6  # level at which an answer is wrong
@@ -38,8 +39,36 @@ def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -
     with world.local:
         world.local.start_all()
         check_release(world)
+        check_reports(world, tmp_path)
         logs = world.logs()
     assert world.mentions(logs) == []
+
+
+def check_reports(world: Linked, folder: Path) -> None:
+    """Each curator sees what it knows of the linkage, as text, as JSON and as a picture; a wrong place is refused."""
+    links = len(world.links())
+    said = world.curator_command("linkage", "bob", "--picture", str(folder / "ladder.svg")).data
+    assert said["role"] == "spoke"
+    assert said["links"] == links == sum(one["linked"] for one in said["passes"])
+    assert [one["key"] for one in said["passes"]] == [step.name for step in RULE.ladder]
+    assert said["precision_estimated"]["value"] > 0.99
+    assert 0.9 < said["recall_estimated"]["value"] <= 1
+    assert [one["category"] for one in said["match_rates"]["income"]] == ["low", "middle", "high"]
+    assert sum(one["linked"] for one in said["match_rates"]["income"]) == links
+    picture = (folder / "ladder.svg").read_text("utf-8")
+    assert picture.startswith("<svg xmlns=")
+    assert "given:3 family:3 birth postcode" in picture
+    hub = world.curator_command("linkage", "alice").data
+    assert (hub["role"], hub["links"], hub["precision_estimated"]) == ("hub", links, None)
+    assert all(one["linked"] is None for one in hub["passes"])
+    state = world.local.state_folder(Role.CURATOR, "alice")
+    text = world.command(
+        *("curator", "linkage", world.local.study_path, "--name", "alice", "--state", state), as_json=False
+    ).text
+    assert f"{links:,} people are linked at all curators. This is the hub" in text
+    nowhere = world.curator_command("linkage", "bob", "--picture", str(folder / "none" / "ladder.svg"))
+    assert nowhere.code == InvalidInputError.exit_code
+    assert "there is no such folder" in nowhere.errors
 
 
 KILLS = {
@@ -57,7 +86,7 @@ QUICK = "the spoke in the middle of a pass"
 
 def check_kill(world: Linked, who: Who, point: str) -> None:
     """A curator kills itself at a point of the linkage; started again, it goes on, and the same rows are linked."""
-    paces = (PACE, "batch=300")
+    paces = ("pause=0.2", "batch=300")
     world.local.launcher = launcher(*paces)
     with world.local:
         world.local.start(*who, launcher=launcher(*paces, point))

@@ -12,13 +12,23 @@ from numpy.typing import NDArray
 from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_spoke_line, stated
-from veiltab.curator.alignment.linking.leg import ASKED_A_PAIR, COMPARED, PAD, Leg, check_ascending, check_whole, write
+from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
+from veiltab.curator.alignment.linking.leg import (
+    ASKED_A_PAIR,
+    COMPARED,
+    MOST_PAIRS,
+    PAD,
+    Leg,
+    check_ascending,
+    check_whole,
+    write,
+)
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
 from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES, VALUE_BYTES, Handles, scalar_of
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
     HubKeys,
+    OwnRows,
     compared_fields,
     hub_entries,
     matching_rows,
@@ -83,24 +93,28 @@ class HubWork:
 
     async def _agreement(self) -> HubLine:
         """State which passes run; of one's own table alone."""
-        if self._line is not None:
-            return self._line
-        own, leg = await self._leg.own(), self._leg
-        every = np.arange(len(own))
+        if self._line is None:
+            leg = self._leg
+            paths = [leg.path(LinkMessage(kind=LinkKind.AGREEMENT, spoke=spoke)) for spoke in self._spokes]
+            if not paths[-1].exists():
+                own = await leg.own()
+                with leg.masking.stage.of("counting rows that agree with another", None):
+                    text = await asyncio.to_thread(self._stated, own)
+                for path in paths:
+                    await asyncio.to_thread(write, path, text)
+            self._line = read_hub_line(paths[-1].read_bytes(), leg.identity, leg.curator)
+        return self._line
+
+    def _stated(self, own: OwnRows) -> bytes:
+        """Return what is stated."""
+        leg, every = self._leg, np.arange(len(own))
+        fields = compared_fields(leg.identity)
 
         def matching(step: Pass) -> set[int]:
             return matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
 
-        fields = compared_fields(leg.identity)
         dated = own.filled(fields[2]) if fields else 0
-        with leg.masking.stage.of("counting rows that agree with another", None):
-            line = await asyncio.to_thread(stated, leg.identity, len(own), dated, matching)
-        for spoke in self._spokes:
-            path = leg.path(LinkMessage(kind=LinkKind.AGREEMENT, spoke=spoke))
-            if not path.exists():
-                await asyncio.to_thread(write, path, line.text.encode())
-        self._line = line
-        return line
+        return stated(leg.identity, len(own), dated, matching).text.encode()
 
     async def _spoke_rows(self, spoke: str, line: HubLine) -> int:
         """Return how many rows a spoke states."""
@@ -125,9 +139,11 @@ class HubWork:
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _compare(self, spoke: str, rows: NDArray[np.int64]) -> None:
-        """Let a spoke see in which fields its linked pairs agree."""
+    async def _compare(self, spoke: str, linked: NDArray[np.int64]) -> None:
+        """Let a spoke see in which fields some of its linked pairs agree."""
         own, leg = await self._leg.own(), self._leg
+        least = np.argsort(np.ascontiguousarray(self._handles(spoke).of(linked)).view(f"S{HANDLE_BYTES}").ravel())
+        rows = np.sort(linked[least[:MOST_PAIRS]])
 
         async def keys() -> HubKeys:
             asked = list(enumerate(compared_fields(leg.identity), 1))

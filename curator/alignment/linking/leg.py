@@ -29,8 +29,13 @@ ROOM = "messages of a linkage"
 PAD = 4096
 """The keys that a hub shows in a pass are as many as a multiple of this."""
 
+_PIECE = 2**16
+
 COMPARED = 100
 """Number of the pass in which fields of linked pairs are compared; those of a ladder are at most 64."""
+
+MOST_PAIRS = 20_000
+"""Linked pairs that are compared: those of the least handles, which nobody chooses."""
 
 ASKED_A_PAIR = 6
 """Keys of a pair in that pass: four fields, and each name with the other name."""
@@ -161,11 +166,14 @@ def check_whole(path: Path, width: int, curator: str) -> int:
 
 def check_ascending(path: Path, width: int, key: int, curator: str) -> None:
     """Refuse records whose first bytes do not ascend strictly."""
-    count = check_whole(path, width, curator)
-    if count:
-        heads = np.fromfile(path, np.uint8).reshape(count, width)[:, :key]
-        words = np.ascontiguousarray(heads).view(f"S{key}").ravel()
-        if not np.all(words[1:] > words[:-1]):
-            raise IntegrityError(
-                "sent a message of a linkage out of order, or twice the same", where=f"curator {curator}"
-            )
+    check_whole(path, width, curator)
+    last = np.empty((0, key), np.uint8)
+    with path.open("rb") as file:
+        while data := file.read(width * _PIECE):
+            heads = np.concatenate([last, np.frombuffer(data, np.uint8).reshape(-1, width)[:, :key]])
+            words = heads.view(f"S{key}").ravel()
+            if not np.all(words[1:] > words[:-1]):
+                raise IntegrityError(
+                    "sent a message of a linkage out of order, or twice the same", where=f"curator {curator}"
+                )
+            last = heads[-1:]

@@ -73,7 +73,8 @@ class LinkageReport:
         hub_rows: of the hub.
         links: rows that all curators link.
         passes: of the ladder.
-        agreed: of those links, counts in the order of `quality.Agreement`; None where pairs are not compared.
+        agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
+        pairs: linked pairs that were compared.
         dated: rows with a birth date, here and at the hub.
         legs: of the hub to its spokes, or of a spoke to the hub.
         rates: by category.
@@ -85,6 +86,7 @@ class LinkageReport:
     links: int
     passes: tuple[PassCount, ...]
     agreed: tuple[int, ...] | None = None
+    pairs: int = 0
     dated: tuple[int, ...] = ()
     legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()
@@ -110,6 +112,9 @@ class LinkageReport:
         if self.agreed is not None:
             dated = self.dated[0] / self.rows * self.dated[1] / self.hub_rows
             people = common_people(Agreement(**dict(zip(_AGREED, self.agreed, strict=True)), dated=dated))
+            if people is not None:
+                scale = self.leg / self.pairs
+                people = Estimate(value=people.value * scale, sd=people.sd * scale)
         wrong = wrong_links(counts, people, None)
         return wrong, recall(counts, wrong, people)
 
@@ -164,6 +169,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         legs=(LegCount(curator=work.hub, links=len(work.accepted), elements=work.elements),),
         passes=passes,
         agreed=None if work.agreed is None else _agreed(work.agreed),
+        pairs=0 if work.agreed is None else len(work.agreed),
         dated=work.dated,
         rates=rates,
     )

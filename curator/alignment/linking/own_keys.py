@@ -263,9 +263,10 @@ def _groups(records: Bytes) -> tuple[Rows, Rows]:
 def _single(records: Bytes, *, has_many: bool) -> Bytes:
     """Return each digest once, with its only row or MANY."""
     starts, counts = _groups(records)
-    made = records[starts]
+    made: Bytes = records[starts]
     if not has_many:
-        return made[counts == 1]
+        single: Bytes = made[counts == 1]
+        return single
     made[counts > 1, DIGEST_BYTES:] = 0xFF
     return made
 

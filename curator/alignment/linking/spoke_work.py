@@ -13,7 +13,7 @@ from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
-from veiltab.curator.alignment.linking.leg import COMPARED, PAD, Leg, check_ascending, check_whole, write
+from veiltab.curator.alignment.linking.leg import COMPARED, MOST_PAIRS, PAD, Leg, check_ascending, check_whole, write
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
 from veiltab.curator.alignment.linking.oblivious import (
     DIGEST_BYTES,
@@ -54,8 +54,8 @@ class SpokeWork:
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""
         self.agreed: NDArray[np.bool_] | None = None
-        """(links, 8): of linked pairs in ascending order of rows, what agrees: given, family, birth, postcode, and each
-        name with the other one; None where pairs are not compared."""
+        """(n, 8): of some linked pairs what agrees: given, family, birth, postcode, and each name with the other. None
+        where pairs are not compared."""
         self.dated = 0, 0
         """Rows with a birth date, here and at the hub."""
 
@@ -81,7 +81,7 @@ class SpokeWork:
         both = np.frombuffer(joint.read_bytes(), np.uint8).reshape(-1, 2 * HANDLE_BYTES)
         places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
         if compared_fields(leg.identity):
-            await self._compare(line, rows, handles)
+            await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
         return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
 
     @property
@@ -131,7 +131,7 @@ class SpokeWork:
         self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
 
     async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
-        """Find in which fields the linked pairs agree."""
+        """Find in which fields some linked pairs agree."""
         if self.agreed is not None:
             return
         own, leg, order = await self._leg.own(), self._leg, np.argsort(rows)
@@ -145,7 +145,7 @@ class SpokeWork:
         found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
         self.agreed.reshape(-1)[found] = True
-        self.dated = own.filled(others[0]), line.dated
+        self.dated = await asyncio.to_thread(own.filled, others[0]), line.dated
 
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""

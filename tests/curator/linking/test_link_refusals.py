@@ -150,7 +150,7 @@ def test_messages_are_for_one_curator_each(tmp_path: Path) -> None:
         with pytest.raises(NotReadyError, match="not made this part"):
             alice.exchange.link_file(folder.name, own.name, late, "bob")
     with pytest.raises(InvalidInputError, match="no such message"):
-        message_from_proto(FetchLinkRequest(kind=0))
+        message_from_proto(FetchLinkRequest())
 
 
 def test_a_spoke_finds_whom_it_guesses_and_nobody_else(tmp_path: Path) -> None:

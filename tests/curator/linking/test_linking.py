@@ -1,8 +1,10 @@
 """Linking in one process: by tokens and privately, two and three curators link whom the rule links."""
 
+import secrets
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,9 +21,13 @@ from tests.curator.linking.registers import (
 )
 from veiltab.common.errors import DeniedError
 from veiltab.common.linkage.ladder import default_ladder
+from veiltab.curator.alignment.linking import hub_work, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
+from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.commands.linkage_text import linkage_json
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.records.private_sessions import PrivateSession
 
 COMMON, ALONE = people(120, 1), people(90, 2)
 HUB = [*COMMON, *ALONE[:40]]
@@ -74,6 +80,24 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left"}
 
 
+def test_some_pairs_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hub and spoke compare the same pairs, and estimates are those of all links, but for chance."""
+    for module in (hub_work, spoke_work):
+        monkeypatch.setattr(module, "MOST_PAIRS", 60)
+    with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
+        align(alice, bob)
+        report = bob.report
+        assert report.leg is not None
+        assert (report.pairs, report.leg > 90) == (60, True)
+        assert report.agreed is not None
+        assert 30 < report.agreed[0] < 60
+        assert report.quality is not None
+        wrong, found = report.quality
+        assert found is not None
+        people_estimated = report.leg * (1 - wrong.share) / found.value
+        assert 90 < people_estimated < 150
+
+
 @WAYS
 def test_three_curators_link_whom_both_spokes_link(tmp_path: Path, *, is_private: bool) -> None:
     rule, other = identity(hub="bob"), [*with_errors(COMMON[30:], 5), *ALONE[60:]]
@@ -88,10 +112,60 @@ def test_three_curators_link_whom_both_spokes_link(tmp_path: Path, *, is_private
         sent = [{bytes(data[at : at + 16]) for at in range(0, len(data), 16)} for data in accepted(bob)]
         assert len(sent) == 2
         assert not sent[0] & sent[1]
+        tables = [
+            b"".join(data for message, data in spoke.received.items() if message.kind is LinkKind.TABLE)
+            for spoke in (alice, carol)
+        ]
+        tags = [{table[at : at + 16] for at in range(0, len(table), 32)} for table in tables]
+        assert bool(tags[0] & tags[1]) is not is_private, "two spokes can compare what the hub shows them"
 
 
 def accepted(hub: Curator) -> list[bytes]:
     return [data for message, data in hub.received.items() if message.kind is LinkKind.ACCEPTED]
+
+
+def test_two_similar_rows_of_the_hub_are_candidates_of_nobody(tmp_path: Path) -> None:
+    """A row between two siblings is linked with neither, nor one whose key two rows have; one beside one row is."""
+    rest = people(600, 4)
+    hub: list[Person] = [
+        ("marta", "silva", "1960-05-05", "f", "10001"),
+        ("marty", "silva", "1960-05-05", "f", "10001"),
+        ("ann", "lee", "1970-01-02", "f", "10002"),
+        ("ann", "lee", "1970-01-02", "f", "10003"),
+        ("carola", "stone", "1980-03-04", "m", "10004"),
+        *rest,
+    ]
+    spoke: list[Person] = [
+        ("mart", "nobody", "1960-05-05", "f", "10001"),
+        ("ann", "lee", "1970-01-02", "f", "10009"),
+        ("carol", "nobody", "1980-03-04", "m", "10004"),
+        *rest[:50],
+    ]
+    with registers(tmp_path, [hub, spoke], identity(cap=Decimal("0.01")), is_private=True) as (alice, bob):
+        align(alice, bob)
+        assert all(one.runs for one in bob.report.passes)
+        assert [one.linked for one in bob.report.passes] == [50, 0, 1]
+        wanted = {4: 2} | {number + 5: number + 3 for number in range(50)}
+        assert sorted(zip(alice.column, bob.column, strict=True)) == pairs(wanted, hub, spoke)
+        assert wanted_links(identity(), hub, spoke) == wanted
+
+
+def test_each_pass_session_and_spoke_has_secrets_of_its_own(tmp_path: Path) -> None:
+    with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
+        table = bob.table
+
+        def work(name: str, secret: bytes) -> SpokeWork:
+            own = PrivateSession(part=bytes(16), name=name, scalar=bytes(32), seed=secret, suspects=())
+            made = bob.exchange._work_in("a" * 32, own, table, bytes(32), cast("Peers", bob))
+            assert isinstance(made, SpokeWork)
+            return made
+
+        first, second = work("b" * 32, bytes(32)), work("c" * 32, bytes(31) + b"\x01")
+        blinds = {one._blind(number) for one in (first, second) for number in (1, 2, COMPARED)}
+        orders = {one._leg.derived(f"order {number}") for one in (first, second) for number in (1, 2)}
+        assert (len(blinds), len(orders)) == (6, 4)
+        keys = {alice.exchange._linkages.handle_key(name, secrets.token_bytes(32)) for name in ("x", "y", "x")}
+        assert len(keys) == 2
 
 
 @pytest.mark.parametrize("at", [1, 4, 8, 11])
