@@ -33,7 +33,7 @@ class WrittenIdentity:
         )
     )
     ladder: tuple[str, ...] = optional_key(
-        (), 'the keys, such as "given:3 family birth"; docs/linkage.md says how', "one that fits the fields"
+        (), 'the keys, such as "given:3 family birth"; docs/linkage-keys.md says how', "one that fits the fields"
     )
     deletions: int = optional_key(
         0, "deletion passes behind that ladder, from 0 to 5: they find misspelt people, and cost three times the time"
