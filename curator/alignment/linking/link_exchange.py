@@ -82,9 +82,9 @@ class LinkExchange(PrivateExchange):
         self._is_private = is_private
         self._spokes = tuple(curator for curator in curators if curator != identity.hub)
         self._linkages = Linkages(store.connection, store.audit)
-        # Session -> the work in it, and the table that it led to.
-        self._works: dict[str, HubWork | SpokeWork] = {}
-        self._linked: dict[str, Table] = {}
+        # The session, the table that is linked in it, and the work, or the table that it led to.
+        self._work: tuple[str, Table, HubWork | SpokeWork] | None = None
+        self._linked: tuple[str, Table, Table] | None = None
 
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment writes at most, if no other table is larger."""
@@ -132,12 +132,11 @@ class LinkExchange(PrivateExchange):
             raise _failure(suspects[0])
         await self._enter(name, peers)
         own = self._own(name)
-        if own.name in self._linked:
-            return self._linked[own.name]
-        work = self._works.get(own.name)
-        if work is None:
-            work = self._work_in(name, own, table, key, peers)
-            self._works = {own.name: work}
+        if self._linked is not None and self._linked[0] == own.name and self._linked[1] is table:
+            return self._linked[2]
+        if self._work is None or self._work[0] != own.name or self._work[1] is not table:
+            self._work = own.name, table, self._work_in(name, own, table, key, peers)
+        work = self._work[2]
         try:
             line, rows, handles = await work.run()
         except UnknownHandleError as error:
@@ -155,9 +154,8 @@ class LinkExchange(PrivateExchange):
                 " `veiltab curator check` shows what each field looks like.",
             )
         made = await asyncio.to_thread(linked_rows, table.respondents, rows, handles, line.digest, workplace)
-        self._linked = {own.name: replace(table, respondents=made)}
-        self._works = {}
-        return self._linked[own.name]
+        self._linked, self._work = (own.name, table, replace(table, respondents=made)), None
+        return self._linked[2]
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:  # noqa: ARG002 - an Exchange
         """Return nothing to compare with: all curators have the handles of the same people."""
@@ -168,7 +166,7 @@ class LinkExchange(PrivateExchange):
         session = self._sessions.session(name)
         self._sessions.finish(name)
         self._room.give_back(ROOM)
-        self._linked, self._works = {}, {}
+        self._linked = self._work = None
         for path in (folder / session.name).iterdir() if session else ():
             if not path.name.startswith(_KEPT) or path.name.startswith("from-"):
                 path.unlink()

@@ -22,8 +22,8 @@ RULE = identity(keys=default_ladder(dict(FIELDS), 5))
 def register(twins: int, seed: int) -> list[Person]:
     """Return people with twins and triplets, of whom only the former agree with exactly one other."""
     rows = people(900, seed)
-    rows += [(f"x{given[1:]}", *rest) for given, *rest in rows[:twins]]
-    rows += [(f"y{given[1:]}", *rest) for given, *rest in rows[: twins // 3]]
+    rows += [(f"x{one[0][1:]}", *one[1:]) for one in rows[:twins]]
+    rows += [(f"y{one[0][1:]}", *one[1:]) for one in rows[: twins // 3]]
     return rows
 
 

@@ -1,12 +1,15 @@
 """Linking in one process: by tokens and privately, two and three curators link whom the rule links."""
 
+import asyncio
 import secrets
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.curator.linking.registers import (
     FIELDS,
@@ -16,18 +19,21 @@ from tests.curator.linking.registers import (
     identity,
     people,
     registers,
+    table_of,
     wanted_links,
     with_errors,
 )
 from veiltab.common.errors import DeniedError
 from veiltab.common.linkage.ladder import default_ladder
-from veiltab.curator.alignment.linking import hub_work, spoke_work
+from veiltab.curator.alignment.linking import hub_work, link_exchange, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.commands.linkage_text import linkage_json
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.private_sessions import PrivateSession
+from veiltab.curator.table.table_rows import LostTableError, TableRows
+from veiltab.curator.table.workplace import Workplace
 
 COMMON, ALONE = people(120, 1), people(90, 2)
 HUB = [*COMMON, *ALONE[:40]]
@@ -166,6 +172,37 @@ def test_each_pass_session_and_spoke_has_secrets_of_its_own(tmp_path: Path) -> N
         assert (len(blinds), len(orders)) == (6, 4)
         keys = {alice.exchange._linkages.handle_key(name, secrets.token_bytes(32)) for name in ("x", "y", "x")}
         assert len(keys) == 2
+
+
+def test_a_curator_whose_linked_rows_are_deleted_reads_its_table_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with registers(tmp_path, [HUB, SPOKE], identity(), is_private=False) as (alice, bob):
+        made = link_exchange.linked_rows
+
+        def deleted(
+            table: TableRows, rows: NDArray[np.int64], handles: bytes, agreed: str, workplace: Workplace
+        ) -> TableRows:
+            linked = made(table, rows, handles, agreed, workplace)
+            if table is first.respondents:
+                next((alice.folder / "run").rglob("linked-*")).unlink()
+            return linked
+
+        first = alice.table
+        monkeypatch.setattr(link_exchange, "linked_rows", deleted)
+
+        async def lost() -> None:
+            other = asyncio.create_task(bob.alignment.run(bob.table, cast("Peers", bob)))
+            try:
+                with pytest.raises(LostTableError):
+                    await asyncio.wait_for(alice.alignment.run(first, cast("Peers", alice)), 60)
+            finally:
+                other.cancel()
+
+        asyncio.run(lost())
+        alice.table = table_of(HUB, "content of alice")
+        align(alice, bob)
+        assert len(alice.column) == len(wanted_links(identity(), HUB, SPOKE))
 
 
 @pytest.mark.parametrize("at", [1, 4, 8, 11])
