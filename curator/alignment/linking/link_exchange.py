@@ -83,7 +83,7 @@ class LinkExchange(PrivateExchange):
         self._spokes = tuple(curator for curator in curators if curator != identity.hub)
         self._linkages = Linkages(store.connection, store.audit)
         # The session, the table that is linked in it, and the work, or the table that it led to.
-        self._work: tuple[str, Table, HubWork | SpokeWork] | None = None
+        self._begun: tuple[str, Table, HubWork | SpokeWork] | None = None
         self._linked: tuple[str, Table, Table] | None = None
 
     def most_bytes(self, table: Table) -> int:
@@ -134,9 +134,9 @@ class LinkExchange(PrivateExchange):
         own = self._own(name)
         if self._linked is not None and self._linked[0] == own.name and self._linked[1] is table:
             return self._linked[2]
-        if self._work is None or self._work[0] != own.name or self._work[1] is not table:
-            self._work = own.name, table, self._work_in(name, own, table, key, peers)
-        work = self._work[2]
+        if self._begun is None or self._begun[0] != own.name or self._begun[1] is not table:
+            self._begun = own.name, table, self._work_in(name, own, table, key, peers)
+        work = self._begun[2]
         try:
             line, rows, handles = await work.run()
         except UnknownHandleError as error:
@@ -154,7 +154,7 @@ class LinkExchange(PrivateExchange):
                 " `veiltab curator check` shows what each field looks like.",
             )
         made = await asyncio.to_thread(linked_rows, table.respondents, rows, handles, line.digest, workplace)
-        self._linked, self._work = (own.name, table, replace(table, respondents=made)), None
+        self._linked, self._begun = (own.name, table, replace(table, respondents=made)), None
         return self._linked[2]
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:  # noqa: ARG002 - an Exchange
@@ -166,7 +166,7 @@ class LinkExchange(PrivateExchange):
         session = self._sessions.session(name)
         self._sessions.finish(name)
         self._room.give_back(ROOM)
-        self._linked = self._work = None
+        self._linked = self._begun = None
         for path in (folder / session.name).iterdir() if session else ():
             if not path.name.startswith(_KEPT) or path.name.startswith("from-"):
                 path.unlink()

@@ -28,6 +28,7 @@ from veiltab.common.linkage.ladder import default_ladder
 from veiltab.curator.alignment.linking import hub_work, link_exchange, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
+from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.commands.linkage_text import linkage_json
 from veiltab.curator.peers.calls import Peers
@@ -178,12 +179,11 @@ def test_a_curator_whose_linked_rows_are_deleted_reads_its_table_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with registers(tmp_path, [HUB, SPOKE], identity(), is_private=False) as (alice, bob):
-        made = link_exchange.linked_rows
 
         def deleted(
             table: TableRows, rows: NDArray[np.int64], handles: bytes, agreed: str, workplace: Workplace
         ) -> TableRows:
-            linked = made(table, rows, handles, agreed, workplace)
+            linked = linked_rows(table, rows, handles, agreed, workplace)
             if table is first.respondents:
                 next((alice.folder / "run").rglob("linked-*")).unlink()
             return linked
