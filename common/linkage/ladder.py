@@ -212,22 +212,22 @@ def default_ladder(kinds: Mapping[str, FieldKind], deletions: int = 0) -> tuple[
     """Return the keys that fit the kinds of fields; a number comes first where there is one.
 
     Args:
-        kinds: field -> its kind. Own texts are in no default key.
+        kinds: field -> its kind. Fields with names of their own are in no default key.
         deletions: how many deletion passes follow.
 
     Raises:
         InvalidInputError: there is no default for these kinds, or there are fewer deletion passes.
     """
-    first = {kind: name for name, kind in reversed(list(kinds.items()))}
-    number = [first[FieldKind.NUMBER]] if FieldKind.NUMBER in first else []
-    if not {FieldKind.GIVEN, FieldKind.FAMILY, FieldKind.BIRTH} <= first.keys():
+    named = {name for name, kind in kinds.items() if name == kind.value}
+    number = ["number"] if "number" in named else []
+    if not {"given", "family", "birth"} <= named:
         if not number:
             raise InvalidInputError(
                 "there is no default ladder without given, family and birth", remedy="Write the keys as `ladder`."
             )
         keys, more = (), ()  # type: tuple[str, ...], tuple[str, ...]
     else:
-        keys, more = (tuple(one) for one in _LADDERS[FieldKind.SEX in first, FieldKind.POSTCODE in first])
+        keys, more = (tuple(one) for one in _LADDERS["sex" in named, "postcode" in named])
     if not 0 <= deletions <= len(more):
         raise InvalidInputError(
             f"deletions = {deletions} is not from 0 to {len(more)}", remedy="Each makes an alignment dearer."

@@ -295,6 +295,9 @@ def _facts(loaded: "Study") -> dict[str, object]:
     curators = {c.name: len(loaded.attributes_of(c.name)) for c in loaded.curators}
     facts: dict[str, object] = {"study": loaded.id, "digest": loaded.digest}
     facts["attributes"] = ", ".join(f"{name} has {count}" for name, count in curators.items()) or "none"
+    if loaded.identity is not None:
+        facts["hub"] = loaded.identity.hub
+        facts["keys"] = len(loaded.identity.ladder)
     if loaded.questions:
         facts["questions"] = len(loaded.questions)
     return facts

@@ -8,6 +8,7 @@ from tests.common.study.other import CHANGES, FULL
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.missing import respondents_sentence
 from veiltab.common.study.problems import study_problems
 
 OLD, NEW, _ = CHANGES["identity in the place of ids"]
@@ -27,6 +28,13 @@ def test_a_study_with_an_identity() -> None:
     assert study.curator("alice").id_columns == ("first", "last", "year", "month", "day")
     assert study.curator("bob").date_order == "dmy"
     assert study_problems(LINKED.encode()) == ()
+
+
+def test_results_say_that_n_counts_people_who_are_linked() -> None:
+    study = study_from_bytes(LINKED.encode(), "")
+    assert respondents_sentence(study, ["age"], {}).startswith(
+        "n is the number of people who are linked, by the study's keys, in every curator's table"
+    )
 
 
 def test_what_may_be_stated() -> None:
@@ -67,6 +75,7 @@ def test_deletions_follow_the_default_ladder() -> None:
         (FIELDS, 'fields = ["given", "given"]', "twice"),
         (FIELDS, 'fields = ["given", "birth", "family", "b:birth"]', "two dates of birth"),
         (FIELDS, 'fields = ["given", "family"]', "there is no default ladder"),
+        (FIELDS, 'fields = ["given", "maiden:family", "birth"]', "there is no default ladder"),
         (FIELDS, f"{FIELDS}\ndeletions = 3", "deletions = 3 is not from 0 to 2"),
         (FIELDS, f'{FIELDS}\ndeletions = 1\nladder = ["given"]', "a ladder and deletions"),
         (FIELDS, f'{FIELDS}\nladder = ["given sex"]', "'sex' in a key, which is not a field"),
