@@ -1,6 +1,7 @@
 """Two registers with errors in names, dates and postcodes, and curators that link them in one process."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -164,6 +165,7 @@ class Peer:
         peer, message = self._asker.circle[self._name], message_from_proto(request)
         path = peer.exchange.link_file(request.alignment_id, request.session, message, self._asker.name)
         data = peer.tampering(message, path.read_bytes())
+        self._asker.fetched[message] += 1
         check(FetchLinkResponse(total=len(data)))
         assert len(data) <= most
         self._asker.received[message] = data
@@ -181,6 +183,7 @@ class Curator:
         self._names, self._rule, self._is_private = names, rule, is_private
         self.circle: Mapping[str, Curator] = {}
         self.received: dict[LinkMessage, bytes] = {}
+        self.fetched = Counter[LinkMessage]()
         self.tampering: Tampering = lambda _message, data: data
         self.most_ids: dict[str, int] = dict.fromkeys(names, 10**6)
         self.table = table_of(self.rows, f"content of {name}")

@@ -62,6 +62,8 @@ def test_two_curators_link_what_the_rule_links(tmp_path: Path, *, is_private: bo
         assert sorted(zip(alice.column, bob.column, strict=True)) == pairs(links, HUB, SPOKE)
         assert alice.alignment.result() == bob.alignment.result()
         check_reports(alice, bob, len(links), is_private=is_private)
+        # A spoke cannot have a pass repeated: the hub asks for each message once a session.
+        assert {*alice.fetched.values(), *bob.fetched.values()} == {1}
 
 
 def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool) -> None:
