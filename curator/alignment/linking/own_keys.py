@@ -22,6 +22,9 @@ RECORD_BYTES = DIGEST_BYTES + 8
 MANY = 2**64 - 1
 """In place of a row's number: several rows have the key."""
 
+_CHUNK = 2**14
+"""Rows whose keys are made at once."""
+
 _NAME_VARIANTS, _DATE_VARIANTS, _LONGEST_VARIANTS = 13, 9, 257
 """Most variants of a name of 12 letters, of a date of 8 digits, and of what fits a key."""
 
@@ -46,8 +49,10 @@ class OwnRows:
         self._chunks: list[NormalRows] = []
         self._starts = [0]
         for batch in table.batches():
-            self._chunks.append(normal_rows(identity, date_order, identity_columns(batch.ids, identity)))
-            self._starts.append(self._starts[-1] + len(batch.ids))
+            for start in range(0, len(batch.ids), _CHUNK):
+                ids = batch.ids.slice(start, _CHUNK)
+                self._chunks.append(normal_rows(identity, date_order, identity_columns(ids, identity)))
+                self._starts.append(self._starts[-1] + len(ids))
 
     def __len__(self) -> int:
         """Return the number of rows."""
