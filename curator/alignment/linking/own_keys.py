@@ -1,6 +1,6 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,9 @@ Rows = NDArray[np.int64]
 """(n,) numbers of rows of one's own table, in file order from 0."""
 
 
+_Chunk = dict[str, tuple[FieldKind, Sequence[str], Rows]]
+"""Some rows, by field: its kind, distinct values, and the place of each row's value among them."""
+
 Asked = tuple[int, str]
 """The number of a field of the hub's row, and the field of one's own row that is compared with it."""
 
@@ -46,12 +49,15 @@ class OwnRows:
     """
 
     def __init__(self, identity: Identity, date_order: str, table: TableRows) -> None:
-        self._chunks: list[NormalRows] = []
+        self._chunks: list[_Chunk] = []
         self._starts = [0]
         for batch in table.batches():
             for start in range(0, len(batch.ids), _CHUNK):
                 ids = batch.ids.slice(start, _CHUNK)
-                self._chunks.append(normal_rows(identity, date_order, identity_columns(ids, identity)))
+                columns = normal_rows(identity, date_order, identity_columns(ids, identity)).columns
+                self._chunks.append(
+                    {name: (one.kind, one.values, np.array(one.places, np.int32)) for name, one in columns.items()}
+                )
                 self._starts.append(self._starts[-1] + len(ids))
 
     def __len__(self) -> int:
@@ -64,8 +70,7 @@ class OwnRows:
         for start, stop, chunk in zip(self._starts[:-1], self._starts[1:], self._chunks, strict=True):
             chosen = rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)]
             if len(chosen):
-                part = chunk if len(chosen) == len(chunk) else _subset(chunk, (chosen - start).tolist())
-                keys = pass_keys(step, part)
+                keys = pass_keys(step, _part(chunk, chosen - start))
                 counts = np.fromiter(map(len, keys), np.int64, len(keys))
                 if counts.any():
                     found = digests((key for own in keys for key in own), alignment)
@@ -83,10 +88,10 @@ class OwnRows:
         for start, stop, chunk in zip(self._starts[:-1], self._starts[1:], self._chunks, strict=True):
             first, last = np.searchsorted(rows, [start, stop])
             for place, (number, field) in enumerate(asked):
-                column = chunk.columns[field]
+                _, values, places = chunk[field]
                 keys, pairs = list[bytes](), list[int]()
                 for pair in range(first, last):
-                    if value := column.values[column.places[rows[pair] - start]]:
+                    if value := values[places[rows[pair] - start]]:
                         keys.append(handles[pair].tobytes() + bytes([number]) + value.encode())
                         pairs.append(8 * pair + place)
                 if keys:
@@ -95,7 +100,8 @@ class OwnRows:
 
     def filled(self, field: str) -> int:
         """Return how many rows have a field."""
-        return sum(sum(map(bool, chunk.values(field))) for chunk in self._chunks)
+        columns = (chunk[field] for chunk in self._chunks)
+        return sum(int(np.count_nonzero(np.array([*map(bool, values)])[places])) for _, values, places in columns)
 
 
 def compared_fields(identity: Identity) -> tuple[str, ...]:
@@ -239,14 +245,12 @@ class SpokeKeys:
         return rows[chosen], named[chosen]
 
 
-def _subset(chunk: NormalRows, places: Sequence[int]) -> NormalRows:
-    return NormalRows(
-        columns={
-            name: NormalColumn(kind=one.kind, values=one.values, places=[one.places[place] for place in places])
-            for name, one in chunk.columns.items()
-        },
-        rows=len(places),
-    )
+def _part(chunk: _Chunk, rows: Rows) -> NormalRows:
+    columns = {
+        name: NormalColumn(kind=kind, values=values, places=places[rows].tolist())
+        for name, (kind, values, places) in chunk.items()
+    }
+    return NormalRows(columns=columns, rows=len(rows))
 
 
 def _records(digests_: bytes, rows: Rows) -> Bytes:
@@ -283,8 +287,3 @@ def _secret_order(count: int, key: bytes) -> Rows:
     for chunk, start in enumerate(range(0, len(data), MAX_FILL)):
         stream.fill(data[start : start + MAX_FILL], label=0, chunk=chunk)
     return np.argsort(words, kind="stable")
-
-
-def pieces(count: int, size: int) -> Iterator[slice]:
-    """Cut so many rows into pieces."""
-    return (slice(start, min(start + size, count)) for start in range(0, count, size))

@@ -25,7 +25,7 @@ from veiltab.curator.alignment.linking.oblivious import (
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields, most_variants, pieces
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields, most_variants
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
@@ -248,8 +248,8 @@ class SpokeWork:
         linked = np.empty(len(distinct), np.int64)
         is_linked = np.zeros(len(distinct), np.bool_)
         edges = np.searchsorted(place[order], np.arange(len(distinct) + 1))
-        for piece in pieces(len(distinct), _PIECE):
-            chosen = order[edges[piece.start] : edges[piece.stop]]
+        for start in range(0, len(distinct), _PIECE):
+            chosen = order[edges[start] : edges[min(start + _PIECE, len(distinct))]]
             numbers, places = self._number[rows[chosen]].tolist(), place[chosen].tolist()
             for handle, proposer in accept(list(zip(numbers, places, strict=True))).items():
                 linked[handle], is_linked[handle] = rows[chosen[proposer]], True
