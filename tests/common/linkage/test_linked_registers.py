@@ -28,7 +28,7 @@ def test_deletion_passes_find_more() -> None:
     assert (len(links) - wrong) / usual(5).registers.common() >= 0.974
 
 
-@pytest.mark.parametrize("seed", ["a", "b"])
+@pytest.mark.parametrize("seed", ["a", pytest.param("b", marks=pytest.mark.long)])
 def test_precision_and_recall_are_estimated_without_the_truth(seed: str) -> None:
     one = usual() if seed == "a" else linked(made_registers(20_000, seed))
     precision, recall, true_precision, true_recall = one.estimates()
@@ -36,6 +36,7 @@ def test_precision_and_recall_are_estimated_without_the_truth(seed: str) -> None
     assert abs(recall - true_recall) < 0.02
 
 
+@pytest.mark.long
 def test_with_double_errors_too() -> None:
     one = linked(made_registers(20_000, "c", ErrorRates().times(2)))
     precision, recall, true_precision, true_recall = one.estimates()
@@ -54,6 +55,7 @@ def test_ladders_without_a_field(without: str, least: float) -> None:
     assert (len(links) - wrong) / one.registers.common() > least
 
 
+@pytest.mark.long
 def test_twins_are_most_of_the_wrong_links_and_are_foreseen() -> None:
     one = linked(made_registers(30_000, "e", overlap=0.5))
     links, people, others = one.links(), one.registers.hub_people, one.registers.spoke_people

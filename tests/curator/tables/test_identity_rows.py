@@ -83,6 +83,7 @@ def test_the_separator_in_a_field_is_refused(study: Study, tmp_path: Path) -> No
     assert [error.problem for error in reading.errors] == [
         "1 row has the control character U+001F in an id (first, last, year, month, day)"
     ]
+    assert (reading.rows_read, len(reading.respondents)) == (2, 1)
 
 
 def test_a_column_that_is_not_there_is_refused(study: Study, tmp_path: Path) -> None:
