@@ -6,6 +6,7 @@ from veiltab.common.command.cli import EXIT_CODES
 from veiltab.common.command.default_group import DefaultGroup
 from veiltab.play.demos.collection_cli import collect
 from veiltab.play.demos.linked_cli import linked
+from veiltab.play.demos.linking_cli import link
 from veiltab.play.demos.table_cli import table
 
 DEFAULT = "linked"
@@ -16,7 +17,7 @@ DEFAULT = "linked"
     cls=DefaultGroup,
     default=DEFAULT,
     kind="demonstration",
-    commands=[linked, table, collect],
+    commands=[linked, link, table, collect],
     epilog=f"Without a command: {DEFAULT}, with its options.\n\n"
     f"Example: veiltab demo table --epsilon 0.5 --delta 1e-6\n{EXIT_CODES}",
 )

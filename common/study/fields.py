@@ -71,6 +71,12 @@ class Fields:
         table = cast("dict[str, object]", self._value(key, dict, kind, {}))
         return tuple((name, cast("str", self._typed(key, value, str, kind))) for name, value in table.items())
 
+    def lists(self, key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return a table from text to one text, or to a list of texts; empty if the key is absent."""
+        table = Fields(cast("dict[str, object]", self._value(key, dict, "a table", {})), f"{self.where} {key}")
+        names = table.keys()
+        return tuple((name, (table.text(name),) if table.holds(name, str) else table.texts(name)) for name in names)
+
     def number_pairs(self, key: str) -> tuple[tuple[str, Decimal], ...]:
         """Return a table from text to finite decimal number as pairs; empty if the key is absent."""
         kind = "a table from text to number"

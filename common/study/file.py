@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.core.numbers.nearest import known_names
@@ -30,6 +30,9 @@ from veiltab.common.study.members import (
 )
 from veiltab.common.study.naming import check_name, check_one_of, check_title
 from veiltab.common.study.toml_text import MOST_BYTES, parsed_toml_text
+
+if TYPE_CHECKING:
+    from veiltab.common.linkage.linked_identity import Identity
 
 __all__ = [
     "MAX_CELLS",
@@ -74,6 +77,7 @@ class Study:
         analysts: those who read the releases of a researcher; none if researchers read them alone.
         nodes: the nodes, if there are any.
         questions: what they may be asked.
+        identity: what names a person where curators have no common number; None if they have one.
 
     Raises:
         InvalidInputError: if the parts contradict one another.
@@ -126,6 +130,7 @@ class Study:
     analysts: tuple[AnalystMember, ...] = ()
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
+    identity: "Identity | None" = None
 
     def __post_init__(self) -> None:
         check_name("id", self.id)
@@ -140,6 +145,7 @@ class Study:
         _check_shares(self)
         _check_attributes(self)
         _check_questions(self)
+        _check_identity(self)
 
     def curator(self, name: str) -> CuratorMember:
         """Return a curator by name."""
@@ -263,12 +269,27 @@ def _study(root: Fields, source: bytes) -> Study:
             analysts=tuple(read_table(AnalystMember, one) for one in root.tables("analyst", required=False)),
             nodes=read_table(NodeGroup, root.table("nodes")) if root.holds("nodes", object) else None,
             questions=tuple(question_rule(one) for one in root.tables("question", required=False)),
+            identity=_identity(root.table("identity")) if root.holds("identity", object) else None,
             **values,
         )
     )
     for fields in (head, budget, release, root):
         fields.finish()
     return study
+
+
+def _identity(fields: Fields) -> "Identity":
+    from veiltab.common.study.identity_table import identity_of  # noqa: PLC0415 - most studies have ids
+
+    return identity_of(fields)
+
+
+def _check_identity(study: Study) -> None:
+    """Refuse curators with an identity without the study's, and what contradicts it."""
+    if study.identity is not None or any(curator.identity for curator in study.curators):
+        from veiltab.common.study.identity_table import check_identities  # noqa: PLC0415 - most studies have ids
+
+        check_identities(study.identity, study.curators)
 
 
 def _check_numbers(study: Study) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.toml_text import toml_value
@@ -31,6 +31,7 @@ _KINDS: Mapping[object, Kind] = {
     Decimal: Kind("number", Fields.number),
     tuple[str, ...]: Kind("list of texts", Fields.texts),
     tuple[Decimal, ...]: Kind("list of numbers", Fields.numbers),
+    tuple[tuple[str, tuple[str, ...]], ...]: Kind("table from text to text or texts", Fields.lists),
     tuple[tuple[str, str], ...]: Kind("table from text to text", Fields.pairs),
     tuple[tuple[str, Decimal], ...]: Kind("table from text to number", Fields.number_pairs),
 }
@@ -75,12 +76,11 @@ def optional_key(
 @cache
 def keys_of(record: type, table: str = "") -> Mapping[str, Key]:
     """Return the keys that fill a record, or those of them that stand in one table, by name."""
-    types = get_type_hints(record)
     return MappingProxyType(
         {
             one.metadata["name"] or one.name: Key(
                 field=one.name,
-                kind=_kind(types[one.name]),
+                kind=_kind(one.type),
                 meaning=one.metadata["meaning"],
                 default=_default(one),
             )

@@ -25,7 +25,12 @@ MAX_STRATA = 1000
 """Most strata of a study's nodes."""
 
 PARTY_NAME = key("a-z, 0-9 and inner hyphens; unique among all parties")
-ID_COLUMNS = key("columns of its table that together name a respondent")
+ID_COLUMNS = key("columns of its table that together name a respondent", "it must be there, or `identity`")
+IDENTITY = key(
+    "with an [identity]: for each of its fields that the table has, the column, or the columns that make it up",
+    "the ids name respondents",
+)
+DATE_ORDER = key('how its table writes a date of birth: "ymd", "dmy" or "mdy"')
 NORMALISE = key(
     "steps that make spellings of one id agree: white space around it, letter case, Unicode form C; also"
     ' "digits" (keep digits alone), "integer" (0012 and 12.0 are 12; what is not whole is refused) and "zfill:7"'
@@ -49,7 +54,9 @@ class Member:
 class CuratorMember(Member):
     """A curator: its name, its endpoint, and what makes two rows the same respondent."""
 
-    id_columns: tuple[str, ...] = field(metadata=ID_COLUMNS)
+    id_columns: tuple[str, ...] = field(default=(), metadata=ID_COLUMNS)
+    identity: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), metadata=IDENTITY)
+    date_order: str = field(default="ymd", metadata=DATE_ORDER)
     normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
     id_shapes: tuple[str, ...] = optional_key(
         (),
@@ -72,6 +79,10 @@ class CuratorMember(Member):
         Member.__post_init__(self)
         if self.most_ids is not None and self.most_ids < 1:
             raise InvalidInputError("most_ids must be at least 1", remedy="Give the most ids that its table may have.")
+        if self.identity:
+            check_identity(self.identity, self.date_order, [*self.id_columns, *self.id_shapes])
+            object.__setattr__(self, "id_columns", tuple(column for _, columns in self.identity for column in columns))
+            object.__setattr__(self, "normalise", ())
         check_identification(self.id_columns, self.normalise)
         if self.id_shapes:
             check_id_shapes(self.id_shapes, self.id_columns)
@@ -127,6 +138,17 @@ def check_identification(id_columns: Sequence[str], normalise: Sequence[str]) ->
         raise InvalidInputError(
             "normalise has both digits and integer", remedy="Keep one: digits would make 120 of 12.0, and integer 12."
         )
+
+
+def check_identity(identity: Sequence[tuple[str, Sequence[str]]], date_order: str, ids: Sequence[str]) -> None:
+    """Refuse ids beside an identity, fields without a column, a column twice, and an unknown order of dates."""
+    if ids:
+        raise InvalidInputError("there are ids and an identity", remedy="Keep id_columns or identity.")
+    for name, columns in identity:
+        if not columns:
+            raise InvalidInputError(f"identity has no column for {name[:60]}", remedy="Name one, or leave it out.")
+    check_identification([column for _, columns in identity for column in columns], ())
+    check_one_of("date_order", date_order, ("ymd", "dmy", "mdy"))
 
 
 def step_name(step: str) -> str:

@@ -19,7 +19,8 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
         for rule in study.attributes
         if rule.name in names and rule.coding.missing is not None
     ]
-    said = ["n is the number of people who are in every curator's table"]
+    who = "who are in" if study.identity is None else "who are linked, by the study's keys, in"
+    said = [f"n is the number of people {who} every curator's table"]
     if dropping:
         which = "each attribute of the study" if len(dropping) == len(study.attributes) else _joined(dropping, "and")
         said.append(f" and have a value in {which}, also where the release does not ask for it")

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from veiltab.common.study.coding.rules import WrittenRule, attribute_rule, question_rule
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study
+from veiltab.common.study.identity_table import WrittenIdentity, identity_of
 from veiltab.common.study.keys import Key, keys_of, read_table
 from veiltab.common.study.members import AnalystMember, CuratorMember, Member, NodeGroup
 
@@ -51,6 +52,11 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
             keys=keys_of(Study, "budget"),
         ),
         "release": TableKeys(meaning="how releases are made if a request does not say", keys=keys_of(Study, "release")),
+        "identity": TableKeys(
+            meaning="what names a person where the curators have no common number",
+            keys=keys_of(WrittenIdentity),
+            read=identity_of,
+        ),
         "server": _tables_of(Member, "the cloud server", is_needed=True),
         "curator": _tables_of(CuratorMember, "a curator; two or more", is_list=True),
         "researcher": _tables_of(Member, "a researcher; one or more", is_list=True, is_needed=True),

@@ -174,6 +174,7 @@ class Alignment:
         if self._ordered is None:  # else part of it is written
             self._room.keep(_ROOM, self._exchange.most_bytes(table))
         key = await self._coins.toss(alignment_coin(name), peers)
+        table = await self._exchange.prepared(name, table, key, self._workplace, peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         others = await self._exchange.run(name, table, aligned.folder, peers)
         with step("intersect"):

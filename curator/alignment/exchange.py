@@ -6,6 +6,7 @@ from typing import Protocol
 
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.table import Table
+from veiltab.curator.table.workplace import Workplace
 
 
 class Exchange(Protocol):
@@ -27,6 +28,25 @@ class Exchange(Protocol):
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment of one's own table writes at most, if no other table is larger."""
         ...
+
+    async def prepared(
+        self,
+        name: str,  # noqa: ARG002 - of those who link
+        table: Table,
+        key: bytes,  # noqa: ARG002
+        workplace: Workplace,  # noqa: ARG002
+        peers: Peers,  # noqa: ARG002
+    ) -> Table:
+        """Return the rows that enter an alignment, under the ids by which curators compare them.
+
+        Args:
+            name: of the alignment.
+            table: one's own.
+            key: of the alignment, which all curators tossed.
+            workplace: has the files of the run.
+            peers: the other curators.
+        """
+        return table
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
         """Exchange what the alignment of this name needs.

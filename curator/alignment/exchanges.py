@@ -24,19 +24,29 @@ def exchange_of(
         store: the curator's database.
         room: what is left of its disk.
     """
-    if study.alignment == "tokens":
+    if study.alignment == "tokens" and study.identity is None:
         return TokenExchange(len(study.curators), folder, room)
     # A study that aligns by tokens needs neither these nor libsodium.
     from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415
     from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415
 
-    return PrivateExchange(
-        name,
-        [curator.name for curator in study.curators],
-        folder,
-        store,
-        Masking(folder.parent),
-        room,
-        most_ids={each.name: each.most_ids for each in study.curators if each.most_ids is not None},
-        maximum=min(MAX_IDS, study.maximum_respondents),
-    )
+    names, masking = [curator.name for curator in study.curators], Masking(folder.parent)
+    most_ids = {each.name: each.most_ids for each in study.curators if each.most_ids is not None}
+    if study.identity is not None:
+        from veiltab.curator.alignment.linking.link_exchange import LinkExchange  # noqa: PLC0415 - studies with ids
+
+        return LinkExchange(
+            name,
+            names,
+            folder,
+            store,
+            masking,
+            room,
+            identity=study.identity,
+            date_order=study.curator(name).date_order,
+            is_private=study.alignment == "psi",
+            most_ids=most_ids,
+            maximum=study.maximum_respondents,
+        )
+    maximum = min(MAX_IDS, study.maximum_respondents)
+    return PrivateExchange(name, names, folder, store, masking, room, most_ids=most_ids, maximum=maximum)

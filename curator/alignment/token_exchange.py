@@ -11,13 +11,13 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room, named_in_errors
 from veiltab.curator.alignment.disk_needs import alignment_bytes
-from veiltab.curator.alignment.exchange import own_tokens
+from veiltab.curator.alignment.exchange import Exchange, own_tokens
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.tokens import TOKEN_LENGTH
 
 
-class TokenExchange:
+class TokenExchange(Exchange):
     """Exchanges keyed tokens; see `Exchange`.
 
     Args:

@@ -39,6 +39,7 @@ class Event(Enum):
     KEY = "key given"
     TOSSES_CLEARED = "tosses cleared"
     ALIGNMENT_ALLOWED = "alignment allowed"
+    LINKED = "linked"
     WITNESS_CLEARED = "witness set aside"
     EVIDENCE = "evidence exported"
     SESSION_BEGUN = "session begun"

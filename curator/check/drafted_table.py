@@ -5,7 +5,7 @@ What is proposed quotes the table, and is for the curator's own terminal. Only w
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -14,6 +14,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.id_shapes import DECIMALS
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
+from veiltab.curator.check.identity_fields import identity_of
 from veiltab.curator.check.profile import ColumnProfile, profile_columns
 from veiltab.curator.check.proposal import AttributeProposal, Omission, looks_like_id, propose, strays
 from veiltab.curator.formats.address import TableAddress
@@ -36,15 +37,22 @@ class IdProposal:
         normalise: steps that make spellings of one id agree.
         shapes: how the ids of each column are written.
         reason: why these columns are proposed.
+        identity: field -> the columns that make it up, in the place of ids; none if there are ids.
+        date_order: how dates of birth are written.
     """
 
     columns: tuple[str, ...]
     normalise: tuple[str, ...]
     shapes: tuple[str, ...]
     reason: str
+    identity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    date_order: str = ""
 
     def as_text(self) -> str:
         """Return the proposal for people."""
+        if self.identity:
+            fields = ", ".join(f"{name} from {' + '.join(columns)}" for name, columns in self.identity.items())
+            return f"identity: {fields}\n  dates in the order {self.date_order}\n  why: {self.reason}"
         pairs = zip(self.columns, self.shapes, strict=True)
         shapes = ", ".join(f"{column}, written as {shape}" for column, shape in pairs)
         steps = f"\n  normalised by {', '.join(self.normalise)}" if self.normalise != NORMALISE_STEPS else ""
@@ -75,12 +83,13 @@ class TableProposal:
 
     def draft(self) -> dict[str, dict[str, object] | list[Mapping[str, object]]]:
         """Return the tables of the draft: all that leaves the curator."""
-        head: dict[str, object] = {
-            "curator": self.curator,
+        ids: dict[str, object] = {
             "id_columns": list(self.ids.columns),
             "normalise": list(self.ids.normalise),
             "id_shapes": list(self.ids.shapes),
         }
+        identity = {"identity": dict(self.ids.identity), "date_order": self.ids.date_order}
+        head = {"curator": self.curator, **(identity if self.ids.identity else ids)}
         return {"draft": head, "attribute": [proposal.table for proposal in self.attributes]}
 
     def as_dict(self) -> dict[str, object]:
@@ -105,6 +114,8 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     use_quantiles: bool = False,
     as_numbers: bool = False,
     missing: Mapping[str, Collection[str]] = _NONE,
+    with_identity: bool = False,
+    date_order: str = "",
 ) -> TableProposal:
     """Propose a curator's part of a study from its table.
 
@@ -116,6 +127,8 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         use_quantiles: whether bins and grids may have edges at quantiles of the data.
         as_numbers: whether numbers are rounded to a grid, for means, instead of being put into bins.
         missing: column -> texts that stand for a missing value there, beside the usual ones.
+        with_identity: whether names, birth dates and the like name a person, in the place of an id.
+        date_order: how dates of birth are written, if a person says so.
 
     Raises:
         InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
@@ -131,7 +144,11 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     profiles = profile_columns(source, [name for name in header if name not in unwanted], decimal, missing)
     if not profiles or not profiles[0].rows:
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
-    chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
+    identity = identity_of(source.where, profiles, date_order) if with_identity else None
+    if identity is not None:
+        chosen, reason = identity.columns, "the names and the values of these columns are those of such fields"
+    else:
+        chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
     left = {one.column: found for one in profiles if one.column not in chosen and (found := strays(one))}
     if left:  # as they are taken for missing ones, the rest is looked at once more
         more = {name: {*missing.get(name, ()), *found} for name, found in left.items()}
@@ -142,17 +159,26 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
-    steps = _steps(table, source, chosen)
-    reading = read_respondents(table, chosen, steps, [proposal.rule for proposal in attributes], source=source)
+    steps = _steps(table, source, chosen) if identity is None else ()
+    groups = tuple(identity.fields.values()) if identity else ()
+    rules = [proposal.rule for proposal in attributes]
+    reading = read_respondents(table, chosen, steps, rules, source=source, identity=groups)
     if reading.errors:
         raise reading.errors[0]
-    shapes = id_shapes((batch.ids for batch in reading.respondents.batches()), len(chosen))
+    shapes = () if identity else id_shapes((batch.ids for batch in reading.respondents.batches()), len(chosen))
     return TableProposal(
         curator=curator,
         description=reading.description,
         rows=reading.rows_read,
         respondents=len(reading.respondents),
-        ids=IdProposal(columns=chosen, normalise=steps, shapes=shapes, reason=reason),
+        ids=IdProposal(
+            columns=chosen,
+            normalise=steps,
+            shapes=shapes,
+            reason=reason,
+            identity=identity.fields if identity else {},
+            date_order=identity.date_order if identity else "",
+        ),
         attributes=tuple(one.with_counts(column) for one, column in zip(attributes, reading.columns, strict=True)),
         omissions=tuple(proposal for proposal in ordered if isinstance(proposal, Omission)),
     )
@@ -218,4 +244,6 @@ def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
         problem = f"no column has another value in every row; {', '.join(repeating)} repeats values, or misses some"
     else:
         problem = "no column has another value in every row, so none names the respondents"
-    raise InvalidInputError(problem, where=where, remedy="Name the id columns with --id.")
+    raise InvalidInputError(
+        problem, where=where, remedy="Name the id columns with --id, or link by names and birth dates with --identity."
+    )

@@ -13,6 +13,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
 from veiltab.curator.check.cost import AlignmentCost, private_cost, token_cost
+from veiltab.curator.check.identity_check import IdentityInspection, inspect_identity
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import first_rows
 from veiltab.curator.reading.column import ColumnReading, UnknownValue
@@ -73,6 +74,7 @@ class Inspection:
         raw_id_shapes: how the ids of each id column are written in the table; see `veiltab.common.study.id_shapes`.
         id_shapes: how they are written once they are normalised.
         alignment: how the study aligns.
+        identity: what the table has of people's identity; None if it has ids.
         costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
         attributes: one report an attribute, in study order.
         problems: what keeps the table from being loaded, gravest first.
@@ -92,6 +94,7 @@ class Inspection:
     raw_id_shapes: tuple[str, ...]
     id_shapes: tuple[str, ...]
     alignment: str
+    identity: IdentityInspection | None
     costs: tuple[AlignmentCost, ...]
     attributes: tuple[AttributeInspection, ...]
     problems: tuple[str, ...]
@@ -104,7 +107,8 @@ class Inspection:
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as plain data for JSON."""
-        return {"ok": self.ok, **shown(self)}
+        identity = None if self.identity is None else self.identity.as_dict()
+        return {"ok": self.ok, **shown(self), "identity": identity}
 
     def as_text(self) -> str:
         """Return the report for people: plain lines, raw values quoted so that none can control the terminal."""
@@ -121,10 +125,11 @@ class Inspection:
         shapes = f"written as {raw}" + (
             f", and as {plain} once normalised" if self.respondents and raw != plain else ""
         )
-        lines = [
-            f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing",
-            f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {shapes}",
-        ]
+        lines = [f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing"]
+        if self.identity is not None:
+            lines += self.identity.lines()
+        else:
+            lines.append(f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {shapes}")
         lines += [f"  {cost.as_text()}" for cost in self.costs]
         for attribute in self.attributes:
             lines += _attribute_lines(attribute)
@@ -137,11 +142,12 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
     Raises:
         InvalidInputError: if the study has no such curator.
     """
-    reading = read_table(table, study, curator_name, with_id_shapes=True)
     curator = study.curator(curator_name)
-    shapes = id_shapes((batch.ids for batch in reading.respondents.batches()), len(curator.id_columns))
+    reading = read_table(table, study, curator_name, with_id_shapes=not curator.identity)
+    identity = None if study.identity is None else inspect_identity(reading, study, study.identity, curator)
+    shapes = () if identity else id_shapes((b.ids for b in reading.respondents.batches()), len(curator.id_columns))
     mismatches = _mismatches(study, curator_name, shapes) if len(reading.respondents) else []
-    costs, not_measured = _costs(reading, study, curator_name)
+    costs, not_measured = _costs(reading, study, curator_name) if identity is None else ([], identity.notes)
     return Inspection(
         path=TableAddress.of(table).shown,
         description=reading.description,
@@ -156,6 +162,7 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         raw_id_shapes=reading.raw_id_shapes,
         id_shapes=shapes,
         alignment=study.alignment,
+        identity=identity,
         costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),
         problems=(*_problems(reading), *mismatches),
@@ -190,7 +197,7 @@ def _mismatches(study: Study, curator_name: str, shapes: Sequence[str]) -> list[
     return problems
 
 
-def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[AlignmentCost], list[str]]:
+def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[AlignmentCost], Sequence[str]]:
     """Return what aligning costs, measured, and what could not be: nothing is where the table cannot be loaded."""
     if reading.errors:
         return [], []

@@ -5,7 +5,7 @@ pandas, which takes longer than the rest of a curator's start.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,6 +32,9 @@ _BLOCK = f"[0-9{BLANKS}]*"
 _MARKED = rf"(?:{_BLOCK}[.,]|{_BLOCK}(?:,[0-9]+)+\.|{_BLOCK}(?:\.[0-9]+)+,)[0-9]+"
 _DECIMALS = rf"^\s*[+-]?(?:{_MARKED}|(?:{_MARKED}|[0-9]+[.,]?)[eE][+-]?[0-9]+)\s*$"
 """Numbers with decimals or an exponent; what repeats one mark alone, such as 12.345.678, has none."""
+
+_LONGEST_FIELD = 1024
+"""Characters of an identity field that are kept: keys are shorter."""
 
 _LARGEST_GROUP = 32
 """Most fingerprints of a group that are compared one with the other; more meet only where ids repeat."""
@@ -90,6 +93,43 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
         separated=int(np.count_nonzero(separated)),
         broken=broken,
     )
+
+
+def joined_identity(texts: Mapping[str, pa.Array], fields: Sequence[Sequence[str]]) -> Ids:
+    """Join the identity fields of some rows as they are in the table, each column cut to 1,024 characters.
+
+    Args:
+        texts: column -> one text a row.
+        fields: of each field in the identity's order the columns that make it up, joined by blanks; none if the table
+            lacks it.
+
+    Returns:
+        In the place of ids, the fields joined by SEPARATOR; none is null but where a field holds the separator.
+    """
+    rows = len(next(iter(texts.values())))
+    parts = [
+        pc.binary_join_element_wise(*(_field_part(texts[name]) for name in names), pa.scalar(" ", pa.large_string()))
+        if names
+        else _filled(pa.nulls(rows, pa.large_string()))
+        for names in fields
+    ]
+    separated = np.any([_separated(part, 0) for part in parts], axis=0)
+    values = pc.binary_join_element_wise(*parts, pa.scalar(SEPARATOR, pa.large_string()))
+    if separated.any():
+        values = pc.if_else(pa.array(separated), pa.scalar(None, values.type), values)
+    return Ids(
+        values=values,
+        whole=~separated,
+        empty=0,
+        separated=int(np.count_nonzero(separated)),
+        broken=np.zeros(rows, np.bool_),
+    )
+
+
+def _field_part(part: pa.Array) -> pa.Array:
+    """Return a column of an identity field; whole numbers lose decimals, which a column of floats gives them."""
+    short = pc.utf8_slice_codeunits(_filled(part), 0, _LONGEST_FIELD)
+    return pc.replace_substring_regex(short, r"^\s*([0-9]+)\.0+\s*$", r"\1")
 
 
 class RepeatedIds:

@@ -23,7 +23,7 @@ from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table, reading_progress
 from veiltab.curator.reading.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.reading.id_shapes import ShapeReader
-from veiltab.curator.reading.respondents import RepeatedIds, normalised_ids
+from veiltab.curator.reading.respondents import RepeatedIds, joined_identity, normalised_ids
 from veiltab.curator.reading.unknown_values import unknown_values
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
@@ -104,6 +104,7 @@ def read_table(
         with_id_shapes=with_id_shapes,
         run=run,
         most_rows=study.maximum_respondents,
+        identity=[dict(curator.identity).get(name, ()) for name in study.identity.names] if study.identity else (),
     )
 
 
@@ -117,12 +118,14 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     run: RunFiles | None = None,
     source: Source | None = None,
     most_rows: int = MAX_RESPONDENTS,
+    identity: Sequence[Sequence[str]] = (),
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`.
 
-    Anyone who has opened it gives the `source`: opening a spreadsheet reads all of it.
+    Anyone who has opened it gives the `source`: opening a spreadsheet reads all of it. With an `identity`, which has
+    the columns of each field, rows are kept whatever is empty or occurs twice: linking leaves out whom it cannot name.
     """
-    rows = _Rows(id_columns, normalise, rules, run, with_id_shapes=with_id_shapes)
+    rows = _Rows(id_columns, normalise, rules, run, with_id_shapes=with_id_shapes, identity=identity)
     errors: list[InvalidInputError] = []
     description = ""
     try:
@@ -130,7 +133,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
         progress = reading_progress(source)
-        wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise
+        wanted, floats_as_ids = {rule.column for rule in rules}, "integer" in normalise or bool(identity)
         for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
             rows.take(batch)
             progress.advance(batch.rows)
@@ -143,7 +146,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
 class _Rows:
     """A table while its file is read."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what reading a table consists of
         self,
         id_columns: Sequence[str],
         normalise: Sequence[str],
@@ -151,8 +154,9 @@ class _Rows:
         run: RunFiles | None,
         *,
         with_id_shapes: bool,
+        identity: Sequence[Sequence[str]],
     ) -> None:
-        self._id_columns, self._normalise = id_columns, normalise
+        self._id_columns, self._normalise, self._identity = id_columns, normalise, identity
         self._columns = [ColumnReader(rule) for rule in rules]
         self._shapes = {name: ShapeReader() for name in id_columns} if with_id_shapes else {}
         self._read = self._dropped = self._empty = self._separated = self._broken = 0
@@ -171,7 +175,10 @@ class _Rows:
     def take(self, batch: Batch) -> None:
         """Code the rows of a batch, and note the rows to keep."""
         first_row = FIRST_ROW + self._read
-        ids = normalised_ids([batch.texts[name] for name in self._id_columns], self._normalise)
+        if self._identity:
+            ids = joined_identity(batch.texts, self._identity)
+        else:
+            ids = normalised_ids([batch.texts[name] for name in self._id_columns], self._normalise)
         kept = ids.whole.copy()
         dropped = np.zeros(batch.rows, np.bool_)
         codes = [
@@ -196,7 +203,8 @@ class _Rows:
         ]
         for name, shape in self._shapes.items():
             shape.take(batch.texts[name])
-        self._repeats.take(ids.values)
+        if not self._identity:
+            self._repeats.take(ids.values)
         self._respondents.append(ids.values, kept, symbols)
         self._digest.update(ids.values if all_kept else ids.values.filter(pa.array(kept)), symbols)
 

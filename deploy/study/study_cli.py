@@ -51,6 +51,17 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
 @click.option("--name", required=True, help="The curator's name.")
 @table_options
 @click.option("--id", "id_columns", multiple=True, metavar="COLUMN", help="A column that names a respondent.")
+@click.option(
+    "--identity",
+    "with_identity",
+    is_flag=True,
+    help="There is no common number: names, birth date, sex and postcode name a person (docs/linkage.md).",
+)
+@click.option(
+    "--date-order",
+    type=click.Choice(["ymd", "dmy", "mdy"]),
+    help="How the table writes dates of birth, where that is not clear; with --identity.",
+)
 @click.option("--without", multiple=True, metavar="COLUMN", help="A column that stays out.")
 @click.option(
     "--missing",
@@ -72,6 +83,8 @@ def draft(
     name: str,
     table: TableAddress,
     id_columns: tuple[str, ...],
+    with_identity: bool,
+    date_order: str | None,
     without: tuple[str, ...],
     missing: tuple[str, ...],
     use_quantiles: bool,
@@ -90,6 +103,11 @@ def draft(
     from veiltab.curator.check.drafted_table import propose_table
     from veiltab.deploy.study.dialogue import check_person_is_there, confirm_table
 
+    if (with_identity and id_columns) or (date_order and not with_identity):
+        raise InvalidInputError(
+            "--id and --identity exclude one another, and --date-order goes with --identity",
+            remedy="Give --id COLUMN, or --identity.",
+        )
     path = out or Path(f"{name}.toml")
     # A large table is read for minutes: what is wrong beside it is said before.
     if yes or not as_json:
@@ -108,6 +126,8 @@ def draft(
             use_quantiles=use_quantiles,
             as_numbers=as_numbers,
             missing=together,
+            with_identity=with_identity,
+            date_order=date_order or "",
         )
 
     proposal = propose({})
@@ -154,6 +174,7 @@ def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
 @click.option("--server", metavar="[NAME=]HOST:PORT", help="Where the server listens; its name is cloud by default.")
 @click.option("--curator", "curators", multiple=True, metavar="NAME=HOST:PORT", help="Where a curator listens.")
 @click.option("--researcher", "researchers", multiple=True, metavar="NAME=HOST:PORT", help="A researcher.")
+@click.option("--hub", help="With drafts that have an identity: the curator to whose rows all others link.")
 @click.option("--yes", is_flag=True, help="Take a proposal for everything that is not given, and ask nothing.")
 @click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
 @json_option
@@ -166,6 +187,7 @@ def merge(
     server: str | None,
     curators: tuple[str, ...],
     researchers: tuple[str, ...],
+    hub: str | None,
     yes: bool,
     out: Path,
     as_json: bool,
@@ -188,6 +210,7 @@ def merge(
         plain = [{"file": path, **asdict(problem)} for path, problem in problems]
         emit(as_json, {"ok": False, "file": None, "problems": plain}, "\n".join([f"{out} is not written", *lines]))
         return InvalidInputError.exit_code
+    _check_hub(hub, drafts)
     chosen_id = parties.study(study_id)
     frame = StudyFrame(
         id=chosen_id,
@@ -197,6 +220,7 @@ def merge(
         server=parties.server(server),
         curators=parties.curators(curators, [draft.curator for draft in drafts]),
         researchers=parties.researchers(researchers),
+        hub=hub or "",
     )
     text = toml_text(merged_tables(drafts, frame))
     facts = _facts(study_from_bytes(text.encode(), str(out)))
@@ -209,6 +233,17 @@ def merge(
     ]
     emit(as_json, {"ok": True, "file": out, "problems": [], **facts}, "\n".join(lines))
     return 0
+
+
+def _check_hub(hub: str | None, drafts: "Sequence[Draft]") -> None:
+    """Refuse drafts with an identity and no hub, or the other way round: where presence is no secret, people say."""
+    if any(draft.identity for draft in drafts) != (hub is not None):
+        raise InvalidInputError(
+            "--hub goes with drafts that have an identity",
+            remedy="Name the curator in whose table presence is no secret, such as a register of residents."
+            if hub is None
+            else "Leave it out: these drafts have ids.",
+        )
 
 
 def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
@@ -260,6 +295,9 @@ def _facts(loaded: "Study") -> dict[str, object]:
     curators = {c.name: len(loaded.attributes_of(c.name)) for c in loaded.curators}
     facts: dict[str, object] = {"study": loaded.id, "digest": loaded.digest}
     facts["attributes"] = ", ".join(f"{name} has {count}" for name, count in curators.items()) or "none"
+    if loaded.identity is not None:
+        facts["hub"] = loaded.identity.hub
+        facts["keys"] = len(loaded.identity.ladder)
     if loaded.questions:
         facts["questions"] = len(loaded.questions)
     return facts

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
 from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.coding.rules import AttributeRule
 from veiltab.common.study.file import CuratorMember, Study
+from veiltab.play.studies.dummy_identity import identity_row
 
 MOST_PEOPLE = 1_000_000
 
@@ -75,7 +77,7 @@ class DummyTables:
             own = range(self.people + place * alone, self.people + (place + 1) * alone)
             order = np.argsort(_uniform(self.study, f"order of {curator.name}", self.people + alone))
             numbers = np.array([*range(self.people), *own])[order]
-            _write(paths[curator.name], curator, self.values, numbers.tolist())
+            _write(paths[curator.name], curator, self.study.identity, self.values, numbers.tolist())
         return paths
 
 
@@ -175,7 +177,11 @@ def _column(study: Study, rules: Sequence[AttributeRule], trait: NDArray[np.floa
 
 
 def _write(
-    path: Path, curator: CuratorMember, values: Mapping[tuple[str, str], Sequence[str]], numbers: Iterable[int]
+    path: Path,
+    curator: CuratorMember,
+    identity: Identity | None,
+    values: Mapping[tuple[str, str], Sequence[str]],
+    numbers: Iterable[int],
 ) -> None:
     """Write the rows of the people of these numbers."""
     own = [(name, column) for name, column in values if name == curator.name]
@@ -183,7 +189,10 @@ def _write(
         writer = csv.writer(file)
         writer.writerow([*curator.id_columns, *(column for _, column in own)])
         for number in numbers:
-            ids = [_id_part(number, place) for place in range(len(curator.id_columns))]
+            if identity is None:
+                ids = [_id_part(number, place) for place in range(len(curator.id_columns))]
+            else:
+                ids = identity_row(identity, curator, number)
             writer.writerow([*ids, *(values[column][number] for column in own)])
 
 

@@ -14,6 +14,11 @@ _FIRST = tuple(first for first, _ in _IGNORABLE)
 _ALIKE = frozenset({"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "COPTIC", "CHEROKEE", "LISU"})
 """Scripts, as the names of their letters begin, with letters that look like those of another of them."""
 
+PLAIN_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "\u0131": "i"}
+)
+"""Letters that no decomposition turns into ASCII, as they are usually written there."""
+
 
 def is_seen(character: str) -> bool:
     """Whether a character, or its space, is seen where it stands."""

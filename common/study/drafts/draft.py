@@ -11,14 +11,17 @@ from typing import cast
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.rules import attribute_rule
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.keys import key, keys_of, read_keys
+from veiltab.common.study.keys import keys_of, optional_key, read_keys
 from veiltab.common.study.members import (
+    DATE_ORDER,
     ID_COLUMNS,
+    IDENTITY,
     NORMALISE,
     NORMALISE_STEPS,
     PARTY_NAME,
     check_id_shapes,
     check_identification,
+    check_identity,
     check_once,
 )
 from veiltab.common.study.naming import check_name
@@ -36,17 +39,24 @@ class Draft:
     """
 
     curator: str = field(metadata=PARTY_NAME)
-    id_columns: tuple[str, ...] = field(metadata=ID_COLUMNS)
+    id_columns: tuple[str, ...] = field(default=(), metadata=ID_COLUMNS)
+    identity: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), metadata=IDENTITY)
+    date_order: str = field(default="ymd", metadata=DATE_ORDER)
     normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
-    id_shapes: tuple[str, ...] = field(
-        metadata=key("how the ids of each id column are written, such as 9999; merging compares them")
+    id_shapes: tuple[str, ...] = optional_key(
+        (),
+        "how the ids of each id column are written, such as 9999; merging compares them",
+        "it must be there with ids",
     )
     attributes: tuple[Mapping[str, object], ...]
 
     def __post_init__(self) -> None:
         check_name("curator", self.curator)
-        check_identification(self.id_columns, self.normalise)
-        check_id_shapes(self.id_shapes, self.id_columns)
+        if self.identity:
+            check_identity(self.identity, self.date_order, [*self.id_columns, *self.id_shapes])
+        else:
+            check_identification(self.id_columns, self.normalise)
+            check_id_shapes(self.id_shapes, self.id_columns)
         check_once("attributes are named", self.names, "Give each attribute its own name.")
         for attribute in self.attributes:
             if attribute["owner"] != self.curator:

@@ -9,6 +9,7 @@ from itertools import combinations
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft
 from veiltab.common.study.id_shapes import COMPARE_IDS, TEXT, WHOLE_NUMBERS, can_match, shape_after
+from veiltab.common.study.identity_table import NAMED_FIELDS
 from veiltab.common.study.members import MOST_ZEROS, NORMALISE_STEPS, check_identification
 from veiltab.common.study.problems import Problem
 
@@ -25,6 +26,7 @@ class StudyFrame:
         server: name and endpoint of the server.
         curators: name -> endpoint.
         researchers: name -> endpoint.
+        hub: the curator to whose rows others link, if drafts have an identity; "" if they have ids.
     """
 
     id: str
@@ -34,6 +36,7 @@ class StudyFrame:
     server: tuple[str, str]
     curators: Mapping[str, str]
     researchers: Mapping[str, str]
+    hub: str = ""
 
 
 def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
@@ -76,22 +79,31 @@ def merged_tables(
     """
     name, endpoint = frame.server
     delta = {} if frame.delta is None else {"delta": frame.delta}
+    present = {field for draft in drafts for field, _ in draft.identity}
+    fields = [field for field in NAMED_FIELDS if field in present]
+    identity = {"identity": {"hub": frame.hub, "fields": fields}} if fields else {}
     return {
         "study": {"id": frame.id, "title": frame.title},
         "budget": {"epsilon": frame.epsilon, **delta},
+        **identity,
         "server": {"name": name, "endpoint": endpoint},
         "curator": [
-            {
-                "name": draft.curator,
-                "endpoint": frame.curators[draft.curator],
-                "id_columns": list(draft.id_columns),
-                "normalise": list(draft.normalise),
-                "id_shapes": list(draft.id_shapes),
-            }
+            {"name": draft.curator, "endpoint": frame.curators[draft.curator], **_respondents(draft)}
             for draft in drafts
         ],
         "researcher": [{"name": name, "endpoint": endpoint} for name, endpoint in frame.researchers.items()],
         "attribute": [attribute for draft in drafts for attribute in draft.attributes],
+    }
+
+
+def _respondents(draft: Draft) -> dict[str, object]:
+    """Return what names the respondents of a draft."""
+    if draft.identity:
+        return {"identity": {name: list(columns) for name, columns in draft.identity}, "date_order": draft.date_order}
+    return {
+        "id_columns": list(draft.id_columns),
+        "normalise": list(draft.normalise),
+        "id_shapes": list(draft.id_shapes),
     }
 
 
@@ -109,6 +121,9 @@ def _conflicts_of_two(one: Draft, other: Draft) -> Iterator[Problem]:
     for name in one.names:
         if name in other.names:
             yield _conflict(pair, f"both have an attribute {name!r}", "Name it otherwise in one, or leave it out.")
+    if bool(one.identity) != bool(other.identity):
+        yield _conflict(pair, "one has ids and the other an identity", "Draft both with --identity, or both with ids.")
+        return
     spelling, other_spelling = ({*draft.normalise} & {*NORMALISE_STEPS} for draft in (one, other))
     if spelling != other_spelling:
         yield _conflict(

@@ -75,7 +75,7 @@ class Masking:
 
     async def mask_ids(self, table: Table, scalar: bytes, path: Path) -> None:
         """Write H(id) times a scalar for every respondent of a table, in its order; the file is there whole or not."""
-        await self._write(
+        await self.write(
             path,
             table.rows,
             lambda start: ids_of(table.respondents.ids(start, BATCH)),
@@ -86,7 +86,7 @@ class Masking:
 
     async def mask_elements(self, source: Path, scalar: bytes, path: Path, what: str) -> None:
         """Write every element of a file times a scalar, in its order."""
-        await self._write(
+        await self.write(
             path, count(source), lambda start: _elements(source, start), lambda data: masked(data, scalar), what
         )
 
@@ -104,7 +104,7 @@ class Masking:
         def of_batch(sums: list[bytes]) -> list[bytes]:
             return [summed(b"".join(sums))]
 
-        await self._write(
+        await self.write(
             path,
             count(keys),
             lambda start: _pairs(keys, elements, start),
@@ -128,7 +128,7 @@ class Masking:
                     raise IntegrityError("sent what is no element of the group, or the identity", where=who)
                 progress.advance(BATCH)
 
-    async def _write(  # noqa: PLR0913 - what is read, computed and written
+    async def write(  # noqa: PLR0913 - what is read, computed and written
         self,
         path: Path,
         total: int,

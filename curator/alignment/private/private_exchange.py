@@ -24,6 +24,7 @@ from types import MappingProxyType
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest
+from veiltab.curator.alignment.exchange import Exchange
 from veiltab.curator.alignment.private.masking import MAX_IDS, Masking
 from veiltab.curator.alignment.private.private_disk import private_alignment_bytes
 from veiltab.curator.alignment.private.private_work import ROOM, ChangedQueryError, SilentCuratorError, Work, named
@@ -40,7 +41,7 @@ _TIMES_OWN = 2
 _log = logging.getLogger(__name__)
 
 
-class PrivateExchange:
+class PrivateExchange(Exchange):
     """One curator's part in private alignments; see `Exchange`.
 
     Args:
@@ -120,7 +121,7 @@ class PrivateExchange:
             NotReadyError: it is not made yet.
         """
         flow = next((f for f in self._own_flows if (f.kind, f.owner) == (kind, owner)), None)
-        if flow is None or not (_is_name(name) and _is_name(session)):
+        if flow is None or not (is_name(name) and is_name(session)):
             raise InvalidInputError("there is no such flow", where=f"curator {self._name}")
         own = self._sessions.session(name)
         has_failed = own is not None and own.failed == session
@@ -319,5 +320,6 @@ def _delete_sessions(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Whether a text may name an alignment or a session."""
     return text.isalnum() and len(text) == 32

@@ -72,13 +72,13 @@ def fresh_seed() -> bytes:
     return token_bytes(_SEED_BYTES)
 
 
-def hashed(ids: Iterable[bytes]) -> bytes:
+def hashed(ids: Iterable[bytes], domain: bytes = _DOMAIN) -> bytes:
     """Return the elements of ids: the one-way map of RFC 9496, 4.3.4, of SHA-512(domain | UTF-8 bytes of the id).
 
     Nobody knows the discrete logarithm of such an element to any other.
     """
     to_element = load().crypto_core_ristretto255_from_hash
-    return b"".join([to_element(sha512(_DOMAIN + each).digest()) for each in ids])
+    return b"".join([to_element(sha512(domain + each).digest()) for each in ids])
 
 
 def masked(elements: bytes, scalar: bytes) -> bytes:

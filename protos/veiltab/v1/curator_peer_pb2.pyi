@@ -16,11 +16,28 @@ class FlowKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FLOW_KIND_SET: _ClassVar[FlowKind]
     FLOW_KIND_COMMON: _ClassVar[FlowKind]
     FLOW_KIND_RESPONDENTS: _ClassVar[FlowKind]
+
+class LinkKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LINK_KIND_UNSPECIFIED: _ClassVar[LinkKind]
+    LINK_KIND_AGREEMENT: _ClassVar[LinkKind]
+    LINK_KIND_ASKED: _ClassVar[LinkKind]
+    LINK_KIND_ANSWERED: _ClassVar[LinkKind]
+    LINK_KIND_TABLE: _ClassVar[LinkKind]
+    LINK_KIND_ACCEPTED: _ClassVar[LinkKind]
+    LINK_KIND_JOINT: _ClassVar[LinkKind]
 FLOW_KIND_UNSPECIFIED: FlowKind
 FLOW_KIND_QUERY: FlowKind
 FLOW_KIND_SET: FlowKind
 FLOW_KIND_COMMON: FlowKind
 FLOW_KIND_RESPONDENTS: FlowKind
+LINK_KIND_UNSPECIFIED: LinkKind
+LINK_KIND_AGREEMENT: LinkKind
+LINK_KIND_ASKED: LinkKind
+LINK_KIND_ANSWERED: LinkKind
+LINK_KIND_TABLE: LinkKind
+LINK_KIND_ACCEPTED: LinkKind
+LINK_KIND_JOINT: LinkKind
 
 class HelloRequest(_message.Message):
     __slots__ = ("study_digest", "ledger_length", "ledger_head")
@@ -127,6 +144,30 @@ class FetchFlowRequest(_message.Message):
     def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[FlowKind, str]] = ..., owner: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class FetchFlowResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class FetchLinkRequest(_message.Message):
+    __slots__ = ("alignment_id", "session", "kind", "spoke", "number", "offset")
+    ALIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SPOKE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    alignment_id: str
+    session: str
+    kind: LinkKind
+    spoke: str
+    number: int
+    offset: int
+    def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[LinkKind, str]] = ..., spoke: _Optional[str] = ..., number: _Optional[int] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchLinkResponse(_message.Message):
     __slots__ = ("total", "chunk")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]

@@ -66,6 +66,11 @@ class CuratorPeerServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.FromString,
                 _registered_method=True)
+        self.FetchLink = channel.unary_stream(
+                '/veiltab.v1.CuratorPeerService/FetchLink',
+                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkResponse.FromString,
+                _registered_method=True)
         self.FetchIndices = channel.unary_stream(
                 '/veiltab.v1.CuratorPeerService/FetchIndices',
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
@@ -132,6 +137,13 @@ class CuratorPeerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchLink(self, request, context):
+        """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FetchIndices(self, request, context):
         """Streams the row indices of a release that shares them explicitly. Callers: curators.
         """
@@ -187,6 +199,11 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
                     servicer.FetchFlow,
                     request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.SerializeToString,
+            ),
+            'FetchLink': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchLink,
+                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkResponse.SerializeToString,
             ),
             'FetchIndices': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchIndices,
@@ -368,6 +385,33 @@ class CuratorPeerService(object):
             '/veiltab.v1.CuratorPeerService/FetchFlow',
             veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/veiltab.v1.CuratorPeerService/FetchLink',
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchLinkResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,8 @@ class CuratorPeerServiceStub:
     """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
     query, to the querier. Callers: curators.
     """
+    FetchLink: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchLinkRequest, _curator_peer_pb2.FetchLinkResponse]
+    """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators."""
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetCanaryChanges: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]
@@ -85,6 +87,8 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
     query, to the querier. Callers: curators.
     """
+    FetchLink: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchLinkRequest, _curator_peer_pb2.FetchLinkResponse]  # type: ignore[assignment]
+    """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators."""
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetCanaryChanges: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetCanaryChangesRequest, _curator_peer_pb2.GetCanaryChangesResponse]  # type: ignore[assignment]
@@ -152,6 +156,14 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Streams one flow of a private alignment to a curator whose turn it is; after a failure only what was passed on of the
         query, to the querier. Callers: curators.
         """
+
+    @_abc_1.abstractmethod
+    def FetchLink(
+        self,
+        request: _curator_peer_pb2.FetchLinkRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchLinkResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchLinkResponse]]:
+        """Streams one message of a linkage to the curator that it is for: the hub, or one spoke. Callers: curators."""
 
     @_abc_1.abstractmethod
     def FetchIndices(

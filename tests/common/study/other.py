@@ -12,6 +12,29 @@ column = "pay"
 categories = ["low", "high"]
 missing_values = ["NA"]
 """
+_CURATORS = b"""[[curator]]
+name = "alice"
+endpoint = "localhost:7401"
+id_columns = ["id"]
+normalise = ["strip"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7402"
+id_columns = ["id"]
+"""
+_LINKED = b"""[identity]
+hub = "bob"
+fields = ["given", "family", "birth"]
+[[curator]]
+name = "alice"
+endpoint = "localhost:7401"
+identity = { given = "first", family = "last", birth = ["year", "month", "day"] }
+[[curator]]
+name = "bob"
+endpoint = "localhost:7402"
+identity = { given = "first", family = "last", birth = "born" }
+date_order = "dmy"
+"""
 FULL = (
     b"""
 [study]
@@ -34,16 +57,9 @@ pad = "chacha20"
 [server]
 name = "cloud"
 endpoint = "localhost:7400"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7401"
-id_columns = ["id"]
-normalise = ["strip"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7402"
-id_columns = ["id"]
-[[researcher]]
+"""
+    + _CURATORS
+    + b"""[[researcher]]
 name = "rosa"
 endpoint = "localhost:7410"
 [[researcher]]
@@ -134,6 +150,8 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "id shapes": (b'["strip"]', b'["strip"]\nid_shapes = ["9+"]', "gives curator alice another id shapes"),
     "most ids": (b'["strip"]', b'["strip"]\nmost_ids = 9', "gives curator alice another most ids"),
     "normalisation": (b'["strip"]', b'["strip", "nfc"]', "gives curator alice another normalise"),
+    "order of dates": (b'["strip"]', b'["strip"]\ndate_order = "dmy"', "gives curator alice another date order"),
+    "identity in the place of ids": (_CURATORS, _LINKED, "gives another identity"),
     "a curator more": (
         b'[[researcher]]\nname = "rosa"',
         b'[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\n[[researcher]]\nname = "rosa"',

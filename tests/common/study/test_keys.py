@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def test_the_page_of_the_policy_lists_every_key_that_reading_asks_for(
 
 def test_every_default_that_is_toml_is_of_the_kind_of_its_key() -> None:
     read = [
-        key.kind.read(Fields(tomllib.loads(f"x = {key.default}"), ""), "x")
+        key.kind.read(Fields(tomllib.loads(f"x = {key.default}", parse_float=Decimal), ""), "x")
         for table in (*STUDY_TABLES.values(), *DRAFT_TABLES.values())
         for key in table.keys.values()
         if key.default and re.match(r'["\[{\d]', key.default)
@@ -111,7 +112,7 @@ def test_what_init_writes_is_a_study_and_names_every_key_of_its_tables() -> None
     assert study.id == "wages"
     assert [rule.owner for rule in study.attributes] == ["alice", "bob"]
     tables = {re.sub(r"\W", "", line) for line in text.splitlines() if line.startswith("[")}
-    assert set(STUDY_TABLES) - tables == {"analyst", "nodes", "question"}
+    assert set(STUDY_TABLES) - tables == {"analyst", "identity", "nodes", "question"}
     for name in tables:
         for key in STUDY_TABLES[name].keys:
             assert re.search(rf"^(# )?{key} (=|\()", text, re.MULTILINE), key

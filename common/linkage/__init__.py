@@ -1,0 +1,1 @@
+"""Links people of two tables who have no common number: pure functions of rows, without files, sockets and clocks."""

@@ -1,0 +1,100 @@
+"""The hub rule: who is linked with whom, so that one row of a spoke changes few links.
+
+Passes run in a fixed order. A row of a spoke has in a pass a candidate if exactly one row OF THE WHOLE HUB agrees with
+it. It proposes to its candidate of the first pass in which it has one, else to nobody. A row of the hub accepts who
+proposes in the earliest pass, and nobody if two of them propose in that same pass.
+
+Theorem: fix the hub and the ladder. Adding or removing one row of a spoke changes at most one link (one comes, one
+goes, or one replaces another). Changing the identifiers of one row changes at most two.
+
+Proof: a proposal is a function of its own row and of the hub, not of other rows of the spoke. So one more row makes one
+more proposal, to one row of the hub; whom another row of the hub accepts depends on its own proposals only. A change is
+a removal and an addition.
+
+So rows of the hub stay in every pass, linked or not: if linked ones left, one row of a spoke would change the hub of
+the next pass, and with it any number of links.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from veiltab.common.linkage.row_keys import Keys
+
+_MANY = -1
+"""In place of a row's number, where several rows have a key."""
+
+
+class Proposal(NamedTuple):
+    """In which pass a row of a spoke proposes, and to which row of the hub."""
+
+    number: int
+    hub_row: int
+
+
+def only_rows(hub_keys: Iterable[Keys]) -> Mapping[bytes, int]:
+    """Return for each key of the hub the row that has it, or -1 if several rows have it."""
+    rows: dict[bytes, int] = {}
+    for row, keys in enumerate(hub_keys):
+        for key in keys:
+            if rows.setdefault(key, row) != row:
+                rows[key] = _MANY
+    return rows
+
+
+def candidates(hub_keys: Iterable[Keys], spoke_keys: Iterable[Keys]) -> list[int | None]:
+    """Return for each row of a spoke the only row of the whole hub that shares a key with it.
+
+    Args:
+        hub_keys: of all rows of the hub in one pass.
+        spoke_keys: of some rows of the spoke in the same pass.
+
+    Returns:
+        The hub's row by its place, or None if none or several share a key.
+    """
+    rows = only_rows(hub_keys)
+    return [_only(rows, keys) for keys in spoke_keys]
+
+
+def first_candidates(
+    passes: Iterable[tuple[int, Sequence[Keys], Sequence[Keys]]], spoke_rows: int
+) -> list[Proposal | None]:
+    """Return what each row of a spoke proposes: its candidate in the first pass that has one for it.
+
+    Args:
+        passes: (number, keys of all rows of the hub, keys of all rows of the spoke), in the order of the ladder.
+        spoke_rows: number of rows of the spoke.
+    """
+    proposals: list[Proposal | None] = [None] * spoke_rows
+    for number, hub_keys, spoke_keys in passes:
+        left = [row for row, proposal in enumerate(proposals) if proposal is None]
+        found = candidates(hub_keys, (spoke_keys[row] for row in left))
+        for row, hub_row in zip(left, found, strict=True):
+            if hub_row is not None:
+                proposals[row] = Proposal(number, hub_row)
+    return proposals
+
+
+def accept(proposals: Sequence[tuple[int, int] | None]) -> dict[int, int]:
+    """Return the links: hub row -> spoke row, in the order of the hub's rows.
+
+    Args:
+        proposals: of each row of the spoke, (pass number, hub row) or None; smaller numbers are earlier passes.
+    """
+    best: dict[int, tuple[int, int]] = {}
+    for row, proposal in enumerate(proposals):
+        if proposal is not None:
+            number, hub_row = proposal
+            before = best.get(hub_row)
+            if before is None or number < before[0]:
+                best[hub_row] = (number, row)
+            elif number == before[0]:
+                best[hub_row] = (number, _MANY)
+    return {hub_row: row for hub_row, (_, row) in sorted(best.items()) if row != _MANY}
+
+
+def _only(rows: Mapping[bytes, int], keys: Keys) -> int | None:
+    found = {rows[key] for key in keys if key in rows}
+    if len(found) != 1:
+        return None
+    (row,) = found
+    return None if row == _MANY else row

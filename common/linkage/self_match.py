@@ -1,0 +1,80 @@
+"""Which passes run: decided from the hub's table alone, before a session.
+
+The self-match share s of a pass is the share of the hub's rows, without a self-match in an earlier pass that runs, that
+agree with exactly one other row of the hub. A row of a spoke whose partner is absent would wrongly propose there about
+as often: chance and kin together, at the hub's own size. Nothing here may look at a spoke's rows: one of them could
+switch a pass then, and with it any number of links.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veiltab.common.linkage.hub_rule import only_rows
+from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.row_keys import Keys, NormalRows, pass_keys
+
+MOST_SHARE = Fraction(5, 1000)
+"""Largest self-match share of a pass that runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfMatch:
+    """One pass in the hub's table.
+
+    Args:
+        step: the pass.
+        share: s, the self-match share.
+        foreseen: share of wrong links of this pass and of those before it that run.
+        does_run: whether the pass runs.
+    """
+
+    step: Pass
+    share: Fraction
+    foreseen: Fraction
+    does_run: bool
+
+
+def self_matches(identity: Identity, hub: NormalRows) -> tuple[SelfMatch, ...]:
+    """Return the self-match share of each pass of the ladder, and whether it runs.
+
+    A pass runs if s <= .005 and the foreseen share of wrong links, u (1 - c) / (1 - u) times the sum of s, stays at or
+    below the cap; see `Identity.wrong_a_match`.
+    """
+    return decided(identity, ((step, pass_keys(step, hub)) for step in identity.ladder), len(hub))
+
+
+def decided(identity: Identity, passes: Iterable[tuple[Pass, Sequence[Keys]]], hub_rows: int) -> tuple[SelfMatch, ...]:
+    """Decide as `self_matches`, given the keys of all rows of the hub in each pass."""
+    left, total = set(range(hub_rows)), Fraction(0)
+    found: list[SelfMatch] = []
+    for step, keys in passes:
+        matching = left & set(_matching(keys))
+        share = Fraction(len(matching), max(hub_rows, 1))
+        foreseen = identity.wrong_a_match * (total + share)
+        does_run = share <= MOST_SHARE and foreseen <= Fraction(identity.cap)
+        found.append(SelfMatch(step=step, share=share, foreseen=foreseen, does_run=does_run))
+        if does_run:
+            total += share
+            left -= matching
+    return tuple(found)
+
+
+def running(decisions: Iterable[SelfMatch]) -> tuple[Pass, ...]:
+    """Return the passes that run."""
+    return tuple(one.step for one in decisions if one.does_run)
+
+
+def _matching(keys: Sequence[Keys]) -> Iterable[int]:
+    """Yield the rows that agree with exactly one other row."""
+    shared = {key for key, row in only_rows(keys).items() if row < 0}
+    groups: dict[bytes, list[int]] = {}
+    for row, own in enumerate(keys):
+        for key in own:
+            if key in shared:
+                groups.setdefault(key, []).append(row)
+    for row, own in enumerate(keys):
+        others = {other for key in own if key in groups for other in groups[key]}
+        if len(others) == 2:
+            yield row

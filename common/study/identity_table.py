@@ -1,0 +1,142 @@
+"""The table [identity] of a study file: what names a person where the curators have no common number.
+
+The core reads it only where a study has one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from veiltab.common.core.numbers.nearest import known_names
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
+from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.study.fields import Fields
+from veiltab.common.study.keys import key, optional_key, read_table
+from veiltab.common.study.members import CuratorMember, check_once
+from veiltab.common.study.naming import check_attribute_name, check_one_of
+
+_KINDS = tuple(kind.value for kind in FieldKind)
+NAMED_FIELDS = tuple(kind for kind in _KINDS if kind != FieldKind.TEXT.value)
+"""Fields whose name says their kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenIdentity:
+    """The table as it is written."""
+
+    hub: str = field(metadata=key("the curator to whose rows all others link; presence in its table is not protected"))
+    fields: tuple[str, ...] = field(
+        metadata=key(
+            "of given, family, birth, sex, postcode and number those that the tables have; another field is written"
+            ' with its kind, such as "parish:text"'
+        )
+    )
+    ladder: tuple[str, ...] = optional_key(
+        (), 'the keys, such as "given:3 family birth"; docs/linkage-keys.md says how', "one that fits the fields"
+    )
+    deletions: int = optional_key(
+        0, "deletion passes behind that ladder, from 0 to 5: they find misspelt people, and cost three times the time"
+    )
+    default_dates: tuple[str, ...] = optional_key(
+        ("1900-01-01",), "dates that stand for an unknown one in the tables, such as 1900-01-01"
+    )
+    cap: Decimal = optional_key(Decimal("0.002"), "foreseen share of wrong links that the keys stay below")
+    alone_in_spoke: Decimal = optional_key(
+        Decimal("0.5"), "foreseen share of rows of another curator whose person the hub does not have"
+    )
+    alone_in_hub: Decimal = optional_key(
+        Decimal("0.5"), "foreseen share of the hub's rows whose person another curator does not have"
+    )
+
+
+def identity_of(fields: Fields) -> Identity:
+    """Return the identity that the table [identity] describes.
+
+    Raises:
+        InvalidInputError: a field or a key is not one, or they contradict one another.
+    """
+    written = read_table(WrittenIdentity, fields)
+    return fields.checked(lambda: _identity(written))
+
+
+def check_identities(identity: Identity | None, curators: Sequence[CuratorMember]) -> None:
+    """Refuse curators that have ids though the study has an identity, or the other way round, or lack what links them.
+
+    Raises:
+        InvalidInputError: what contradicts.
+    """
+    names = [curator.name for curator in curators]
+    if identity is None:
+        with_one = next(curator.name for curator in curators if curator.identity)
+        raise InvalidInputError(
+            f"curator {with_one} has an identity, and the study has none",
+            remedy="Add the table [identity], or give each curator id_columns.",
+        )
+    if identity.hub not in names:
+        raise InvalidInputError(
+            f"hub = {identity.hub[:60]!r} is not a curator",
+            where="[identity]",
+            remedy=known_names("Curators", names, identity.hub),
+        )
+    for curator in curators:
+        _check_columns(identity, curator)
+    present = {curator.name: {name for name, _ in curator.identity} for curator in curators}
+    for name in names:
+        both = present[name] & present[identity.hub]
+        if not any(step.fields <= both for step in identity.ladder):
+            raise InvalidInputError(
+                f"curator {name} and the hub have no key of the ladder: each needs a field that one of them lacks",
+                where="[identity]",
+                remedy=f"Give both its fields, or write a ladder of: {', '.join(sorted(both)) or 'fields of both'}.",
+            )
+
+
+def _check_columns(identity: Identity, curator: CuratorMember) -> None:
+    """Refuse a curator without an identity, with fields that the study does not have, or with a column twice."""
+    if not curator.identity:
+        raise InvalidInputError(
+            f"curator {curator.name} has ids, and the study has an [identity]",
+            remedy='Replace id_columns by its columns, such as identity = { given = "first_name" }.',
+        )
+    for name, _ in curator.identity:
+        if name not in identity.kinds:
+            raise InvalidInputError(
+                f"the identity of curator {curator.name} has {name[:60]!r}, which is not a field",
+                remedy=known_names("Fields", identity.names, name),
+            )
+
+
+def _identity(written: WrittenIdentity) -> Identity:
+    check_once("fields names", written.fields, "List each field once.")
+    kinds = dict(_field(one) for one in written.fields)
+    if not kinds:
+        raise InvalidInputError("fields names none", remedy='List them, such as ["given", "family", "birth"].')
+    if written.ladder and written.deletions:
+        raise InvalidInputError(
+            "there are a ladder and deletions", remedy='Write deletion passes into the ladder, such as "given~ birth".'
+        )
+    return Identity(
+        fields=tuple(kinds.items()),
+        hub=written.hub,
+        ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),
+        default_dates=written.default_dates,
+        cap=written.cap,
+        alone_in_spoke=written.alone_in_spoke,
+        alone_in_hub=written.alone_in_hub,
+    )
+
+
+def _field(text: str) -> tuple[str, FieldKind]:
+    """Return the name and the kind of a field: a known name is its own kind."""
+    name, colon, kind = text.partition(":")
+    if not colon:
+        if name not in NAMED_FIELDS:
+            raise InvalidInputError(
+                f"fields has {name[:60]!r}, whose kind is not known",
+                remedy=f'{known_names("Fields", NAMED_FIELDS, name)} Another is written like "parish:text".',
+            )
+        return name, FieldKind(name)
+    check_attribute_name(name)
+    check_one_of("fields", kind, _KINDS)
+    return name, FieldKind(kind)

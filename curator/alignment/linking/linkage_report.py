@@ -1,0 +1,212 @@
+"""What a curator knows after a linkage: links pass by pass, sizes, estimates of how good they are, match rates.
+
+It holds counts alone, which the curator has anyway, and stays with it: none of it leaves with a release.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.linkage.quality import Agreement, Estimate, Links, WrongLinks, common_people, recall, wrong_links
+from veiltab.curator.alignment.linking.agreement import HubLine
+from veiltab.curator.alignment.linking.hub_work import HubWork
+from veiltab.curator.alignment.linking.spoke_work import SpokeWork
+from veiltab.curator.table.table_rows import TableRows
+
+_MOST_CATEGORIES = 50
+"""Categories of an attribute whose match rates are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassCount:
+    """One pass.
+
+    Args:
+        key: as in the study file.
+        runs: whether it ran.
+        matches: rows of the hub that agree with exactly one other one, without an earlier such pass.
+        linked: links by this key; None at the hub, which does not learn it.
+        left: rows of one's own without a candidate after it; None at the hub.
+    """
+
+    key: str
+    runs: bool
+    matches: int
+    linked: int | None = None
+    left: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegCount:
+    """What a curator knows of one leg of the star.
+
+    Args:
+        curator: at the other end: a spoke, or the hub.
+        links: rows of the hub that the spoke links.
+        elements: blinded keys that the spoke asked for; 0 by tokens.
+    """
+
+    curator: str
+    links: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRate:
+    """One attribute of one's own: rows of each category, and those of them that are linked."""
+
+    attribute: str
+    rows: tuple[int, ...]
+    linked: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkageReport:
+    """The record.
+
+    Args:
+        is_hub: whether this curator is the hub.
+        rows: one's own.
+        hub_rows: of the hub.
+        links: rows that all curators link.
+        passes: of the ladder.
+        agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
+        pairs: linked pairs that were compared.
+        dated: rows with a birth date, here and at the hub.
+        legs: of the hub to its spokes, or of a spoke to the hub.
+        rates: by category.
+    """
+
+    is_hub: bool
+    rows: int
+    hub_rows: int
+    links: int
+    passes: tuple[PassCount, ...]
+    agreed: tuple[int, ...] | None = None
+    pairs: int = 0
+    dated: tuple[int, ...] = ()
+    legs: tuple[LegCount, ...] = ()
+    rates: tuple[MatchRate, ...] = ()
+
+    @property
+    def leg(self) -> int | None:
+        """Links between this spoke and the hub; None at the hub."""
+        return None if self.is_hub else self.legs[0].links
+
+    @property
+    def text(self) -> str:
+        """The canonical text."""
+        return canonical_text(self)
+
+    @property
+    def quality(self) -> tuple[WrongLinks, Estimate | None] | None:
+        """The estimated share of wrong links, and the estimated recall if pairs are compared; None at the hub."""
+        if not self.leg:
+            return None
+        shares = float(sum(Fraction(one.matches, self.hub_rows) for one in self.passes if one.runs))
+        counts = Links(links=self.leg, spoke_rows=self.rows, hub_rows=self.hub_rows, self_match=shares)
+        people = None
+        if self.agreed is not None:
+            dated = self.dated[0] / self.rows * self.dated[1] / self.hub_rows
+            people = common_people(Agreement(**dict(zip(_AGREED, self.agreed, strict=True)), dated=dated))
+            if people is not None:
+                scale = self.leg / self.pairs
+                people = Estimate(value=people.value * scale, sd=people.sd * scale)
+        wrong = wrong_links(counts, people, None)
+        return wrong, recall(counts, wrong, people)
+
+
+_AGREED = ("all_four", "without_postcode", "without_birth", "family_differs", "given_differs", "names_swapped")
+
+
+def report_from_text(text: str) -> LinkageReport:
+    """Return the record of a canonical text."""
+    return read_canonical(LinkageReport, text)
+
+
+def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64], table: TableRows) -> LinkageReport:
+    """Return what is known after a linkage.
+
+    Args:
+        work: one's own part in it.
+        line: what the hub stated.
+        rows: those that all curators link.
+        table: one's own.
+    """
+    shown = [PassCount(key=one.key, runs=one.runs, matches=one.matches) for one in line.passes]
+    rates = _rates(rows, table)
+    if isinstance(work, HubWork):
+        legs = tuple(
+            LegCount(curator=spoke, links=links, elements=sum(work.asked[spoke].values()))
+            for spoke, links in work.accepted.items()
+        )
+        return LinkageReport(
+            is_hub=True,
+            rows=line.rows,
+            hub_rows=line.rows,
+            links=len(rows),
+            passes=tuple(shown),
+            legs=legs,
+            rates=rates,
+        )
+    candidates = np.bincount(work.numbers, minlength=len(shown) + 1)
+    linked = np.bincount(work.numbers[work.accepted], minlength=len(shown) + 1)
+    left = len(work.numbers) - np.cumsum(candidates[1:])
+    passes = tuple(
+        PassCount(
+            key=one.key, runs=one.runs, matches=one.matches, linked=int(linked[number]), left=int(left[number - 1])
+        )
+        for number, one in enumerate(shown, 1)
+    )
+    return LinkageReport(
+        is_hub=False,
+        rows=len(work.numbers),
+        hub_rows=line.rows,
+        links=len(rows),
+        legs=(LegCount(curator=work.hub, links=len(work.accepted), elements=work.elements),),
+        passes=passes,
+        agreed=None if work.agreed is None else _agreed(work.agreed),
+        pairs=0 if work.agreed is None else len(work.agreed),
+        dated=work.dated,
+        rates=rates,
+    )
+
+
+def _agreed(bits: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the counts of `quality.Agreement` in its order."""
+    given, family, birth, postcode, swapped_given, swapped_family = bits.T[:6]
+    both = birth & postcode
+    swapped = ~given & ~family & swapped_given & swapped_family & both
+    counted = (
+        given & family & both,
+        given & family & birth,
+        given & family & postcode,
+        given & ~family & both,
+        ~given & family & both,
+        swapped,
+    )
+    return tuple(int(np.count_nonzero(one)) for one in counted)
+
+
+def _rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, ...]:
+    counts = {name: np.zeros((2, _MOST_CATEGORIES), np.int64) for name in table.types}
+    is_linked, start = np.zeros(len(table), np.bool_), 0
+    is_linked[rows] = True
+    for batch in table.batches():
+        chosen = is_linked[start : start + len(batch.ids)]
+        start += len(batch.ids)
+        for name in list(counts):
+            symbols = batch.columns[name]
+            if symbols.size and symbols.max() >= _MOST_CATEGORIES:
+                del counts[name]
+                continue
+            for place, some in enumerate((symbols, symbols[chosen])):
+                counts[name][place] += np.bincount(some, minlength=_MOST_CATEGORIES)
+    made = []
+    for name, (all_, linked) in counts.items():
+        size = int(np.flatnonzero(all_)[-1]) + 1 if all_.any() else 0
+        made.append(MatchRate(attribute=name, rows=tuple(all_[:size].tolist()), linked=tuple(linked[:size].tolist())))
+    return tuple(made)

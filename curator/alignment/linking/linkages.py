@@ -1,0 +1,50 @@
+"""What a curator keeps of its linkages: the key of the hub's handles, and the report."""
+
+from collections.abc import Mapping
+
+from veiltab.common.storage.database import Database, transaction
+from veiltab.curator.audit.log import AuditLog, Event
+
+
+class Linkages:
+    """The linkages of one curator, one for each alignment.
+
+    Args:
+        connection: the curator's database.
+        audit: where each is recorded.
+    """
+
+    def __init__(self, connection: Database, audit: AuditLog) -> None:
+        self._connection = connection
+        self._audit = audit
+
+    def handle_key(self, alignment_id: str, fresh: bytes) -> bytes:
+        """Return the key of an alignment's handles: `fresh` the first time, the same ever after."""
+        with transaction(self._connection) as db:
+            db.execute(
+                "INSERT INTO linkage (alignment_id, handle_key) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                [alignment_id, fresh],
+            )
+            row = db.execute("SELECT handle_key FROM linkage WHERE alignment_id = ?", [alignment_id]).fetchone()
+        return bytes(row["handle_key"])
+
+    def record(self, alignment_id: str, report: str, asked: Mapping[str, tuple[int, int]]) -> None:
+        """Record once what this curator knows of a linkage, and in the audit log how much was asked.
+
+        Args:
+            alignment_id: the alignment.
+            report: canonical text.
+            asked: the other curator of each leg -> links, and blinded keys that the spoke asked for.
+        """
+        with transaction(self._connection) as db:
+            sql = "UPDATE linkage SET report = ? WHERE alignment_id = ? AND report = ''"
+            if db.execute(sql, [report, alignment_id]).rowcount:
+                for curator, (links, elements) in asked.items():
+                    self._audit.record(Event.LINKED, curator=curator, links=links, elements=elements)
+
+    def latest_report(self) -> str:
+        """Return the report of the latest linkage; empty if there is none."""
+        row = self._connection.execute(
+            "SELECT report FROM linkage WHERE report <> '' ORDER BY rowid DESC LIMIT 1"
+        ).fetchone()
+        return "" if row is None else str(row["report"])

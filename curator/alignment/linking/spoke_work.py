@@ -1,0 +1,279 @@
+"""A spoke's work in one session: it asks pass by pass, and says to which rows of the hub its own are linked."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.texts.canonical import canonical_text
+from veiltab.common.errors import IntegrityError
+from veiltab.common.linkage.hub_rule import accept
+from veiltab.common.linkage.ladder import Pass
+from veiltab.common.storage.mapped import mapped_array
+from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
+from veiltab.curator.alignment.linking.leg import COMPARED, MOST_PAIRS, PAD, Leg, check_ascending, check_whole, write
+from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
+from veiltab.curator.alignment.linking.oblivious import (
+    DIGEST_BYTES,
+    HANDLE_BYTES,
+    VALUE_BYTES,
+    Bytes,
+    elements,
+    inverse,
+    scalar_of,
+    unblinded_values,
+)
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields, most_variants
+from veiltab.curator.alignment.private import masking
+from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
+
+_FOUND = np.dtype([("row", "<i8"), ("handle", f"V{HANDLE_BYTES}")])
+_PIECE = 2**16
+"""Proposals that are resolved together, or a few more."""
+
+
+class SpokeWork:
+    """What a spoke does in one session; each file is durable, so a spoke that is killed goes on.
+
+    Args:
+        leg: what it has at hand.
+        hub: the curator to whose rows it links.
+    """
+
+    def __init__(self, leg: Leg, hub: str) -> None:
+        self._leg = leg
+        self.hub = hub
+        self._line: HubLine | None = None
+        self._keys: tuple[int, SpokeKeys] | None = None
+        self._done = 0
+        # Of each row: the pass in which it has its candidate, 0 before, and the handle of that.
+        self._number = np.zeros(leg.table.rows, np.uint8)
+        self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
+        self.accepted = np.empty(0, np.int64)
+        """The rows that are linked by this curator alone, whatever others link."""
+        self.agreed: NDArray[np.bool_] | None = None
+        """(n, 8): of some linked pairs what agrees: given, family, birth, postcode, and each name with the other. None
+        where pairs are not compared."""
+        self.dated = 0, 0
+        """Rows with a birth date, here and at the hub."""
+
+    async def run(self) -> tuple[HubLine, NDArray[np.int64], bytes]:
+        """Return what the hub stated, the rows that all curators link, in the order of handles, and those handles.
+
+        Raises:
+            NotReadyError, UnavailableError: the hub has not made what is needed; repeat it.
+            IntegrityError, InvalidInputError: the hub sent what no honest curator sends.
+        """
+        leg, line = self._leg, await self._agreement()
+        for step in line.running(leg.identity)[self._done :]:
+            await self._pass(step, line)
+            self._done += 1
+        rows, handles = await asyncio.to_thread(self._resolved)
+        self.accepted = rows
+        path = leg.path(self._message(LinkKind.ACCEPTED))
+        if not path.exists():
+            await asyncio.to_thread(write, path, handles.tobytes())
+        joint = await leg.here(
+            self.hub, self._message(LinkKind.JOINT), 2 * HANDLE_BYTES * len(rows), partial(self._check_joint, handles)
+        )
+        both = np.frombuffer(joint.read_bytes(), np.uint8).reshape(-1, 2 * HANDLE_BYTES)
+        places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
+        if compared_fields(leg.identity):
+            await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
+        return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
+
+    @property
+    def elements(self) -> int:
+        """How many blinded keys it asked for."""
+        names = self._message(LinkKind.ASKED).file_name.removesuffix("0.bin")
+        return sum(masking.count(path) for path in self._leg.folder.glob(f"{names}*.bin"))
+
+    @property
+    def numbers(self) -> NDArray[np.uint8]:
+        """Of each row, the pass in which it has its candidate; 0 if none."""
+        return self._number
+
+    def _message(self, kind: LinkKind, number: int = 0) -> LinkMessage:
+        return LinkMessage(kind=kind, spoke=self._leg.curator, number=number)
+
+    async def _agreement(self) -> HubLine:
+        """Read what the hub states, and state one's own rows."""
+        if self._line is None:
+            leg = self._leg
+
+            def read(path: Path) -> HubLine:
+                return read_hub_line(path.read_bytes(), leg.identity, self.hub)
+
+            def check(path: Path) -> None:
+                check_rows(read(path).rows, leg.most_rows[self.hub], self.hub)
+
+            line = read(await leg.here(self.hub, self._message(LinkKind.AGREEMENT), MOST_LINE, check))
+            own = leg.path(self._message(LinkKind.AGREEMENT))
+            if not own.exists():
+                mine = SpokeLine(rows=leg.table.rows, agreed=line.digest)
+                await asyncio.to_thread(write, own, canonical_text(mine).encode())
+            self._line = line
+        return self._line
+
+    async def _pass(self, step: Pass, line: HubLine) -> None:
+        """Find the candidates of the rows that have none yet."""
+        found = self._leg.folder / f"found-{step.number}.bin"
+        if not found.exists():
+            keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
+            rows, handles = await self._looked_up(step.number, keys, most)
+            records = np.zeros(len(rows), _FOUND)
+            records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
+            await asyncio.to_thread(write, found, records.tobytes())
+        records = np.fromfile(found, _FOUND)
+        self._number[records["row"]] = step.number
+        self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
+
+    async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
+        """Find in which fields some linked pairs agree."""
+        if self.agreed is not None:
+            return
+        own, leg, order = await self._leg.own(), self._leg, np.argsort(rows)
+        given, family, *others = compared_fields(leg.identity)
+        asked = [*enumerate((given, family, *others), 1), (1, family), (2, given)]
+
+        def made() -> SpokeKeys:
+            records = own.pair_records(rows[order], handles[order], asked, leg.session.alignment, leg.folder)
+            return SpokeKeys.of(records, leg.derived(f"order {COMPARED}"))
+
+        found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
+        self.agreed = np.zeros((len(rows), 8), np.bool_)
+        self.agreed.reshape(-1)[found] = True
+        self.dated = await asyncio.to_thread(own.filled, others[0]), line.dated
+
+    async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
+        """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
+        leg = self._leg
+        values = leg.folder / f"values-{number}.bin"
+        digests = keys.digests.tobytes()
+        if leg.key is not None:
+            data = await asyncio.to_thread(leg.values_of(number, bytes), digests)
+            await asyncio.to_thread(write, values, data)
+        else:
+            await self._ask(number, digests)
+            await self._unblind(number, digests, values)
+        message, most_bytes = self._message(LinkKind.TABLE, number), VALUE_BYTES * (most + PAD)
+        table = await leg.here(self.hub, message, most_bytes, self._check_table)
+        found, handles = await asyncio.to_thread(_found_in, table, values)
+        for path in (table, values, leg.folder / self._message(LinkKind.ANSWERED, number).received_name):
+            path.unlink(missing_ok=True)
+        return keys.candidates(found, handles)
+
+    async def _pass_keys(self, step: Pass) -> SpokeKeys:
+        """Return the keys of the rows without a candidate."""
+        if self._keys is None or self._keys[0] != step.number:
+            own, leg = await self._leg.own(), self._leg
+
+            def made() -> SpokeKeys:
+                left = np.flatnonzero(self._number == 0)
+                records = own.records(step, left, leg.session.alignment, leg.folder)
+                return SpokeKeys.of(records, leg.derived(f"order {step.number}"))
+
+            self._keys = step.number, await asyncio.to_thread(made)
+        return self._keys[1]
+
+    async def _ask(self, number: int, digests: bytes) -> None:
+        """Write the blinded keys of a pass."""
+        leg, blind = self._leg, self._blind(number)
+        size = DIGEST_BYTES * masking.BATCH
+        await leg.masking.write(
+            leg.path(self._message(LinkKind.ASKED, number)),
+            len(digests) // DIGEST_BYTES,
+            lambda start: digests[start * DIGEST_BYTES : start * DIGEST_BYTES + size],
+            lambda part: masked(elements(number, part), blind),
+            f"asking pass {number}",
+            size=DIGEST_BYTES,
+        )
+
+    async def _unblind(self, number: int, digests: bytes, path: Path) -> None:
+        """Write the values of one's own keys, from what the hub answers."""
+        leg, total = self._leg, len(digests) // DIGEST_BYTES
+
+        def check(answered: Path) -> None:
+            if check_whole(answered, ELEMENT_BYTES, self.hub) != total:
+                raise IntegrityError("answered for more or fewer keys than asked", where=f"curator {self.hub}")
+
+        answered = await leg.here(self.hub, self._message(LinkKind.ANSWERED, number), ELEMENT_BYTES * total, check)
+        rest, size = inverse(self._blind(number)), ELEMENT_BYTES * masking.BATCH
+
+        def read(start: int) -> bytes:
+            first = ELEMENT_BYTES * start
+            with answered.open("rb") as file:
+                file.seek(first)
+                parts = digests[first : first + size], file.read(size)
+            return np.stack([np.frombuffer(part, f"V{ELEMENT_BYTES}") for part in parts], axis=1).tobytes()
+
+        def compute(part: bytes) -> bytes:
+            both = np.frombuffer(part, np.uint8).reshape(-1, DIGEST_BYTES + ELEMENT_BYTES)
+            return unblinded_values(number, both[:, :DIGEST_BYTES].tobytes(), both[:, DIGEST_BYTES:].tobytes(), rest)
+
+        what = f"reading the answers of pass {number}"
+        try:
+            await leg.masking.write(path, total, read, compute, what, size=DIGEST_BYTES + ELEMENT_BYTES)
+        except IntegrityError:
+            for one in (answered, *path.parent.glob(f"{path.name}.*")):
+                one.unlink()
+            raise IntegrityError(
+                "sent what is no element of the group, or the identity", where=f"curator {self.hub}"
+            ) from None
+
+    def _blind(self, number: int) -> bytes:
+        return scalar_of(self._leg.secret, f"linkage blind {number}")
+
+    def _check_table(self, path: Path) -> None:
+        check_ascending(path, VALUE_BYTES, HANDLE_BYTES, self.hub)
+        count = check_whole(path, VALUE_BYTES, self.hub)
+        if not count or count % PAD:
+            raise IntegrityError("shows keys that are not padded", where=f"curator {self.hub}")
+
+    def _check_joint(self, accepted: Bytes, path: Path) -> None:
+        """Refuse handles that were not accepted here, and common ones that stand twice."""
+        check_ascending(path, 2 * HANDLE_BYTES, HANDLE_BYTES, self.hub)
+        both = np.fromfile(path, np.uint8).reshape(-1, 2 * HANDLE_BYTES)
+        joint = np.unique(_words(both[:, HANDLE_BYTES:]))
+        if len(joint) < len(both) or not np.isin(_words(both[:, :HANDLE_BYTES]), _words(accepted)).all():
+            raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
+
+    def _resolved(self) -> tuple[Rows, Bytes]:
+        """Return the linked rows and their handles, ascending by handle, as the hub rule accepts them."""
+        rows = np.flatnonzero(self._number)
+        distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        linked = np.empty(len(distinct), np.int64)
+        is_linked = np.zeros(len(distinct), np.bool_)
+        edges = np.searchsorted(place[order], np.arange(len(distinct) + 1))
+        for start in range(0, len(distinct), _PIECE):
+            chosen = order[edges[start] : edges[min(start + _PIECE, len(distinct))]]
+            numbers, places = self._number[rows[chosen]].tolist(), place[chosen].tolist()
+            for handle, proposer in accept(list(zip(numbers, places, strict=True))).items():
+                linked[handle], is_linked[handle] = rows[chosen[proposer]], True
+        handles = distinct[is_linked].view(np.uint8).reshape(-1, HANDLE_BYTES)
+        return linked[is_linked], handles
+
+
+def _words(handles: Bytes) -> NDArray[np.bytes_]:
+    """Return handles as they are compared."""
+    words: NDArray[np.bytes_] = np.ascontiguousarray(handles).view(f"S{HANDLE_BYTES}").ravel()
+    return words
+
+
+def _found_in(table: Path, values: Path) -> tuple[NDArray[np.bool_], Bytes]:
+    """Return which values the hub has, and what it says of each: a handle, or the mark of many.
+
+    Args:
+        table: file of tags and masked handles, ascending.
+        values: file of F of one's own keys.
+    """
+    own = np.fromfile(values, np.uint8).reshape(-1, VALUE_BYTES)
+    shown = mapped_array(table, f"S{VALUE_BYTES}")
+    # A tag alone comes right before the record that begins with it.
+    places = np.searchsorted(shown, _words(own[:, :HANDLE_BYTES]).astype(f"S{VALUE_BYTES}"))
+    records = shown[np.minimum(places, len(shown) - 1)].view(np.uint8).reshape(-1, VALUE_BYTES)
+    found = (records[:, :HANDLE_BYTES] == own[:, :HANDLE_BYTES]).all(axis=1)
+    return found, records[:, HANDLE_BYTES:] ^ own[:, HANDLE_BYTES:]

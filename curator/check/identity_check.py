@@ -1,0 +1,224 @@
+"""A curator's report on the identity fields of its own table: what is there, what depends on them, which passes run.
+
+It holds counts and names of columns, and no value of anybody.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from veiltab.common.core.domain import Symbols
+from veiltab.common.linkage.linked_identity import FieldKind, Identity
+from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows
+from veiltab.common.linkage.self_match import SelfMatch, self_matches
+from veiltab.common.study.file import Study
+from veiltab.common.study.members import CuratorMember
+from veiltab.curator.reading.table_reading import Reading
+
+_MOST_ROWS = 2_000_000
+"""Rows of which the self-match shares are computed here; the memory holds the keys of one pass."""
+
+_FEWEST_PAIRS = 50
+"""Pairs of rows with one value of a field, from which it is said whether an attribute depends on it."""
+
+_MUCH_LESS = 4
+"""Times that rows with one value of a field disagree less often than any rows do, where an attribute depends on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldInspection:
+    """One identity field of a table.
+
+    Args:
+        name: of the field.
+        columns: that make it up; none if the table lacks it.
+        present: respondents with a value once it is normalised.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    present: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityInspection:
+    """What a table has of people's identity.
+
+    Args:
+        hub: the curator to whose rows all others link.
+        respondents: rows that stay.
+        fields: in the order of the identity.
+        derived: attribute -> why a change of somebody's identity fields changes it.
+        passes: of the hub, each pass of the ladder; none for other curators.
+        notes: what deserves attention.
+    """
+
+    hub: str
+    respondents: int
+    fields: tuple[FieldInspection, ...]
+    derived: dict[str, str]
+    passes: tuple[SelfMatch, ...]
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return it as plain data for JSON."""
+        return {
+            "hub": self.hub,
+            "fields": [{"name": one.name, "columns": list(one.columns), "present": one.present} for one in self.fields],
+            "derived": self.derived,
+            "passes": [
+                {
+                    "key": one.step.name,
+                    "self_match": float(one.share),
+                    "foreseen_wrong": float(one.foreseen),
+                    "runs": one.does_run,
+                }
+                for one in self.passes
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """Return it for people."""
+        found = ["  identity fields, once they are normalised:"]
+        for one in self.fields:
+            columns = f"column {' + '.join(one.columns)}" if one.columns else "not in this table"
+            found.append(f"    {one.present:>12,}  {one.name} ({columns})")
+        found.append(f"  {hub_sentence(self.hub)}")
+        found += [f"  attribute {name} {why}" for name, why in self.derived.items()]
+        if self.derived:
+            found.append(
+                "    a guarantee for attributes given the links does not cover them: whoever changes such a field"
+                " changes links too"
+            )
+        if self.passes:
+            found.append("  passes, in their order, with the share of rows that one other row could be taken for:")
+            for step in self.passes:
+                runs = "runs" if step.does_run else "does not run"
+                found.append(f"    {float(step.share):>12.5%}  {step.step.name}: {runs}")
+        return found
+
+
+def hub_sentence(hub: str) -> str:
+    """Say what being the hub means."""
+    return (
+        f"{hub} is the hub: nobody's presence in its table is protected, and its identity fields are taken as they are."
+        " Choose the table in which presence is no secret, such as a register of residents."
+    )
+
+
+def inspect_identity(reading: Reading, study: Study, identity: Identity, curator: CuratorMember) -> IdentityInspection:
+    """Report on the identity fields of a table that was read."""
+    rows, symbols = _rows(reading, identity, curator)
+    columns = dict(curator.identity)
+    passes: tuple[SelfMatch, ...] = ()
+    notes: list[str] = []
+    if curator.name == identity.hub and not reading.errors:
+        if len(rows) <= _MOST_ROWS:
+            passes = self_matches(identity, rows)
+            notes += _pass_notes(identity, passes)
+        else:
+            notes.append(f"which passes run is decided when it aligns: the table has more than {_MOST_ROWS:,} rows")
+    fields = tuple(
+        FieldInspection(name=name, columns=columns.get(name, ()), present=int(_present(rows.columns[name]).sum()))
+        for name in identity.names
+    )
+    notes += [
+        f"identity field {one.name}: {1 - one.present / len(rows):.1%} of the rows have none that can be read; compare"
+        f" how the column is written with its kind{_order(identity, one.name, curator)}"
+        for one in fields
+        if one.columns and len(rows) and one.present < 0.9 * len(rows)
+    ]
+    return IdentityInspection(
+        hub=identity.hub,
+        respondents=len(rows),
+        fields=fields,
+        derived=dict(_derived(study, identity, curator, rows, symbols)),
+        passes=passes,
+        notes=tuple(notes),
+    )
+
+
+def _rows(reading: Reading, identity: Identity, curator: CuratorMember) -> tuple[NormalRows, dict[str, Symbols]]:
+    """Return the identity fields of the respondents, normalised, and the symbols of their attributes."""
+    parts: list[list[pa.Array]] = [[] for _ in identity.fields]
+    symbols: dict[str, list[Symbols]] = {column.rule.name: [] for column in reading.columns}
+    for batch in reading.respondents.batches():
+        for part, column in zip(parts, identity_columns(batch.ids, identity), strict=True):
+            part.append(column)
+        for name, some in symbols.items():
+            some.append(batch.columns[name])
+    arrays = [pa.chunked_array(part, pa.large_string()).combine_chunks() for part in parts]
+    together = {name: np.concatenate([np.empty(0, np.uint8), *some]) for name, some in symbols.items()}
+    return normal_rows(identity, curator.date_order, arrays), together
+
+
+def _present(column: NormalColumn) -> NDArray[np.bool_]:
+    there = np.array([*map(bool, column.values), False])
+    return np.asarray(there[np.asarray(column.places, np.int64)])
+
+
+def _pass_notes(identity: Identity, passes: tuple[SelfMatch, ...]) -> Iterator[str]:
+    """Yield what keeps passes from running."""
+    absent = [one for one in passes if not one.does_run]
+    if len(absent) == len(passes):
+        yield "no pass of the ladder runs: too many rows of this table could be taken for one another"
+    for one in absent:
+        yield (
+            f"the pass {one.step.name!r} does not run: {float(one.share):.3%} of the rows could be taken for another,"
+            f" and {float(one.foreseen):.3%} wrong links are foreseen with it, of at most {float(identity.cap):.3%}"
+        )
+
+
+def _order(identity: Identity, name: str, curator: CuratorMember) -> str:
+    return f", and with date_order = {curator.date_order!r}" if identity.kinds[name] is FieldKind.BIRTH else ""
+
+
+def _derived(
+    study: Study, identity: Identity, curator: CuratorMember, rows: NormalRows, symbols: dict[str, Symbols]
+) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that depend on identity fields, and why."""
+    own = {column: name for name, columns in curator.identity for column in columns}
+    codes = dict(_codes(identity, rows))
+    for rule in study.attributes_of(curator.name):
+        if rule.column in own:
+            yield rule.name, f"is made of the column of the identity field {own[rule.column]}"
+            continue
+        values = symbols[rule.name].astype(np.int64)
+        for what, places in codes.items():
+            if _depends(places, values, rule.attribute.size):
+                yield rule.name, f"is as good as known from {what}"
+                break
+
+
+def _codes(identity: Identity, rows: NormalRows) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Yield each field's values as numbers, and the year of a date; -1 is missing."""
+    for name, kind in identity.fields:
+        column = rows.columns[name]
+        for what, length in [(name, None), *([(f"the year of {name}", 4)] if kind is FieldKind.BIRTH else [])]:
+            numbers: dict[str, int] = {}
+            of_value = [numbers.setdefault(value[:length], len(numbers)) if value else -1 for value in column.values]
+            yield what, np.array([*of_value, -1])[np.asarray(column.places, np.int64)]
+
+
+def _depends(places: NDArray[np.int64], values: NDArray[np.int64], size: int) -> bool:
+    """Return whether rows with one value of a field disagree on an attribute much less often than any two rows."""
+    there = places >= 0
+    groups, attribute = places[there], values[there]
+    if not len(groups):
+        return False
+    pairs = _pairs(groups)
+    if pairs < _FEWEST_PAIRS:
+        return False
+    disagree = 1 - _pairs(groups * size + attribute) / pairs
+    all_pairs = len(attribute) * (len(attribute) - 1) / 2
+    usual = 1 - _pairs(attribute) / all_pairs
+    return usual > 0 and disagree * _MUCH_LESS < usual
+
+
+def _pairs(codes: NDArray[np.int64]) -> float:
+    """Return how many pairs of rows have one code."""
+    _, counts = np.unique(codes, return_counts=True)
+    return float((counts * (counts - 1.0) / 2).sum())

@@ -1,0 +1,118 @@
+"""Which columns of a table name a person where there is no common number: known by their names and by their values."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.ladder import FieldKind
+from veiltab.common.linkage.normalisation import DATE_ORDERS, normal_date, normal_name, normal_number, normal_sex, plain
+from veiltab.curator.check.profile import ColumnProfile
+
+_NAMES: Mapping[FieldKind, str] = {
+    FieldKind.GIVEN: "given|first|fore|vor|voor|prenom|nombre|fname|christian",
+    FieldKind.FAMILY: "family|last|sur|nach|achter|familien|nom|apellidos?|lname|sname",
+    FieldKind.BIRTH: "birth|born|dob|geb|geburt|naissance|nacimiento|geboorte",
+    FieldKind.SEX: "sex|gender|geschlecht|sexe|sexo|geslacht",
+    FieldKind.POSTCODE: "post|postal|postcode|zip|zipcode|plz|codepostal|codigopostal",
+}
+_BESIDE = (
+    r"(name|names|naam|code|date|day|dateof|datede|fechade|sdatum|datum|of|de|the|patient|person|cust|client|kode)*"
+)
+_MOSTLY = 0.9
+_MOST_SEXES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityColumns:
+    """The columns of a table that name a person.
+
+    Args:
+        fields: field -> the columns that make it up, in the order of `FieldKind`.
+        date_order: how dates of birth are written.
+    """
+
+    fields: Mapping[str, tuple[str, ...]]
+    date_order: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(column for columns in self.fields.values() for column in columns)
+
+
+def identity_of(where: str, profiles: Sequence[ColumnProfile], date_order: str = "") -> IdentityColumns:
+    """Return the columns that name a person.
+
+    Args:
+        where: the table, for messages.
+        profiles: of its columns.
+        date_order: "ymd", "dmy" or "mdy" if a person says so; "" lets the values decide.
+
+    Raises:
+        InvalidInputError: no given name, family name or date of birth is among them, two columns could be one field,
+            or dates may be read in two orders.
+    """
+    tests: Mapping[FieldKind, Callable[[str], object]] = {
+        FieldKind.GIVEN: _is_name,
+        FieldKind.FAMILY: _is_name,
+        FieldKind.BIRTH: lambda value: any(_day(value, order) for order in DATE_ORDERS),
+        FieldKind.SEX: normal_sex,
+        FieldKind.POSTCODE: normal_number,
+    }
+    found: dict[str, tuple[str, ...]] = {}
+    order = date_order or "ymd"
+    for kind, test in tests.items():
+        fitting = [one for one in profiles if _is_called(one.column, kind) and _mostly(one, test)]
+        if kind is FieldKind.SEX:
+            fitting = [one for one in fitting if len(one.values) <= _MOST_SEXES]
+        if len(fitting) > 1:
+            raise InvalidInputError(
+                f"several columns could be {kind.value}: {', '.join(one.column for one in fitting)}",
+                where=where,
+                remedy="Leave all but one out with --without.",
+            )
+        if fitting:
+            found[kind.value] = (fitting[0].column,)
+            if kind is FieldKind.BIRTH:
+                order = date_order or _date_order(where, fitting[0])
+    if needed := [kind for kind in ("given", "family", "birth") if kind not in found]:
+        raise InvalidInputError(
+            f"no column is {' or '.join(needed)}, by its name and its values",
+            where=where,
+            remedy="Name the columns in the header like given_name, family_name and birth_date, or write the draft.",
+        )
+    return IdentityColumns(fields=found, date_order=order)
+
+
+def _is_called(column: str, kind: FieldKind) -> bool:
+    """Return whether a column's name is one that a field of the kind often has."""
+    words = re.sub(r"[\W_]+", "", plain(column))
+    return re.fullmatch(f"{_BESIDE}({_NAMES[kind]}){_BESIDE}", words) is not None
+
+
+def _mostly(profile: ColumnProfile, test: Callable[[str], object]) -> bool:
+    """Return whether most values pass a test, by rows."""
+    rows = sum(profile.values.values())
+    return rows > 0 and sum(times for value, times in profile.values.items() if test(value)) >= _MOSTLY * rows
+
+
+def _is_name(value: str) -> bool:
+    return bool(normal_name(value, is_family=True)) and not any(one.isdigit() for one in value)
+
+
+def _day(value: str, order: str) -> str:
+    return normal_date(value, order=order, missing=())
+
+
+def _date_order(where: str, profile: ColumnProfile) -> str:
+    """Return the order in which most dates can be read."""
+    rows = {order: sum(times for value, times in profile.values.items() if _day(value, order)) for order in DATE_ORDERS}
+    best = max(DATE_ORDERS, key=lambda order: rows[order])
+    if best != "ymd" and rows["dmy"] == rows["mdy"]:
+        raise InvalidInputError(
+            f"the dates of {profile.column} may be read in two orders",
+            where=where,
+            remedy="Say which with --date-order dmy or --date-order mdy.",
+        )
+    return best

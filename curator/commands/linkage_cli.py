@@ -1,0 +1,43 @@
+"""`veiltab curator linkage`: what a curator knows after it was linked with the others."""
+
+from pathlib import Path
+
+import click
+
+from veiltab.common.command.cli import emit, json_option
+from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import with_standing
+
+
+@click.command(epilog="Example: veiltab curator linkage study.toml --name alice --state state --picture ladder.svg")
+@with_standing
+@click.option(
+    "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Write the ladder of keys there, as SVG."
+)
+@json_option
+def linkage(standing: Standing, picture: Path | None, as_json: bool) -> None:
+    """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
+    from veiltab.curator.alignment.linking.linkage_report import report_from_text
+    from veiltab.curator.alignment.linking.linkages import Linkages
+    from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text
+
+    where = f"curator {standing.name}"
+    if standing.study.identity is None:
+        raise InvalidInputError(
+            "the study has ids, and links nobody",
+            where=where,
+            remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
+        )
+    text = Linkages(standing.store.connection, standing.store.audit).latest_report()
+    if not text:
+        raise NotReadyError(
+            "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
+        )
+    report = report_from_text(text)
+    categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
+    if picture is not None:
+        if not picture.parent.is_dir():
+            raise InvalidInputError("there is no such folder", where=str(picture.parent), remedy="Create it first.")
+        picture.write_text(ladder_picture(report), "utf-8")
+    emit(as_json, linkage_json(report, categories), linkage_text(report, categories))

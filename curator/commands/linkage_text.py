@@ -1,0 +1,150 @@
+"""A linkage as text and as a picture: which keys linked how many rows, and how good the links are by estimate."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from markupsafe import Markup
+
+from veiltab.common.linkage.quality import Estimate
+from veiltab.curator.alignment.linking.linkage_report import LinkageReport, PassCount
+
+_WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
+_SVG = Markup(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif"'
+    ' font-size="13"><title>The ladder of keys</title><desc>{text}</desc>'
+    '<rect width="{width}" height="{height}" fill="#fff"/>{parts}</svg>\n'
+)
+_BAR = Markup('<rect x="{x}" y="{y}" width="{width}" height="16" fill="{colour}"/>')
+_TEXT = Markup('<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{text}</text>')
+_COUNTED, _LEFT_OUT = "#1b6ca8", "#777"
+
+INDEPENDENT = (
+    "Errors of names, date and postcode are taken as independent: people who move and change their name at once make"
+    " the recall too high."
+)
+"""What the estimated recall rests on."""
+
+
+def linkage_text(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> str:
+    """Return a report for people.
+
+    Args:
+        report: what the curator knows.
+        categories: attribute -> its categories.
+    """
+    return "\n".join(_lines(report, categories))
+
+
+def linkage_json(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """Return it for programs.
+
+    Args:
+        report: what the curator knows.
+        categories: attribute -> its categories.
+    """
+    quality = report.quality
+    wrong, found = (None, None) if quality is None else quality
+    return {
+        "role": "hub" if report.is_hub else "spoke",
+        "rows": report.rows,
+        "hub_rows": report.hub_rows,
+        "links": report.links,
+        "links_with_hub": report.leg,
+        "passes": [
+            {
+                "key": one.key,
+                "runs": one.runs,
+                "self_match": one.matches / report.hub_rows,
+                "linked": one.linked,
+                "left": one.left,
+            }
+            for one in report.passes
+        ],
+        "precision_estimated": None if wrong is None else _estimate(wrong.precision),
+        "recall_estimated": None if found is None else _estimate(found),
+        "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
+        "match_rates": {
+            rate.attribute: [
+                {"category": name, "rows": rows, "linked": linked}
+                for name, rows, linked in zip(categories[rate.attribute], rate.rows, rate.linked, strict=False)
+            ]
+            for rate in report.rates
+            if len(categories.get(rate.attribute, ())) >= len(rate.rows)
+        },
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "sd": estimate.sd}
+
+
+def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    role = "the hub" if report.is_hub else f"a spoke of a hub with {report.hub_rows:,} rows"
+    yield f"{report.links:,} people are linked at all curators. This is {role}; its table has {report.rows:,} rows."
+    yield ""
+    width = max(len(one.key) for one in report.passes)
+    yield f"{'':>4}{'key':<{width}}  {'self-match':>10}  {'linked':>10}  {'left':>10}"
+    for number, one in enumerate(report.passes, 1):
+        share = f"{one.matches / report.hub_rows:.3%}"
+        if not one.runs:
+            yield f"{number:>2}  {one.key:<{width}}  {share:>10}  does not run: too many rows of the hub agree"
+        else:
+            yield f"{number:>2}  {one.key:<{width}}  {share:>10}  {_count(one.linked):>10}  {_count(one.left):>10}"
+    for leg in report.legs:
+        asked = "was asked for" if report.is_hub else "asked for"
+        yield f"{leg.links:,} rows are linked with {leg.curator}; this curator {asked} {leg.elements:,} blinded keys."
+    yield ""
+    yield from _quality(report)
+    for rate in report.rates:
+        names = categories.get(rate.attribute, ())
+        if len(names) >= len(rate.rows):
+            yield f"linked by {rate.attribute}, for this curator's eyes:"
+            for name, rows, linked in zip(names, rate.rows, rate.linked, strict=False):
+                yield f"    {name}: {linked:,} of {rows:,}" + (f" ({linked / rows:.1%})" if rows else "")
+
+
+def _quality(report: LinkageReport) -> Iterator[str]:
+    quality = report.quality
+    if quality is None:
+        yield "The hub does not learn which key linked a row; each spoke estimates how good its links are."
+        return
+    wrong, found = quality
+    yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
+    if found is None:
+        yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
+    else:
+        yield f"estimated recall: {found.value:.3f} (standard deviation {found.sd:.3f}). {INDEPENDENT}"
+
+
+def ladder_picture(report: LinkageReport) -> str:
+    """Return the ladder as SVG: of each key the rows that it linked, or at the hub its self-match share."""
+    shown = [_value(report, one) for one in report.passes]
+    most = max([*shown, 1e-12])
+    parts = list[Markup]()
+    for number, (one, value) in enumerate(zip(report.passes, shown, strict=True)):
+        y = _ROW * (number + 1)
+        colour = _COUNTED if one.runs else _LEFT_OUT
+        length = round((_WIDTH - _LEFT - _RIGHT) * value / most, 1)
+        label = f"{one.linked:,}" if one.linked is not None else f"{value:.3%}"
+        parts += [
+            _TEXT.format(x=_LEFT - 8, y=y + 13, anchor="end", colour="#222", text=f"{number + 1}  {one.key}"),
+            _BAR.format(x=_LEFT, y=y, width=length, colour=colour),
+            _TEXT.format(
+                x=_LEFT + length + 6,
+                y=y + 13,
+                anchor="start",
+                colour="#222",
+                text=label if one.runs else f"{label}, does not run",
+            ),
+        ]
+    what = "self-match share of each key at the hub" if report.is_hub else "rows linked by each key"
+    parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=f"{what}; {report.links:,} linked by all"))
+    height = _ROW * (len(report.passes) + 1) + 8
+    return str(_SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts)))
+
+
+def _value(report: LinkageReport, one: PassCount) -> float:
+    return one.matches / report.hub_rows if one.linked is None else float(one.linked)
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"

@@ -1,0 +1,223 @@
+"""Two registers without a common number on this machine: linked, released, and the truth beside both."""
+
+import csv
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.rpc.parties.identity import Role
+from veiltab.common.study.toml_text import toml_text
+from veiltab.play.local.asking import client_of, progress
+from veiltab.play.local.folder import new_folder
+from veiltab.play.local.processes import APPROVAL, LocalStudy, free_endpoints
+from veiltab.play.registers.name_law import Draws
+from veiltab.play.registers.people import FIELDS, ErrorRates, Registers, Row, made_registers
+from veiltab.researcher.estimates.estimation import TableEstimate
+
+HUB, SPOKE, RESEARCHER, SERVER = "residents", "clinic", "rosa", "cloud"
+REGIONS, ILLNESSES = ("north", "east", "south"), ("none", "mild", "severe")
+_SECONDS = 1800.0
+_MOST_ROWS = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkOptions:
+    """Options of the demonstration.
+
+    Args:
+        out: folder for all output; new or empty.
+        people: rows of each register; four in five of the people stand in both.
+        alignment: "psi" or "tokens".
+        deletions: deletion passes behind the twelve keys.
+        errors: factor of the usual errors of both registers.
+        epsilon: of the release, nats; pure.
+        seed: of the people.
+    """
+
+    out: Path
+    people: int = 5000
+    alignment: str = "psi"
+    deletions: int = 0
+    errors: float = 1.0
+    epsilon: Decimal = Decimal(2)
+    seed: str = "demo"
+
+    def __post_init__(self) -> None:
+        if not 1000 <= self.people <= _MOST_ROWS:
+            raise InvalidInputError(f"a register has 1,000 to {_MOST_ROWS:,} people", where="people")
+        if not 0 <= self.errors <= 5:
+            raise InvalidInputError("the factor of errors is not from 0 to 5", where="errors", remedy="1 is usual.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkResult:
+    """What the demonstration shows.
+
+    Args:
+        report: of the clinic, as `veiltab curator linkage --json` gives it.
+        common: people who stand in both registers.
+        links: that the rule makes of the two tables; the parties made as many.
+        wrong: of these, links of two people.
+        twins: of the wrong ones, links of twins.
+        estimate: the released table.
+        linked: the same table of the linked rows without noise, as shares.
+        truth: the same of all people who stand in both, each with the right partner.
+    """
+
+    report: dict[str, Any]
+    common: int
+    links: int
+    wrong: int
+    twins: int
+    estimate: TableEstimate
+    linked: NDArray[np.float64]
+    truth: NDArray[np.float64]
+
+    @property
+    def precision(self) -> float:
+        """Share of right links."""
+        return 1 - self.wrong / self.links
+
+    @property
+    def recall(self) -> float:
+        """Share of the people of both registers who are linked with themselves."""
+        return (self.links - self.wrong) / self.common
+
+
+def run_link(options: LinkOptions, say: Callable[[str], None]) -> LinkResult:
+    """Make the registers, start every party, link, release a table, and compare with the truth.
+
+    Args:
+        options: what to show.
+        say: called with a line about each step.
+
+    Raises:
+        VeiltabError: a party refused.
+    """
+    say(f"making two registers of {options.people:,} people, with errors as clerks make them")
+    registers = made_registers(options.people, options.seed, ErrorRates().times(options.errors))
+    local, values = prepare(options, registers)
+    with local:
+        say("starting every party as a process of its own; the registers are linked before the first release")
+        local.start_all()
+        with client_of(local, RESEARCHER) as client:
+            release = client.request(["region", "illness"], epsilon=str(options.epsilon), purpose="demonstration")
+            release.wait(_SECONDS, progress(say))
+            estimate = release.estimate()
+        say(f"asking {SPOKE} what it knows of its links")
+        report = linkage_report(local, SPOKE)
+    say("linking the same tables once more in this process, where the truth is known")
+    links = known_links(local, registers)
+    if len(links) != report["links"]:
+        raise InvalidInputError("the parties linked other rows than the rule", where="demo link")
+    wrong = [(hub, row) for hub, row in links.items() if registers.hub_people[hub] != registers.spoke_people[row]]
+    twins = sum(int(registers.twins[registers.hub_people[hub]] == registers.spoke_people[row]) for hub, row in wrong)
+    partner = {person: row for row, person in enumerate(registers.spoke_people.tolist())}
+    right = {hub: partner[one] for hub, one in enumerate(registers.hub_people.tolist()) if one in partner}
+    return LinkResult(
+        report=report,
+        common=registers.common(),
+        links=len(links),
+        wrong=len(wrong),
+        twins=twins,
+        estimate=estimate,
+        linked=_shares(values, links),
+        truth=_shares(values, right),
+    )
+
+
+def prepare(options: LinkOptions, registers: Registers) -> tuple[LocalStudy, tuple[NDArray[np.int64], ...]]:
+    """Write the tables, the study file, the certificates and the policies.
+
+    Returns:
+        The study, whose parties are not started; the symbols of the hub's rows and of the other ones.
+    """
+    new_folder(options.out)
+    (options.out / "tables").mkdir()
+    # What an attribute says of a person goes with the person, so that a wrong link shows.
+    count = int(max(registers.hub_people.max(), registers.spoke_people.max())) + 1
+    draws = Draws(f"attributes {options.seed}")
+    region = draws.below("region", count, 3)
+    illness = np.where(draws.uniform("same", count) < 0.5, region, draws.below("illness", count, 3))
+    values = (region[registers.hub_people], illness[registers.spoke_people])
+    paths = {
+        HUB: _written(options.out / "tables", HUB, registers.hub, "region", [REGIONS[one] for one in values[0]]),
+        SPOKE: _written(
+            options.out / "tables", SPOKE, registers.spoke, "illness", [ILLNESSES[one] for one in values[1]]
+        ),
+    }
+    text = toml_text(study_tables(options))
+    policies = dict.fromkeys((HUB, SPOKE), APPROVAL)
+    return LocalStudy.made_in(options.out, text.encode(), tables=paths, policies=policies), values
+
+
+def study_tables(options: LinkOptions) -> dict[str, Any]:
+    """Return the study file as plain data."""
+    ends = free_endpoints((HUB, SPOKE, SERVER, RESEARCHER))
+    identity = {name: name for name in FIELDS}
+    return {
+        "study": {
+            "id": "linked-registers",
+            "title": "People of two registers without a common number",
+            "alignment": options.alignment,
+        },
+        "budget": {"epsilon": max(Decimal(4), 2 * options.epsilon)},
+        "identity": {"hub": HUB, "fields": list(FIELDS), "deletions": options.deletions},
+        "server": {"name": SERVER, "endpoint": ends[SERVER]},
+        "curator": [{"name": name, "endpoint": ends[name], "identity": identity} for name in (HUB, SPOKE)],
+        "researcher": [{"name": RESEARCHER, "endpoint": ends[RESEARCHER]}],
+        "attribute": [
+            {"name": "region", "owner": HUB, "categories": list(REGIONS)},
+            {"name": "illness", "owner": SPOKE, "categories": list(ILLNESSES)},
+        ],
+    }
+
+
+def linkage_report(local: LocalStudy, curator: str) -> dict[str, Any]:
+    """Return what a curator knows of its links, by its own command."""
+    state = str(local.state_folder(Role.CURATOR, curator))
+    command = [*local.launcher, "curator", "linkage", str(local.study_path), "--name", curator, "--state", state]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+    if done.returncode:
+        raise UnavailableError(f"{curator} did not show its links", where="veiltab curator linkage")
+    return dict(json.loads(done.stdout))
+
+
+def known_links(local: LocalStudy, registers: Registers) -> dict[int, int]:
+    """Return the links that the rule makes of two tables that are in one place: hub row -> the other one's row."""
+    from veiltab.common.linkage.hub_rule import accept, first_candidates  # noqa: PLC0415 - the parties do it apart
+    from veiltab.common.linkage.row_keys import normal_rows, pass_keys  # noqa: PLC0415
+    from veiltab.common.linkage.self_match import running, self_matches  # noqa: PLC0415
+
+    identity = local.study.identity
+    if identity is None:
+        raise InvalidInputError("the study has ids, and links nobody", where="demo link")
+    hub, spoke = (
+        normal_rows(identity, "ymd", list(zip(*rows, strict=True))) for rows in (registers.hub, registers.spoke)
+    )
+    steps = running(self_matches(identity, hub))
+    passes = ((step.number, pass_keys(step, hub), pass_keys(step, spoke)) for step in steps)
+    return accept(first_candidates(passes, len(spoke)))
+
+
+def _written(folder: Path, name: str, rows: Sequence[Row], attribute: str, values: Sequence[str]) -> Path:
+    path = folder / f"{name}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*FIELDS, attribute])
+        writer.writerows([*row, value] for row, value in zip(rows, values, strict=True))
+    return path
+
+
+def _shares(values: tuple[NDArray[np.int64], ...], links: dict[int, int]) -> NDArray[np.float64]:
+    """Return the table of region and illness over some pairs of rows, as shares of the pairs."""
+    cells = 3 * values[0][list(links)] + values[1][list(links.values())]
+    return np.bincount(cells, minlength=9) / max(len(links), 1)

@@ -1,0 +1,115 @@
+"""`veiltab demo link`: two registers without a common number, linked and released, beside the truth."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
+from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
+
+if TYPE_CHECKING:
+    from veiltab.play.demos.linking import LinkResult
+
+
+@click.command(
+    short_help="Two registers without a common number: linked by names and dates, and released.",
+    epilog=f"Example: veiltab demo link --people 20000 --alignment tokens --deletions 5\n{EXIT_CODES}",
+)
+@click.option("--people", type=int, default=5000, show_default=True, help="Rows of each register, 1,000 to 200,000.")
+@click.option(
+    "--alignment",
+    type=click.Choice(["psi", "tokens"]),
+    default="psi",
+    show_default=True,
+    help="psi: the hub's key is never known to the other; tokens: a common key, and a tenth of the time.",
+)
+@click.option(
+    "--deletions", type=click.IntRange(0, 5), default=0, show_default=True, help="Deletion passes: more people."
+)
+@click.option(
+    "--errors", type=float, default=1.0, show_default=True, help="Factor of the usual errors; 2 is a bad register."
+)
+@click.option("--epsilon", default="2", show_default=True, help="Epsilon of the release, nats.")
+@click.option("--seed", default="demo", show_default=True, help="Of the people.")
+@out_option("veiltab-demo")
+@verbose_option
+@json_option
+def link(
+    people: int,
+    alignment: str,
+    deletions: int,
+    errors: float,
+    epsilon: str,
+    seed: str,
+    out: Path,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Link the people of two registers here, release a table of both, and show the truth beside it.
+
+    The register of residents and the clinic know people by name, birth date, sex and postcode alone, each with errors
+    of its own. A person is linked by the first of twelve keys that names exactly one resident.
+    """
+    from veiltab.play.demos.linking import LinkOptions, run_link
+
+    options = LinkOptions(
+        out=out,
+        people=people,
+        alignment=alignment,
+        deletions=deletions,
+        errors=errors,
+        epsilon=parse_epsilon(epsilon),
+        seed=seed,
+    )
+    end_parties_on_sigterm()
+    result = run_link(options, note)
+    if as_json:
+        emit(as_json, as_dict(result), "")
+    else:
+        _print(result, out, verbose=verbose)
+
+
+def as_dict(result: "LinkResult") -> dict[str, Any]:
+    """Return the result as plain data for JSON."""
+    return {
+        "linkage": result.report,
+        "truth": {
+            "common": result.common,
+            "links": result.links,
+            "wrong": result.wrong,
+            "twins": result.twins,
+            "precision": result.precision,
+            "recall": result.recall,
+        },
+        "table": [
+            {"cell": list(result.estimate.domain.categories_of(cell)), "linked": linked, "truth": true}
+            | {name: float(getattr(result.estimate, name)[cell]) for name in ("raw", "low", "high")}
+            for cell, (linked, true) in enumerate(zip(result.linked.tolist(), result.truth.tolist(), strict=True))
+        ],
+    }
+
+
+def _print(result: "LinkResult", out: Path, *, verbose: bool) -> None:
+    console, report = console_of(), result.report
+    passes = [
+        (one["key"], f"{one['linked']:,}", f"{one['left']:,}") if one["runs"] else (one["key"], "does not run", "")
+        for one in report["passes"]
+        if verbose or one["linked"]
+    ]
+    print_table(console, "Keys, each after those above it", ("key", "linked", "left"), passes)
+    quality = []
+    for name, true in (("precision", result.precision), ("recall", result.recall)):
+        found = report[f"{name}_estimated"]
+        said = "-" if found is None else f"{found['value']:.4f} (sd {found['sd']:.4f})"
+        quality.append((name, said, f"{true:.4f}"))
+    print_table(console, "Links, as the clinic estimates them", ("", "estimated", "truth"), quality)
+    console.print(
+        f"{result.common:,} people stand in both registers; {result.links:,} links, {result.wrong:,} of them wrong,"
+        f" {result.twins:,} of these between twins.\n"
+    )
+    headings = (*CELL_HEADINGS, "truth of both registers")
+    print_table(console, "Region and illness", headings, cell_rows(result.estimate, result.truth))
+    click.echo(f"Everything else: {out}/\nWhat a curator knows: veiltab curator linkage --help")

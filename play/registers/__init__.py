@@ -1,0 +1,1 @@
+"""Registers of made people without a common number, and the truth: who is who."""

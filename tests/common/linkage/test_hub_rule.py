@@ -1,0 +1,186 @@
+"""One row of a spoke changes one link, whatever the tables are: by enumeration, against the product's own resolver."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.common.linkage.old_rule import Row, hub_links, keys_of, old_links
+from veiltab.common.linkage.hub_rule import accept, candidates, first_candidates
+
+Rule = Callable[[Sequence[Row], Sequence[Row]], dict[int, int]]
+
+
+def alphabet(*sizes: int, missing: bool) -> list[Row]:
+    return list(product(*([*range(size), *([None] if missing else [])] for size in sizes)))
+
+
+def tables(rows: Sequence[Row], most: int) -> Iterator[tuple[Row, ...]]:
+    for size in range(most + 1):
+        yield from combinations_with_replacement(rows, size)
+
+
+def rows_changed(one: set[tuple[int, Any]], other: set[tuple[int, Any]]) -> int:
+    """In how many rows two linked tables differ: a row of the hub with another partner is one row that differs."""
+    before, after = dict(one), dict(other)
+    return sum(before.get(row) != after.get(row) for row in before.keys() | after.keys())
+
+
+def most_changed(rule: Rule, rows: Sequence[Row], most_spoke: int, most_hub: int) -> tuple[int, int]:
+    """Return the most rows of the linked table that one inserted row, and one changed row, of a spoke change.
+
+    A link is the hub's row and the values of the spoke's: of rows with equal values no rule here links one.
+    """
+    order = {row: place for place, row in enumerate(rows)}
+    spokes = {spoke: place for place, spoke in enumerate(tables(rows, most_spoke + 1))}
+
+    def place_of(spoke: Sequence[Row]) -> int:
+        return spokes[tuple(sorted(spoke, key=order.__getitem__))]
+
+    small = [(place, spoke) for spoke, place in spokes.items() if len(spoke) <= most_spoke]
+    more = {(place, place_of((*spoke, row))) for place, spoke in small for row in rows}
+    others = {
+        (place, other)
+        for place, spoke in small
+        for n in range(len(spoke))
+        for row in rows
+        if (other := place_of((*spoke[:n], row, *spoke[n + 1 :]))) > place
+    }
+    most = [0, 0]
+    for hub in tables(rows, most_hub):
+        found = [{(hub_row, spoke[row]) for row, hub_row in rule(spoke, hub).items()} for spoke in spokes]
+        for kind, pairs in enumerate((more, others)):
+            unequal = (rows_changed(found[i], found[j]) for i, j in pairs if found[i] != found[j])
+            most[kind] = max(most[kind], max(unequal, default=0))
+    return most[0], most[1]
+
+
+def test_one_row_of_a_spoke_changes_one_link_and_its_identifiers_two() -> None:
+    assert most_changed(hub_links, alphabet(2, 2, missing=False), 3, 4) == (1, 2)
+    assert most_changed(hub_links, alphabet(1, 1, missing=True), 4, 4) == (1, 2)
+
+
+def test_of_three_passes_too() -> None:
+    assert most_changed(hub_links, alphabet(1, 1, 1, missing=True), 2, 2) == (1, 2)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_one_row_of_a_spoke_changes_one_link_in_all_small_tables() -> None:
+    assert most_changed(hub_links, alphabet(2, 2, missing=True), 4, 4) == (1, 2)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_of_three_passes_in_all_small_tables() -> None:
+    assert most_changed(hub_links, alphabet(2, 2, 2, missing=False), 3, 4) == (1, 2)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_the_old_rule_reaches_four_in_small_tables() -> None:
+    inserted, _ = most_changed(old_links, alphabet(1, 3, missing=True), 4, 4)
+    assert inserted == 4
+
+
+def tree(passes: int) -> tuple[list[Row], list[Row], Row]:
+    """Return (spoke, hub, added row) for which the old rule loses (3^p - 1)/2 links.
+
+    A row in one world and not in the other shares its key of the next pass with one pair of its side, which it keeps
+    apart or frees; each such pair is fresh, so what differs triples from pass to pass.
+    """
+    pairs: list[tuple[list[int | None], list[int | None]]] = []
+    fresh = iter(range(1, 10**6))
+
+    def grow(loose: list[list[int | None]], at: int) -> None:
+        """`loose` are rows left in one world alone when the pass begins."""
+        if at == passes:
+            return
+        more: list[list[int | None]] = []
+        for row in loose:
+            value = next(fresh)
+            row[at] = value
+            spoke: list[int | None] = [None] * passes
+            hub: list[int | None] = [None] * passes
+            spoke[at] = hub[at] = value
+            pairs.append((spoke, hub))
+            # The pair links in one world alone, so its rows are left in the other.
+            more += [row, spoke, hub]
+        grow(more, at + 1)
+
+    added: list[int | None] = [None] * passes
+    grow([added], 0)
+    return [tuple(one) for one, _ in pairs], [tuple(other) for _, other in pairs], tuple(added)
+
+
+def wide_keys(rows: Sequence[Row], number: int) -> list[tuple[bytes, ...]]:
+    return [() if row[number] is None else (f"{number} {row[number]}".encode(),) for row in rows]
+
+
+def linked(spoke: Sequence[Row], hub: Sequence[Row]) -> set[tuple[int, int]]:
+    steps = [(n, wide_keys(hub, n), wide_keys(spoke, n)) for n in range(len(hub[0]))]
+    return set(accept(first_candidates(steps, len(spoke))).items())
+
+
+@pytest.mark.parametrize(("passes", "lost"), [(1, 1), (2, 4), (3, 13), (4, 40)])
+def test_the_old_rule_loses_a_tree_of_links_and_the_hub_rule_one(passes: int, lost: int) -> None:
+    spoke, hub, added = tree(passes)
+    assert len(spoke) == lost
+    before, after = old_links(spoke, hub), old_links([*spoke, added], hub)
+    assert (len(before), len(before.items() - after.items())) == (lost, lost)
+    assert rows_changed(linked(spoke, hub), linked([*spoke, added], hub)) == 1
+
+
+def test_a_row_of_the_hub_changes_as_many_links_as_there_are_passes() -> None:
+    passes = 10
+    rows: list[Row] = [tuple(place if n == place else None for n in range(passes)) for place in range(passes)]
+    everywhere: Row = tuple(range(passes))
+    assert len(linked(rows, rows)) == passes
+    assert len(linked(rows, [*rows, everywhere])) == 0
+    assert rows_changed(linked(rows, rows), linked([*rows, everywhere], rows)) == 1
+
+
+def test_the_earliest_pass_wins_and_a_tie_links_nobody() -> None:
+    assert accept([(2, 7), (1, 7), None, (3, 7)]) == {7: 1}
+    assert accept([(1, 7), (1, 7), (2, 7), (2, 8)]) == {8: 3}
+    assert accept([(1, 7), (1, 7), (1, 7)]) == {}
+    assert accept([(2, 7), (2, 7), (1, 7)]) == {7: 2}
+
+
+def test_a_candidate_is_the_only_row_of_the_whole_hub() -> None:
+    assert candidates([(b"a",), (b"b",), (b"b",), ()], [(b"a",), (b"b",), (b"c",), ()]) == [0, None, None, None]
+
+
+def test_variants_of_two_rows_leave_no_candidate() -> None:
+    hub = [(b"an", b"ann"), (b"an", b"ano"), (b"bob", b"bo")]
+    spoke = [(b"ann",), (b"an",), (b"bo", b"ob", b"bob"), (b"ann", b"bob")]
+    assert candidates(hub, spoke) == [0, None, 2, None]
+
+
+def test_rows_with_a_candidate_enter_no_later_pass() -> None:
+    hub = [((0,), (1,)), ((5,), (1,))]
+    keys = [[tuple(bytes([n, *value]) for value in [row[n]]) for row in hub] for n in range(2)]
+    spoke = [(b"\x00\x00",)], [(b"\x01\x01",)]
+    assert first_candidates([(1, keys[0], spoke[0]), (2, keys[1], spoke[1])], 1) == [(1, 0)]
+
+
+def test_the_order_of_rows_does_not_count() -> None:
+    chance = np.random.default_rng(7)
+    rows = alphabet(3, 3, 3, missing=True)
+    for _ in range(50):
+        spoke, hub = ([rows[place] for place in chance.integers(len(rows), size=12)] for _ in range(2))
+        places, hub_places = (chance.permutation(12).tolist() for _ in range(2))
+        shuffled = hub_links([spoke[place] for place in places], [hub[place] for place in hub_places])
+        assert {places[row]: hub_places[hub_row] for row, hub_row in shuffled.items()} == hub_links(spoke, hub)
+
+
+def test_one_more_row_asks_for_the_same_candidates_and_its_own() -> None:
+    chance = np.random.default_rng(8)
+    rows = alphabet(3, 3, missing=True)
+    for _ in range(50):
+        hub, spoke = ([rows[place] for place in chance.integers(len(rows), size=9)] for _ in range(2))
+        steps = [(n, keys_of(hub, n), keys_of([*spoke, rows[0]], n)) for n in range(2)]
+        fewer = [(n, hub_keys, keys[:-1]) for n, hub_keys, keys in steps]
+        assert first_candidates(steps, 10)[:-1] == first_candidates(fewer, 9)

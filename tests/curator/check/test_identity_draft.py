@@ -1,0 +1,157 @@
+"""Curators without a common number draft their parts of a study, and the parts make one."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import load_study
+from veiltab.curator.check.drafted_table import propose_table
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.deploy.study.study_cli import study
+from veiltab.play.registers.people import Row, made_registers
+
+
+def written(path: Path, header: Sequence[str], rows: Sequence[Row], *, order: str = "ymd", mark: str = "-") -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*header, "colour", "score"])
+        for number, (given, family, birth, sex, postcode) in enumerate(rows):
+            parts = dict(zip("ymd", birth.split("-"), strict=True)) if birth else {}
+            written_date = mark.join(parts[one] for one in order) if parts else ""
+            writer.writerow([given, family, written_date, sex, postcode, "red" if number % 3 else "blue", number % 5])
+    return path
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> dict[str, Path]:
+    made = made_registers(400, "drafts")
+    return {
+        "residents": written(
+            tmp_path / "r.csv", ("given_name", "Surname", "date_of_birth", "sex", "Zip code"), made.hub
+        ),
+        "clinic": written(
+            tmp_path / "c.csv",
+            ("Vorname", "Nachname", "Geburtsdatum", "Geschlecht", "PLZ"),
+            made.spoke,
+            order="dmy",
+            mark=".",
+        ),
+    }
+
+
+def run(*options: object) -> Result:
+    return CliRunner().invoke(study, [str(option) for option in options])
+
+
+def test_fields_are_known_by_names_and_values(tables: dict[str, Path]) -> None:
+    proposal = propose_table(tables["residents"], "residents", with_identity=True)
+    assert proposal.ids.identity == {
+        "given": ("given_name",),
+        "family": ("Surname",),
+        "birth": ("date_of_birth",),
+        "sex": ("sex",),
+        "postcode": ("Zip code",),
+    }
+    assert proposal.ids.date_order == "ymd"
+    assert [one.rule.column for one in proposal.attributes] == ["colour", "score"]
+    other = propose_table(tables["clinic"], "clinic", with_identity=True)
+    assert list(other.ids.identity) == ["given", "family", "birth", "sex", "postcode"]
+    assert other.ids.date_order == "dmy"
+    assert "given from Vorname" in other.ids.as_text()
+    assert other.rows == other.respondents == 400
+
+
+def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path], tmp_path: Path) -> None:
+    for name, table in tables.items():
+        done = run("draft", "--name", name, "--table", table, "--identity", "--yes", "--out", tmp_path / f"{name}.toml")
+        assert done.exit_code == 0, done.output
+    text = (tmp_path / "clinic.toml").read_text().replace('name = "colour"', 'name = "tint"\ncolumn = "colour"')
+    (tmp_path / "clinic.toml").write_text(text.replace('name = "score"', 'name = "points"\ncolumn = "score"'))
+    drafts = [tmp_path / f"{name}.toml" for name in tables]
+    options = ("--study", "linked", "--server", "cloud.example.org:7400", "--researcher", "rosa=rosa.example.org:7410")
+    addresses = [f"--curator={name}={name}.example.org:7401" for name in tables]
+    path = tmp_path / "study.toml"
+    without = run("merge", *drafts, *options, *addresses, "--out", path, "--yes")
+    assert isinstance(without.exception, InvalidInputError)
+    assert "--hub goes with drafts that have an identity" in str(without.exception)
+    done = run("merge", *drafts, *options, *addresses, "--out", path, "--yes", "--hub", "residents", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["ok"]
+    made = load_study(path)
+    assert made.identity is not None
+    assert made.identity.names == ["given", "family", "birth", "sex", "postcode"]
+    assert (made.identity.hub, len(made.identity.ladder)) == ("residents", 12)
+    for name, table in tables.items():
+        report = inspect_table(table, made, name)
+        assert report.ok
+        assert report.identity is not None
+        assert all(one.present > 380 for one in report.identity.fields)
+
+
+def test_ids_and_identity_do_not_mix(tables: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "ids.csv").write_text("id,tint\n1,red\n2,blue\n3,red\n")
+    run("draft", "--name", "lab", "--table", tmp_path / "ids.csv", "--yes", "--out", tmp_path / "lab.toml")
+    run(
+        "draft",
+        "--name",
+        "clinic",
+        "--table",
+        tables["clinic"],
+        "--identity",
+        "--yes",
+        "--out",
+        tmp_path / "clinic.toml",
+    )
+    done = run(
+        "merge", tmp_path / "lab.toml", tmp_path / "clinic.toml", "--study", "s", "--yes", "--out", tmp_path / "s.toml"
+    )
+    assert not (tmp_path / "s.toml").exists()
+    assert "one has ids and the other an identity" in done.output
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (("alpha", "Surname", "dob", "sex", "zip"), "no column is given"),
+        (("alpha", "beta", "gamma", "sex", "zip"), "no column is given or family or birth"),
+        (("first name", "Surname", "dob", "gender", "last_name"), "no column is"),
+        (("first name", "Surname", "Geburtsname", "sex", "zip"), "no column is birth"),
+    ],
+)
+def test_what_is_not_there_is_said(header: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", header, made_registers(60, "drafts").hub)
+    if header[-1] == "last_name":
+        assert propose_table(path, "clinic", with_identity=True).ids.identity["family"] == ("Surname",)
+        return
+    with pytest.raises(InvalidInputError, match=said) as refusal:
+        propose_table(path, "clinic", with_identity=True)
+    assert refusal.value.remedy
+
+
+def test_two_columns_of_one_field_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", ("first_name", "Surname", "dob", "sex", "zip"), made_registers(60, "x").hub)
+    path.write_text(path.read_text().replace("colour", "last name"))
+    with pytest.raises(InvalidInputError, match="several columns could be family: Surname, last name"):
+        propose_table(path, "clinic", with_identity=True)
+    assert propose_table(path, "clinic", with_identity=True, without=["last name"]).ids.identity["family"] == (
+        "Surname",
+    )
+
+
+def test_dates_that_may_be_read_in_two_orders_need_a_word(tmp_path: Path) -> None:
+    rows: list[Row] = [(f"a{'b' * n}", "lee", f"1980-0{n}-0{10 - n}", "f", "1") for n in range(1, 10)]
+    path = written(tmp_path / "t.csv", ("first_name", "Surname", "dob", "sex", "zip"), rows, order="dmy", mark="/")
+    with pytest.raises(InvalidInputError, match="may be read in two orders"):
+        propose_table(path, "clinic", with_identity=True)
+    assert propose_table(path, "clinic", with_identity=True, date_order="mdy").ids.date_order == "mdy"
+
+
+def test_options_that_exclude_one_another(tables: dict[str, Path]) -> None:
+    for more in (("--id", "PLZ", "--identity"), ("--date-order", "dmy")):
+        done = run("draft", "--name", "clinic", "--table", tables["clinic"], "--json", *more)
+        assert isinstance(done.exception, InvalidInputError)

@@ -1,0 +1,152 @@
+"""`veiltab curator check` of a table whose rows have identity fields."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.check.inspection import inspect_table
+from veiltab.curator.cli import curator
+from veiltab.play.registers.people import FIELDS, Row, made_registers
+
+STUDY = """
+[study]
+id = "linked"
+title = "Two registers"
+minimum_population = 2
+[budget]
+epsilon = 1
+[identity]
+hub = "residents"
+fields = ["given", "family", "birth", "sex", "postcode"]
+[server]
+name = "cloud"
+endpoint = "localhost:7400"
+[[curator]]
+name = "residents"
+endpoint = "localhost:7401"
+identity = { given = "given", family = "family", birth = "birth", sex = "sex", postcode = "postcode" }
+[[curator]]
+name = "clinic"
+endpoint = "localhost:7402"
+identity = { given = "given", family = "family", birth = "birth", postcode = "postcode", sex = "sex" }
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:7410"
+[[attribute]]
+name = "gender"
+owner = "residents"
+column = "sex"
+categories = ["f", "m", "unknown"]
+missing_values = [""]
+missing = "unknown"
+[[attribute]]
+name = "age"
+owner = "residents"
+integers = [0, 9]
+[[attribute]]
+name = "region"
+owner = "residents"
+categories = ["0", "1", "2"]
+[[attribute]]
+name = "vote"
+owner = "residents"
+categories = ["0", "1"]
+[[attribute]]
+name = "drug"
+owner = "clinic"
+categories = ["0", "1"]
+"""
+
+
+@pytest.fixture
+def study() -> Study:
+    return study_from_bytes(STUDY.encode(), "")
+
+
+def attributes(number: int, row: Row) -> dict[str, str]:
+    """Age from the date, region from the postcode; vote and drug from nothing."""
+    age = (2020 - int(row[2][:4] or 1990)) // 10
+    chance = number * 7919 % 1009
+    return {
+        "age": str(age),
+        "region": str(int(row[4] or 0) // 1000 % 3),
+        "vote": str(chance % 2),
+        "drug": str(chance % 2),
+    }
+
+
+def written(path: Path, rows: list[Row]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*FIELDS, "age", "region", "vote", "drug"])
+        writer.writerows([*row, *attributes(number, row).values()] for number, row in enumerate(rows))
+    return path
+
+
+def test_the_hub_sees_which_passes_run_and_what_depends_on_identity(study: Study, tmp_path: Path) -> None:
+    path = written(tmp_path / "residents.csv", list(made_registers(6000, "check").hub))
+    report = inspect_table(path, study, "residents")
+    assert report.ok
+    assert report.identity is not None
+    assert report.respondents == report.rows == 6000
+    assert set(report.identity.derived) == {"gender", "age", "region"}
+    assert report.identity.derived["gender"] == "is made of the column of the identity field sex"
+    assert report.identity.derived["age"] == "is as good as known from birth"
+    assert len(report.identity.passes) == 12
+    text = report.as_text()
+    assert "residents is the hub: nobody's presence in its table is protected" in text
+    assert "given family birth sex: runs" in text
+    assert "attribute region is as good as known from postcode" in text
+    plain = report.as_dict()["identity"]
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def test_in_a_small_table_the_year_shows_what_is_an_age(study: Study, tmp_path: Path) -> None:
+    report = inspect_table(
+        written(tmp_path / "residents.csv", list(made_registers(900, "few").hub)), study, "residents"
+    )
+    assert report.identity is not None
+    assert report.identity.derived["age"] == "is as good as known from the year of birth"
+    assert "vote" not in report.identity.derived
+
+
+def test_another_curator_sees_no_passes(study: Study, tmp_path: Path) -> None:
+    path = written(tmp_path / "clinic.csv", list(made_registers(2000, "check").spoke))
+    report = inspect_table(path, study, "clinic")
+    assert report.identity is not None
+    assert (report.identity.passes, report.identity.derived) == ((), {})
+    assert "residents is the hub" in report.as_text()
+    assert 1900 < report.identity.fields[0].present < 2000
+
+
+def test_dates_in_another_order_are_noted(study: Study, tmp_path: Path) -> None:
+    rows = [(g, f, "/".join(reversed(b.split("-"))), s, p) for g, f, b, s, p in made_registers(500, "check").spoke]
+    table = written(tmp_path / "clinic.csv", [(row[0], row[1], "", row[3], row[4]) for row in rows])
+    report = inspect_table(table, study, "clinic")
+    assert any("identity field birth: 100.0% of the rows have none that can be read" in note for note in report.notes)
+    assert any("date_order = 'ymd'" in note for note in report.notes)
+
+
+def test_a_hub_whose_rows_look_alike_has_no_pass(study: Study, tmp_path: Path) -> None:
+    rows: list[Row] = [("ann", "lee", f"1980-01-{day // 2 + 1:02}", "f", "1") for day in range(20)]
+    report = inspect_table(written(tmp_path / "residents.csv", rows), study, "residents")
+    assert report.identity is not None
+    assert not any(step.does_run for step in report.identity.passes[:4])
+    assert any("the pass 'given family birth sex' does not run: 100.000%" in note for note in report.notes)
+
+
+def test_the_command_says_it_in_text_and_json(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "study.toml").chmod(0o600)
+    path = written(tmp_path / "residents.csv", list(made_registers(300, "check").hub))
+    options = ["check", str(tmp_path / "study.toml"), "--name", "residents", "--table", str(path)]
+    text = CliRunner().invoke(curator, options)
+    assert text.exit_code == 0, text.output
+    assert "passes, in their order" in text.output
+    plain = json.loads(CliRunner().invoke(curator, [*options, "--json"]).output)
+    assert plain["identity"]["hub"] == "residents"
+    assert len(plain["identity"]["passes"]) == 12

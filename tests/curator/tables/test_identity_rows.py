@@ -1,0 +1,100 @@
+"""A table whose rows have identity fields in the place of ids."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.common.study.other import CHANGES, FULL
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.row_keys import identity_columns, normal_rows
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.reading.table_reading import load_table, read_table
+
+OLD, NEW, _ = CHANGES["identity in the place of ids"]
+
+
+@pytest.fixture
+def study() -> Study:
+    return study_from_bytes(
+        FULL.replace(OLD, NEW).replace(b'"family", "birth"]', b'"family", "birth", "postcode"]'), ""
+    )
+
+
+def fields_of(study: Study, curator: str, path: Path) -> list[list[str]]:
+    table = load_table(path, study, curator)
+    (batch,) = table.respondents.batches()
+    assert study.identity is not None
+    return [column.to_pylist() for column in identity_columns(batch.ids, study.identity)]
+
+
+def test_fields_come_back_as_they_are_in_the_table(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "alice.csv"
+    path.write_text(
+        "first,last,year,month,day,sex,age\n"
+        "Anna,de la Cruz,1980,2,3,1,44\n"
+        " Bo ,,1970,1,1,2,54\n"
+        ",,,,,2,33\n"
+        "Anna,de la Cruz,1980,2,3,1,44\n"
+    )
+    given, family, birth, postcode = fields_of(study, "alice", path)
+    assert given == ["Anna", " Bo ", "", "Anna"]
+    assert family == ["de la Cruz", "", "", "de la Cruz"]
+    assert birth == ["1980 2 3", "1970 1 1", "  ", "1980 2 3"]
+    assert postcode == [""] * 4
+    assert study.identity is not None
+    rows = normal_rows(study.identity, "ymd", [given, family, birth, postcode])
+    assert rows.values("birth") == ["19800203", "19700101", "", "19800203"]
+
+
+def test_types_of_a_file_do_not_count(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "alice.parquet"
+    columns = {
+        "first": pa.array(["A", None]),
+        "last": pa.array(["B", "C"]).dictionary_encode(),
+        "year": pa.array([1980.0, None]),
+        "month": pa.array([2, 3], pa.int8()),
+        "day": pa.array(["3", "4"]),
+        "sex": ["1", "2"],
+        "age": [1, 2],
+    }
+    pq.write_table(pa.table(columns), path)
+    given, family, birth, _ = fields_of(study, "alice", path)
+    assert (given, family, birth) == (["A", ""], ["B", "C"], ["1980 2 3", " 3 4"])
+
+
+def test_a_date_of_a_file_is_one_whatever_the_order(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "bob.parquet"
+    moments = pa.array([0, 86_400_000], pa.timestamp("ms"))
+    pq.write_table(
+        pa.table({"first": ["A", "B"], "last": ["B", "C"], "born": moments, "hours": [1, 2], "pay": ["low", "high"]}),
+        path,
+    )
+    columns = fields_of(study, "bob", path)
+    assert study.identity is not None
+    assert normal_rows(study.identity, "dmy", columns).values("birth") == ["19700101", "19700102"]
+
+
+def test_the_separator_in_a_field_is_refused(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "alice.csv"
+    path.write_text("first,last,year,month,day,sex,age\nAn\x1fna,B,1980,2,3,1,44\nA,B,1980,2,3,1,44\n")
+    reading = read_table(path, study, "alice")
+    assert [error.problem for error in reading.errors] == [
+        "1 row has the control character U+001F in an id (first, last, year, month, day)"
+    ]
+    assert (reading.rows_read, len(reading.respondents)) == (2, 1)
+
+
+def test_a_column_that_is_not_there_is_refused(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "alice.csv"
+    path.write_text("first,last,year,month,sex,age\nA,B,1980,2,1,44\n")
+    with pytest.raises(InvalidInputError, match="'day'"):
+        load_table(path, study, "alice")
+
+
+def test_a_long_field_is_cut(study: Study, tmp_path: Path) -> None:
+    path = tmp_path / "alice.csv"
+    path.write_text(f"first,last,year,month,day,sex,age\n{'é' * 5000},B,1980,2,3,1,44\n")
+    given, *_ = fields_of(study, "alice", path)
+    assert given == ["é" * 1024]

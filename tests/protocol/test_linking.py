@@ -1,0 +1,124 @@
+"""Registers without a common number, linked between real processes: a release counts the people whom the rule links."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.chance import agreement
+from tests.protocol.linked_registers import ASKED, RULE, Linked, linked_world
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.parties.identity import Role
+
+SURE = 1e-6  # level at which an answer is wrong
+
+
+def tokens_of(world: Linked) -> bytes:
+    """Return the tokens of the linked rows, which are the same at every curator."""
+    seen = set()
+    for name in world.local.tables:
+        (folder,) = (world.local.state_folder(Role.CURATOR, name) / "alignments").iterdir()
+        seen.add((folder / "tokens.bin").read_bytes())
+    (one,) = seen
+    return one
+
+
+def check_release(world: Linked) -> None:
+    with world.client() as client:
+        asked = client.request(ASKED, epsilon="4", label=world.label())
+        asked.wait(120)
+        assert agreement(asked.estimate(), world.truth()) > SURE
+    links = world.links()
+    assert len(links) > 740
+    assert len(tokens_of(world)) == 16 * len(links)
+
+
+@pytest.mark.parametrize("alignment", ["tokens", "psi"])
+def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -> None:
+    world = linked_world(tmp_path, alignment)
+    with world.local:
+        world.local.start_all()
+        check_release(world)
+        check_reports(world, tmp_path)
+        logs = world.logs()
+    assert world.mentions(logs) == []
+
+
+def check_reports(world: Linked, folder: Path) -> None:
+    """Each curator sees what it knows of the linkage, as text, as JSON and as a picture; a wrong place is refused."""
+    links = len(world.links())
+    said = world.curator_command("linkage", "bob", "--picture", str(folder / "ladder.svg")).data
+    assert said["role"] == "spoke"
+    assert said["links"] == links == sum(one["linked"] for one in said["passes"])
+    assert [one["key"] for one in said["passes"]] == [step.name for step in RULE.ladder]
+    assert said["precision_estimated"]["value"] > 0.99
+    assert 0.9 < said["recall_estimated"]["value"] <= 1
+    assert [one["category"] for one in said["match_rates"]["income"]] == ["low", "middle", "high"]
+    assert sum(one["linked"] for one in said["match_rates"]["income"]) == links
+    picture = (folder / "ladder.svg").read_text("utf-8")
+    assert picture.startswith("<svg xmlns=")
+    assert "given:3 family:3 birth postcode" in picture
+    hub = world.curator_command("linkage", "alice").data
+    assert (hub["role"], hub["links"], hub["precision_estimated"]) == ("hub", links, None)
+    assert all(one["linked"] is None for one in hub["passes"])
+    state = world.local.state_folder(Role.CURATOR, "alice")
+    text = world.command(
+        *("curator", "linkage", world.local.study_path, "--name", "alice", "--state", state), as_json=False
+    ).text
+    assert f"{links:,} people are linked at all curators. This is the hub" in text
+    nowhere = world.curator_command("linkage", "bob", "--picture", str(folder / "none" / "ladder.svg"))
+    assert nowhere.code == InvalidInputError.exit_code
+    assert "there is no such folder" in nowhere.errors
+
+
+KILLS = {
+    "the hub between two batches of its keys": (ALICE, "veiltab.curator.alignment.private.masking:_write_all:4"),
+    "the hub before it names the links": (ALICE, "veiltab.curator.alignment.linking.hub_work:HubWork._name:1"),
+    "the spoke in the middle of a pass": (BOB, "veiltab.curator.alignment.private.masking:_write_all:6:after"),
+    "the spoke before it names its links": (BOB, "veiltab.curator.alignment.linking.spoke_work:SpokeWork._resolved:1"),
+    "the hub before it erases its secret": (
+        ALICE,
+        "veiltab.curator.records.private_sessions:PrivateSessions.finish:1",
+    ),
+}
+QUICK = "the spoke in the middle of a pass"
+
+
+def check_kill(world: Linked, who: Who, point: str) -> None:
+    """A curator kills itself at a point of the linkage; started again, it goes on, and the same rows are linked."""
+    paces = ("pause=0.2", "batch=300")
+    world.local.launcher = launcher(*paces)
+    with world.local:
+        world.local.start(*who, launcher=launcher(*paces, point))
+        world.start(*({ALICE, BOB} - {who}), CLOUD, ROSA)
+        world.wait_for_kill(who)
+        world.start(who)
+        check_release(world)
+
+
+def test_a_spoke_that_is_killed_in_a_pass_links_the_same(tmp_path: Path) -> None:
+    check_kill(linked_world(tmp_path, "psi"), *KILLS[QUICK])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in KILLS if name != QUICK])
+def test_a_curator_that_is_killed_anywhere_links_the_same(tmp_path: Path, name: str) -> None:
+    check_kill(linked_world(tmp_path, "psi"), *KILLS[name])
+
+
+@pytest.mark.long
+def test_three_registers_are_linked_in_a_star(tmp_path: Path) -> None:
+    world = linked_world(tmp_path, "psi", curators=3)
+    with world.local:
+        world.local.start_all()
+        world.wait_until(lambda: _are_aligned(world), 90)
+    common = world.links().keys() & world.links("carol").keys()
+    assert len(tokens_of(world)) == 16 * len(common)
+
+
+def _are_aligned(world: Linked) -> bool:
+    for name in world.local.tables:
+        with world.store(name) as store:
+            if store.alignments.latest_alignment() is None:
+                return False
+    return True
