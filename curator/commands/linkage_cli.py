@@ -15,12 +15,19 @@ from veiltab.curator.officer.options import with_standing
 @click.option(
     "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Write the ladder of keys there, as SVG."
 )
+@click.option(
+    "--for-researcher",
+    "out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the estimated share of wrong links there, and nothing else: `veiltab researcher estimate"
+    " --linkage-error estimated --linkage-report` takes the file.",
+)
 @json_option
-def linkage(standing: Standing, picture: Path | None, as_json: bool) -> None:
+def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
     from veiltab.curator.alignment.linking.linkage_report import report_from_text
     from veiltab.curator.alignment.linking.linkages import Linkages
-    from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text
+    from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text, wrong_links_json
 
     where = f"curator {standing.name}"
     if standing.study.identity is None:
@@ -36,8 +43,11 @@ def linkage(standing: Standing, picture: Path | None, as_json: bool) -> None:
         )
     report = report_from_text(text)
     categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
+    for path in filter(None, (picture, out)):
+        if not path.parent.is_dir():
+            raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
     if picture is not None:
-        if not picture.parent.is_dir():
-            raise InvalidInputError("there is no such folder", where=str(picture.parent), remedy="Create it first.")
         picture.write_text(ladder_picture(report), "utf-8")
+    if out is not None:
+        out.write_text(wrong_links_json(report, standing.name), "utf-8")
     emit(as_json, linkage_json(report, categories), linkage_text(report, categories))

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
+from veiltab.common.command.cli import json_text
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.quality import Estimate
 from veiltab.curator.alignment.linking.linkage_report import LinkageReport, PassCount
 
@@ -113,6 +115,22 @@ def _quality(report: LinkageReport) -> Iterator[str]:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:
         yield f"estimated recall: {found.value:.3f} (standard deviation {found.sd:.3f}). {INDEPENDENT}"
+
+
+def wrong_links_json(report: LinkageReport, curator: str) -> str:
+    """Return what a researcher needs to undo the wrong links of a spoke: three numbers, as JSON by the curator's name.
+
+    Raises:
+        InvalidInputError: the hub does not estimate them.
+    """
+    if report.quality is None:
+        raise InvalidInputError(
+            "the hub does not learn how good its links are",
+            where=f"curator {curator}",
+            remedy="Ask each spoke for its file.",
+        )
+    wrong, _ = report.quality
+    return json_text({curator: {"lambda": wrong.share, "lambda_chance": wrong.chance, "sd": wrong.sd}}) + "\n"
 
 
 def ladder_picture(report: LinkageReport) -> str:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ HUB, SPOKE, RESEARCHER, SERVER = "residents", "clinic", "rosa", "cloud"
 REGIONS, ILLNESSES = ("north", "east", "south"), ("none", "mild", "severe")
 _SECONDS = 1800.0
 _MOST_ROWS = 200_000
+_TESTED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,9 @@ class LinkOptions:
         alignment: "psi" or "tokens".
         deletions: deletion passes behind the twelve keys.
         errors: factor of the usual errors of both registers.
-        epsilon: of the release, nats; pure.
+        misfiled: share of the clinic's rows that are filed under another patient's name, which no key sees.
+        epsilon: of the release, nats.
+        delta: of the release.
         seed: of the people.
     """
 
@@ -47,12 +51,16 @@ class LinkOptions:
     alignment: str = "psi"
     deletions: int = 0
     errors: float = 1.0
+    misfiled: float = 0.05
     epsilon: Decimal = Decimal(2)
+    delta: Decimal = Decimal("1e-6")
     seed: str = "demo"
 
     def __post_init__(self) -> None:
         if not 1000 <= self.people <= _MOST_ROWS:
             raise InvalidInputError(f"a register has 1,000 to {_MOST_ROWS:,} people", where="people")
+        if not 0 <= self.misfiled <= 0.3:
+            raise InvalidInputError("the share of misfiled rows is not from 0 to 0.3", where="misfiled")
         if not 0 <= self.errors <= 5:
             raise InvalidInputError("the factor of errors is not from 0 to 5", where="errors", remedy="1 is usual.")
 
@@ -67,9 +75,12 @@ class LinkResult:
         links: that the rule makes of the two tables; the parties made as many.
         wrong: of these, links of two people.
         twins: of the wrong ones, links of twins.
+        tested: links that a clerk compared with the patients' own papers.
+        tested_wrong: of these, links to another person, or to a row that is filed under another name.
         estimate: the released table.
+        corrected: the same with wrong links undone, by the clerk's share.
         linked: the same table of the linked rows without noise, as shares.
-        truth: the same of all people who stand in both, each with the right partner.
+        truth: the same of all people who stand in both, each with the right partner and illness.
     """
 
     report: dict[str, Any]
@@ -77,7 +88,10 @@ class LinkResult:
     links: int
     wrong: int
     twins: int
+    tested: int
+    tested_wrong: int
     estimate: TableEstimate
+    corrected: TableEstimate
     linked: NDArray[np.float64]
     truth: NDArray[np.float64]
 
@@ -91,6 +105,27 @@ class LinkResult:
         """Share of the people of both registers who are linked with themselves."""
         return (self.links - self.wrong) / self.common
 
+    def covered(self, estimate: TableEstimate) -> int:
+        """Return how many cells have an interval that holds the truth."""
+        return int(np.count_nonzero((estimate.low <= self.truth) & (self.truth <= estimate.high)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values:
+    """Attributes of the rows of both tables.
+
+    Args:
+        region: of the hub's rows, symbols.
+        illness: of the clinic's rows, as they are filed.
+        true_illness: of the person whose name stands on each of these rows.
+        is_misfiled: which of these rows are about another person.
+    """
+
+    region: NDArray[np.int64]
+    illness: NDArray[np.int64]
+    true_illness: NDArray[np.int64]
+    is_misfiled: NDArray[np.bool_]
+
 
 def run_link(options: LinkOptions, say: Callable[[str], None]) -> LinkResult:
     """Make the registers, start every party, link, release a table, and compare with the truth.
@@ -103,21 +138,31 @@ def run_link(options: LinkOptions, say: Callable[[str], None]) -> LinkResult:
         VeiltabError: a party refused.
     """
     say(f"making two registers of {options.people:,} people, with errors as clerks make them")
+    if options.misfiled:
+        say(f"filing {options.misfiled:.0%} of the clinic's rows under another patient's name")
     registers = made_registers(options.people, options.seed, ErrorRates().times(options.errors))
     local, values = prepare(options, registers)
     with local:
         say("starting every party as a process of its own; the registers are linked before the first release")
         local.start_all()
         with client_of(local, RESEARCHER) as client:
-            release = client.request(["region", "illness"], epsilon=str(options.epsilon), purpose="demonstration")
+            release = client.request(
+                ["region", "illness"],
+                epsilon=str(options.epsilon),
+                delta=f"{options.delta:f}",
+                purpose="demonstration",
+            )
             release.wait(_SECONDS, progress(say))
-            estimate = release.estimate()
-        say(f"asking {SPOKE} what it knows of its links")
-        report = linkage_report(local, SPOKE)
-    say("linking the same tables once more in this process, where the truth is known")
-    links = known_links(local, registers)
-    if len(links) != report["links"]:
-        raise InvalidInputError("the parties linked other rows than the rule", where="demo link")
+            say(f"asking {SPOKE} what it knows of its links")
+            report = linkage_report(local, SPOKE)
+            say("linking the same tables once more in this process, where the truth is known")
+            links = known_links(local, registers)
+            if len(links) != report["links"]:
+                raise InvalidInputError("the parties linked other rows than the rule", where="demo link")
+            tested, tested_wrong = clerk_s_sample(options, registers, values, links)
+            share = tested_wrong / tested
+            sd = sqrt(max(share, 1 / tested) * (1 - share) / tested)
+            estimate, corrected = release.estimate(), release.estimate(linkage_error=f"{share:.6f}:{sd:.6f}")
     wrong = [(hub, row) for hub, row in links.items() if registers.hub_people[hub] != registers.spoke_people[row]]
     twins = sum(int(registers.twins[registers.hub_people[hub]] == registers.spoke_people[row]) for hub, row in wrong)
     partner = {person: row for row, person in enumerate(registers.spoke_people.tolist())}
@@ -128,17 +173,32 @@ def run_link(options: LinkOptions, say: Callable[[str], None]) -> LinkResult:
         links=len(links),
         wrong=len(wrong),
         twins=twins,
+        tested=tested,
+        tested_wrong=tested_wrong,
         estimate=estimate,
-        linked=_shares(values, links),
-        truth=_shares(values, right),
+        corrected=corrected,
+        linked=_shares(values.region, values.illness, links),
+        truth=_shares(values.region, values.true_illness, right),
     )
 
 
-def prepare(options: LinkOptions, registers: Registers) -> tuple[LocalStudy, tuple[NDArray[np.int64], ...]]:
+def clerk_s_sample(
+    options: LinkOptions, registers: Registers, values: Values, links: dict[int, int]
+) -> tuple[int, int]:
+    """Return how many links a clerk compares with the patients' own papers, and how many of these are wrong."""
+    pairs = list(links.items())
+    chosen = [pairs[place] for place in Draws(f"clerk {options.seed}").order("links", len(pairs))[:_TESTED].tolist()]
+    wrong = sum(
+        registers.hub_people[hub] != registers.spoke_people[row] or values.is_misfiled[row] for hub, row in chosen
+    )
+    return len(chosen), int(wrong)
+
+
+def prepare(options: LinkOptions, registers: Registers) -> tuple[LocalStudy, Values]:
     """Write the tables, the study file, the certificates and the policies.
 
     Returns:
-        The study, whose parties are not started; the symbols of the hub's rows and of the other ones.
+        The study, whose parties are not started, and what the tables hold.
     """
     new_folder(options.out)
     (options.out / "tables").mkdir()
@@ -147,11 +207,17 @@ def prepare(options: LinkOptions, registers: Registers) -> tuple[LocalStudy, tup
     draws = Draws(f"attributes {options.seed}")
     region = draws.below("region", count, 3)
     illness = np.where(draws.uniform("same", count) < 0.5, region, draws.below("illness", count, 3))
-    values = (region[registers.hub_people], illness[registers.spoke_people])
+    filed = true_illness = illness[registers.spoke_people]
+    is_misfiled = draws.uniform("misfiled", len(filed)) < options.misfiled
+    filed = filed.copy()
+    filed[is_misfiled] = filed[is_misfiled][draws.order("filed", int(is_misfiled.sum()))]
+    values = Values(
+        region=region[registers.hub_people], illness=filed, true_illness=true_illness, is_misfiled=is_misfiled
+    )
     paths = {
-        HUB: _written(options.out / "tables", HUB, registers.hub, "region", [REGIONS[one] for one in values[0]]),
+        HUB: _written(options.out / "tables", HUB, registers.hub, "region", [REGIONS[one] for one in values.region]),
         SPOKE: _written(
-            options.out / "tables", SPOKE, registers.spoke, "illness", [ILLNESSES[one] for one in values[1]]
+            options.out / "tables", SPOKE, registers.spoke, "illness", [ILLNESSES[one] for one in values.illness]
         ),
     }
     text = toml_text(study_tables(options))
@@ -169,7 +235,7 @@ def study_tables(options: LinkOptions) -> dict[str, Any]:
             "title": "People of two registers without a common number",
             "alignment": options.alignment,
         },
-        "budget": {"epsilon": max(Decimal(4), 2 * options.epsilon)},
+        "budget": {"epsilon": max(Decimal(4), 2 * options.epsilon), "delta": min(4 * options.delta, Decimal("0.01"))},
         "identity": {"hub": HUB, "fields": list(FIELDS), "deletions": options.deletions},
         "server": {"name": SERVER, "endpoint": ends[SERVER]},
         "curator": [{"name": name, "endpoint": ends[name], "identity": identity} for name in (HUB, SPOKE)],
@@ -217,7 +283,7 @@ def _written(folder: Path, name: str, rows: Sequence[Row], attribute: str, value
     return path
 
 
-def _shares(values: tuple[NDArray[np.int64], ...], links: dict[int, int]) -> NDArray[np.float64]:
+def _shares(region: NDArray[np.int64], illness: NDArray[np.int64], links: dict[int, int]) -> NDArray[np.float64]:
     """Return the table of region and illness over some pairs of rows, as shares of the pairs."""
-    cells = 3 * values[0][list(links)] + values[1][list(links.values())]
+    cells = 3 * region[list(links)] + illness[list(links.values())]
     return np.bincount(cells, minlength=9) / max(len(links), 1)

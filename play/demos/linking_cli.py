@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
-from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
 from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
 
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 @click.option(
     "--errors", type=float, default=1.0, show_default=True, help="Factor of the usual errors; 2 is a bad register."
 )
+@click.option(
+    "--misfiled", type=float, default=0.05, show_default=True, help="Share of the clinic's rows under another's name."
+)
 @click.option("--epsilon", default="2", show_default=True, help="Epsilon of the release, nats.")
+@click.option("--delta", default="1e-6", show_default=True, help="Delta of the release.")
 @click.option("--seed", default="demo", show_default=True, help="Of the people.")
 @out_option("veiltab-demo")
 @verbose_option
@@ -42,7 +46,9 @@ def link(
     alignment: str,
     deletions: int,
     errors: float,
+    misfiled: float,
     epsilon: str,
+    delta: str,
     seed: str,
     out: Path,
     verbose: bool,
@@ -51,7 +57,9 @@ def link(
     """Link the people of two registers here, release a table of both, and show the truth beside it.
 
     The register of residents and the clinic know people by name, birth date, sex and postcode alone, each with errors
-    of its own. A person is linked by the first of twelve keys that names exactly one resident.
+    of its own. A person is linked by the first of twelve keys that names exactly one resident. Some of the
+    clinic's rows are filed under another patient's name: a clerk compares a sample of the links, and the intervals
+    take wrong links into account.
     """
     from veiltab.play.demos.linking import LinkOptions, run_link
 
@@ -61,7 +69,9 @@ def link(
         alignment=alignment,
         deletions=deletions,
         errors=errors,
+        misfiled=misfiled,
         epsilon=parse_epsilon(epsilon),
+        delta=parse_delta(delta),
         seed=seed,
     )
     end_parties_on_sigterm()
@@ -75,7 +85,12 @@ def link(
 def as_dict(result: "LinkResult") -> dict[str, Any]:
     """Return the result as plain data for JSON."""
     return {
-        "linkage": result.report,
+        "linkage": result.report
+        | {f"{name}_true": getattr(result, name) for name in ("precision", "recall")}
+        | {
+            f"{name}_estimated": None if (one := result.report[f"{name}_estimated"]) is None else one["value"]
+            for name in ("precision", "recall")
+        },
         "truth": {
             "common": result.common,
             "links": result.links,
@@ -84,6 +99,13 @@ def as_dict(result: "LinkResult") -> dict[str, Any]:
             "precision": result.precision,
             "recall": result.recall,
         },
+        "clerk": {"tested": result.tested, "wrong": result.tested_wrong},
+        "tables": [
+            {
+                name: {"covered": result.covered(one), "cells": one.domain.cells}
+                for name, one in (("with", result.corrected), ("without", result.estimate))
+            }
+        ],
         "table": [
             {"cell": list(result.estimate.domain.categories_of(cell)), "linked": linked, "truth": true}
             | {name: float(getattr(result.estimate, name)[cell]) for name in ("raw", "low", "high")}
@@ -111,5 +133,14 @@ def _print(result: "LinkResult", out: Path, *, verbose: bool) -> None:
         f" {result.twins:,} of these between twins.\n"
     )
     headings = (*CELL_HEADINGS, "truth of both registers")
-    print_table(console, "Region and illness", headings, cell_rows(result.estimate, result.truth))
+    print_table(console, "Region and illness, as released", headings, cell_rows(result.estimate, result.truth))
+    console.print(
+        f"A clerk compared {result.tested:,} links with the patients' own papers: {result.tested_wrong:,} are another"
+        " patient's. With that share undone:\n"
+    )
+    print_table(console, "Region and illness, wrong links undone", headings, cell_rows(result.corrected, result.truth))
+    console.print(
+        f"Of {result.estimate.domain.cells} intervals {result.covered(result.estimate)} hold the truth without the"
+        f" correction, and {result.covered(result.corrected)} with it.\n"
+    )
     click.echo(f"Everything else: {out}/\nWhat a curator knows: veiltab curator linkage --help")

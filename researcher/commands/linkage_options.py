@@ -28,7 +28,7 @@ _LINKAGE = (
         "--hub",
         default="",
         metavar="CURATOR",
-        help="The curator with which all others are linked, where there are more than two.",
+        help="The curator with which all others are linked; by default the hub of the study.",
     ),
 )
 

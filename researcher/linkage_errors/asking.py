@@ -1,6 +1,7 @@
 """What a release asks of this room: its tables with the wrong links of its study undone."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.estimation import TableEstimate
@@ -21,21 +22,27 @@ def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: St
     Raises:
         InvalidInputError: a text that does not parse, or what `corrected` refuses.
     """
-    return corrected(found, _read(asked), _owners(study))
+    return corrected(found, _read(asked, study), _owners(study))
 
 
 def results_with_links(
     results: Sequence[TableResult], asked: LinkageErrors | str, study: Study
 ) -> tuple[TableResult, ...]:
     """Return the tables that a model is fitted to, with wrong links to undo; as table_with_links."""
-    errors = _read(asked)
+    errors = _read(asked, study)
     if errors is None:
         return tuple(results)
     return linked_results(results, errors, _owners(study), {one.name: one.attribute.size for one in study.attributes})
 
 
-def _read(asked: LinkageErrors | str) -> LinkageErrors | None:
-    return parse_linkage_error(asked) if isinstance(asked, str) else asked
+def _read(asked: LinkageErrors | str, study: Study) -> LinkageErrors | None:
+    """Return the wrong links; their hub is that of the study, if the study links people and no other is named."""
+    errors = parse_linkage_error(asked) if isinstance(asked, str) else asked
+    if errors is not None and errors.hub:
+        study.curator(errors.hub)
+    if errors is None or errors.hub or study.identity is None:
+        return errors
+    return replace(errors, hub=study.identity.hub)
 
 
 def _owners(study: Study) -> Mapping[str, str]:

@@ -94,14 +94,9 @@ class LinkageErrors:
             names: the attributes of the table.
 
         Raises:
-            InvalidInputError: of more than two curators no hub is known, it is none of them, or a curator's share is
-                not known.
+            InvalidInputError: of more than two curators no hub is known, or a curator's share is not known.
         """
         curators = list(dict.fromkeys(owners.values()))
-        if self.hub and self.hub not in curators:
-            raise InvalidInputError(
-                f"{self.hub[:60]!r} has no attribute of the study", where="hub", remedy=f"Name {_listed(curators)}."
-            )
         if len(curators) > 2 and not self.hub:
             raise InvalidInputError(
                 "the study has more than two curators, and it is not known with whom the others are linked",

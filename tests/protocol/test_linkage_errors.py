@@ -64,7 +64,7 @@ def test_estimates_are_corrected_by_command_and_by_program(village: World, label
         (("--linkage-error", "5%"), "'5%' is no share of wrong links"),
         (("--linkage-error", "estimated"), "with --linkage-report FILE"),
         (("--linkage-report", "links.json"), "a report was given, and not asked for"),
-        (("--linkage-error", "0.1", "--hub", "mars"), "'mars' has no attribute of the study"),
+        (("--linkage-error", "0.1", "--hub", "mars"), "no curator 'mars'"),
         (("--hub", "bob"), "a hub is named, and no wrong links are"),
         (("--linkage-error", "0.1", "--independence", "region"), "a test of independence takes the table as it was"),
     ],

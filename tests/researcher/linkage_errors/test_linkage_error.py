@@ -137,8 +137,6 @@ def test_legs_that_are_not_known_are_refused() -> None:
     error = LinkError(share=0.02)
     with pytest.raises(InvalidInputError, match="more than two curators"):
         LinkageErrors(of=error).legs(THREE, ("age", "wage"))
-    with pytest.raises(InvalidInputError, match="'mars' has no attribute"):
-        LinkageErrors(of=error, hub="mars").legs(THREE, ("age", "wage"))
     with pytest.raises(InvalidInputError, match="nothing of the links with hospital"):
         LinkageErrors(of={"bank": error}, hub="registry").legs(THREE, ("age", "wage"))
 
