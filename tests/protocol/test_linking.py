@@ -1,5 +1,6 @@
 """Registers without a common number, linked between real processes: a release counts the people whom the rule links."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -66,9 +67,37 @@ def check_reports(world: Linked, folder: Path) -> None:
         *("curator", "linkage", world.local.study_path, "--name", "alice", "--state", state), as_json=False
     ).text
     assert f"{links:,} people are linked at all curators. This is the hub" in text
+    check_wrong_links(world, folder / "links.json")
     nowhere = world.curator_command("linkage", "bob", "--picture", str(folder / "none" / "ladder.svg"))
     assert nowhere.code == InvalidInputError.exit_code
     assert "there is no such folder" in nowhere.errors
+
+
+def check_wrong_links(world: Linked, path: Path) -> None:
+    """A spoke writes three numbers for a researcher, whose estimate takes them; the hub knows none."""
+    assert world.curator_command("linkage", "bob", "--for-researcher", str(path)).code == 0
+    said = json.loads(path.read_text("utf-8"))
+    assert said.keys() == {"bob"}
+    assert said["bob"].keys() == {"lambda", "lambda_chance", "sd"}
+    with world.client() as client:
+        (release,) = client.releases()
+    rosa = (
+        "--name",
+        "rosa",
+        "--identity",
+        world.local.folder / "pki" / "researcher-rosa",
+        "--release",
+        release.release_id,
+    )
+    links = ("--linkage-error", "estimated", "--linkage-report", path)
+    plain, undone = (
+        world.command("researcher", "estimate", world.local.study_path, *rosa, *more) for more in ((), links)
+    )
+    assert [one["estimate"] for one in undone.data["cells"]] != [one["estimate"] for one in plain.data["cells"]]
+    assert "of the links with bob a share of" in str(undone.data)
+    hub = world.curator_command("linkage", "alice", "--for-researcher", str(path.with_name("hub.json")))
+    assert (hub.code, path.with_name("hub.json").exists()) == (InvalidInputError.exit_code, False)
+    assert "Ask each spoke for its file." in hub.errors
 
 
 KILLS = {
