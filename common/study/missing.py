@@ -24,7 +24,7 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
     if dropping:
         which = "each attribute of the study" if len(dropping) == len(study.attributes) else _joined(dropping, "and")
         said.append(f" and have a value in {which}, also where the release does not ask for it")
-    said.append(".")
+    said.append("." if study.identity is None else ". Some links may be wrong: --linkage-error undoes them.")
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
         said.append(f" Rows left out for a missing value: {_joined(rows, 'and')}.")

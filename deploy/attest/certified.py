@@ -106,6 +106,31 @@ class Certified:
         }
 
     @property
+    def neighbours(self) -> str:
+        """Which tables are neighbours, and what follows where people are linked without a common number."""
+        identity = self.study.identity
+        if identity is None:
+            return NEIGHBOURS
+        return (
+            f"{NEIGHBOURS} People were linked by {', '.join(identity.names)} to the rows of {identity.hub}. Being"
+            f" present in the table of {identity.hub} is not protected. A row of another curator that is added or removed"
+            " changes one respondent; other identifiers in it change two, a group of two."
+        )
+
+    @property
+    def lacking_rows(self) -> str:
+        """What neither file says of persons who have several rows."""
+        by_ids = ", under several ids" if self.study.identity is None else ""
+        return f"Whether a person has more than one row in a curator's table{by_ids}"
+
+    @property
+    def lacking_people(self) -> str:
+        """What neither file says of persons who are not there, or are there as others."""
+        if self.study.identity is None:
+            return "Who is missing from a curator's table or has another id there"
+        return "Who is missing from a curator's table, how many links are wrong, and who was not linked"
+
+    @property
     def variant(self) -> str:
         """The variant of differential privacy of what was asked for and is kept."""
         return "pure" if self.release.delta is None else "approximate"
@@ -157,8 +182,10 @@ class Certified:
         """Return who may be in the tables."""
         one = self.release
         known = "the server knows" if one.sampling.is_by_server else "the curators alone know"
+        is_linked = self.study.identity is not None
+        who = "who are linked in the tables of all curators" if is_linked else "whom all curators have"
         return (
-            f"{one.population} respondents whom all curators have. By the scheme {one.scheme} a table has {one.sample}"
+            f"{one.population} respondents {who}. By the scheme {one.scheme} a table has {one.sample}"
             f" sampled rows; {known} which."
         )
 
@@ -178,7 +205,8 @@ class Certified:
         """Return what was tested of the server, and by whom."""
         if not all(one.canaries for one in self.tables):
             return "Of some table no rows of known symbols travelled, so that the server's noise was not tested there."
-        who = ", ".join(party.name for party in self.parties if self.tested(party))
+        is_linked = self.study.identity is not None
+        who = "who are linked in the tables of all curators" if is_linked else "whom all curators have"
         return (
             f"Curators {who} tested the server's noise by rows of known symbols before any key left, and every test"
             " passed. The tests show a server that leaves noise out, not one that is built to deceive them."

@@ -13,7 +13,7 @@ from pathlib import Path
 from veiltab.common.privacy.cards.words import delta_text
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import make_folder, written_whole
-from veiltab.deploy.attest.certified import NEIGHBOURS, NOT_STATED, UNIT, Certified
+from veiltab.deploy.attest.certified import NOT_STATED, UNIT, Certified
 
 PROFILE = "https://w3id.org/5s-crate/1.0"
 _CRATE = "https://w3id.org/ro/crate/1.3"
@@ -149,7 +149,7 @@ def _privacy(one: Certified) -> Iterator[Entity]:
     values: dict[str, tuple[str, str]] = {
         "epsilon": (f"{one.release.epsilon:f}", f"{one.guarantee().capitalize()}, in nats."),
         "delta": (delta_text(one.release.delta), "0 of a pure epsilon."),
-        "unit of privacy": (UNIT, NEIGHBOURS),
+        "unit of privacy": (UNIT, one.neighbours),
         "variant": (f"{one.variant} differential privacy", one.composition()),
         "without noise": (one.unprotected(), "What is public of the release."),
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from veiltab.common.core.texts.spelling import escaped
-from veiltab.deploy.attest.certified import NEIGHBOURS, NOT_STATED, UNIT, Certified, whole
+from veiltab.deploy.attest.certified import NOT_STATED, UNIT, Certified, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ def _top(one: Certified) -> tuple[Answer, ...]:
         Answer(
             part="Unit of privacy",
             question="Whose data change between neighbouring data sets?",
-            says=f"The unit is a person: {UNIT}. {NEIGHBOURS}",
-            lacks="Whether a person has more than one row in a curator's table, under several ids",
+            says=f"The unit is a person: {UNIT}. {one.neighbours}",
+            lacks=one.lacking_rows,
         ),
         Answer(
             part="Properties and composition",
@@ -122,8 +122,7 @@ def _middle(one: Certified) -> tuple[Answer, ...]:
         Answer(
             part="Bias",
             question="Who is under-represented, and do corrections distort the results?",
-            lacks="Who is missing from a curator's table or has another id there, and whether negative counts were"
-            " projected",
+            lacks=f"{one.lacking_people}, and whether negative counts were projected",
         ),
         Answer(
             part="Synthetic data and machine learning",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.deploy.attest.certified import NEIGHBOURS, NOT_STATED, UNIT, Certified, whole
+from veiltab.deploy.attest.certified import NOT_STATED, UNIT, Certified, whole
 
 PRODUCTS = (
     "Summary statistics",
@@ -97,7 +97,7 @@ def registry_entry(one: Certified, facts: Facts) -> str:
         },
         "privacy_loss": {
             "privacy_unit": f"Person: {UNIT}",
-            "privacy_unit_details": NEIGHBOURS,
+            "privacy_unit_details": one.neighbours,
             "privacy_parameters": parameters,
             "privacy_parameters_details": whole(
                 ["Epsilon in nats; every number is an upper bound.", f"- {one.guarantee()}"]

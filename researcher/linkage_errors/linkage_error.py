@@ -151,7 +151,8 @@ def parse_linkage_error(text: str, report: Path | None = None, hub: str = "") ->
             raise InvalidInputError(
                 "the release brings no estimate of its wrong links",
                 where=_WHERE,
-                remedy="Give a share, such as 0.02, or (to a command) its file with --linkage-report FILE.",
+                remedy="Give a share, such as 0.02, or (to a command) its file with --linkage-report FILE; a curator"
+                " writes it by `veiltab curator linkage --for-researcher FILE`.",
             )
         return LinkageErrors(of=read_report(report), hub=hub)
     if report is not None:
@@ -217,7 +218,8 @@ def _no_report(where: str) -> InvalidInputError:
     return InvalidInputError(
         "this is no report of links",
         where=where,
-        remedy='It has the numbers "lambda", "lambda_chance" and "sd", or a record of them for each curator.',
+        remedy='It has the numbers "lambda", "lambda_chance" and "sd", or a record of them for each curator, as'
+        " `veiltab curator linkage --for-researcher FILE` writes it.",
     )
 
 

@@ -32,9 +32,9 @@ def test_a_study_with_an_identity() -> None:
 
 def test_results_say_that_n_counts_people_who_are_linked() -> None:
     study = study_from_bytes(LINKED.encode(), "")
-    assert respondents_sentence(study, ["age"], {}).startswith(
-        "n is the number of people who are linked, by the study's keys, in every curator's table"
-    )
+    said = respondents_sentence(study, ["age"], {})
+    assert said.startswith("n is the number of people who are linked, by the study's keys, in every curator's table")
+    assert "Some links may be wrong: --linkage-error undoes them." in said
 
 
 def test_what_may_be_stated() -> None:

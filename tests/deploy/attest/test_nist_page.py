@@ -5,8 +5,11 @@ from fractions import Fraction
 
 import pytest
 
+from tests.common.study.test_identity_table import LINKED
+from tests.curator.audit.exported_evidence import certificate
 from tests.deploy.attest.conftest import Given
-from veiltab.deploy.attest.certified import NOT_STATED, _below
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.attest.certified import NOT_STATED, Certified, _below
 from veiltab.deploy.attest.nist_page import Answer, _plain
 
 PYRAMID = (
@@ -102,3 +105,15 @@ def test_an_answer_without_anything_stated_says_so() -> None:
 )
 def test_markdown_shows_a_title_as_it_is(text: str, shown: str) -> None:
     assert _plain(text) == shown
+
+
+def test_forms_say_that_people_were_linked_by_names(study_bytes: bytes) -> None:
+    ids = study_from_bytes(study_bytes, "study.toml")
+    held = certificate(ids)
+    linked = Certified(certificate=held, study=study_from_bytes(LINKED.encode(), "linked.toml"))
+    assert "Being present in the table of bob is not protected." in linked.neighbours
+    assert "a group of two" in linked.neighbours
+    assert "who are linked in the tables of all curators" in linked.sample()
+    assert "how many links are wrong" in linked.lacking_people
+    plain = Certified(certificate=held, study=ids)
+    assert "linked" not in f"{plain.neighbours} {plain.sample()} {plain.lacking_people}"
