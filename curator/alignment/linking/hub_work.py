@@ -185,12 +185,11 @@ class HubWork:
             if not np.all(words[1:] > words[:-1]):
                 raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
 
-        path = await leg.here(spoke, asked, most * ELEMENT_BYTES, check)
+        path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering pass {number} of {spoke}"
         self.asked[spoke][number] = count(path)
         made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=number))
-        scalar = self._scalar(spoke, number)
         try:
-            await leg.masking.mask_elements(path, scalar, made, f"answering pass {number} of {spoke}")
+            await leg.masking.mask_elements(path, self._scalar(spoke, number), made, what)
         except IntegrityError:
             for one in (path, *made.parent.glob(f"{made.name}.*")):
                 one.unlink()
@@ -227,9 +226,8 @@ class HubWork:
         return scalar_of(self._leg.secret, f"linkage scalar {spoke} {number}")
 
     def _handles(self, spoke: str, number: int = 0) -> Handles:
-        """Return the names of rows in the passes of a ladder; what the comparison shows is no row, and no such name."""
-        what = "compared" if number == COMPARED else "handles"
-        return Handles(self._leg.derived(f"{what} {spoke}"))
+        # What the comparison shows is no row, and no name of one.
+        return Handles(self._leg.derived(f"{'compared' if number == COMPARED else 'handles'} {spoke}"))
 
 
 def _write_padded(source: Path, path: Path) -> None:

@@ -241,11 +241,7 @@ class SpokeWork:
             raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
 
     def _resolved(self, most: int) -> tuple[Rows, Bytes]:
-        """Return the linked rows and their handles, ascending by handle, as the hub rule accepts them.
-
-        Args:
-            most: rows of the hub.
-        """
+        """Return the linked rows and their handles, of `most` of the hub, by handle, as the hub rule accepts them."""
         rows = np.flatnonzero(self._number)
         distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
         if len(distinct) > most:
