@@ -163,6 +163,8 @@ def _variants(value: str, kind: FieldKind) -> tuple[str, ...]:
     """Return a value, and what is left of it without each one of its characters; nothing of an empty value."""
     if kind in {FieldKind.GIVEN, FieldKind.FAMILY}:
         value = value[:_NAME_LETTERS]
+    if len(value) > MOST_BYTES:  # no key holds it, and its variants would take the square of its length
+        return ()
     return tuple({one: None for one in (value, *(value[:i] + value[i + 1 :] for i in range(len(value)))) if one})
 
 

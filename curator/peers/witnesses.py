@@ -47,7 +47,7 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
         head = check_checkpoint(shown, party, identity.authority, now).head
         seen = head.length, bytes.fromhex(head.digest)
         longest = longest_ledger(connection, peer.curator)
-        if longest[0] == seen[0] and longest != seen:
+        if (longest[0] == seen[0] and longest != seen) or _has_another(connection, peer.curator, shown.text, head):
             raise IntegrityError("shows another ledger than before", where=where)
         note, cosigner = cosigned_note(shown, identity, now)
         plain = {
@@ -65,6 +65,13 @@ def witnessed_lines(connection: Database, curator: str) -> Iterator[str]:
     """Return what this curator has witnessed of the others' ledgers, a line for each checkpoint, oldest first."""
     rows = connection.execute("SELECT line FROM checkpoint WHERE curator <> ? ORDER BY rowid", [curator])
     return (row["line"] for row in rows)
+
+
+def _has_another(connection: Database, curator: str, text: str, head: LedgerHead) -> bool:
+    """Whether a curator's checkpoint of the same length, but of another ledger, is kept: the longest may be longer."""
+    beginning, whole = (canonical_json(one)[1:-1] for one in (f"/ledger\n{head.length}\n", f"{text}\n"))
+    sql = "SELECT 1 FROM checkpoint WHERE curator = ? AND instr(line, ?) > 0 AND instr(line, ?) = 0 LIMIT 1"
+    return connection.execute(sql, [curator, beginning, whole]).fetchone() is not None
 
 
 def _read(shown: bytes, where: str) -> SignedText:

@@ -162,8 +162,7 @@ class HubWork:
         if path.exists():
             return
         keys, unsorted = await made(), path.with_suffix(".unsorted")
-        values = leg.values_of(number, partial(scalar_of, leg.secret, f"linkage scalar {spoke}"))
-        handles = self._handles(spoke)
+        values, handles = leg.values_of(number, lambda: self._scalar(spoke, number)), self._handles(spoke, number)
         await leg.masking.write(
             unsorted,
             keys.count,
@@ -186,12 +185,11 @@ class HubWork:
             if not np.all(words[1:] > words[:-1]):
                 raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
 
-        path = await leg.here(spoke, asked, most * ELEMENT_BYTES, check)
+        path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering pass {number} of {spoke}"
         self.asked[spoke][number] = count(path)
         made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=number))
-        scalar = scalar_of(leg.secret, f"linkage scalar {spoke}")
         try:
-            await leg.masking.mask_elements(path, scalar, made, f"answering pass {number} of {spoke}")
+            await leg.masking.mask_elements(path, self._scalar(spoke, number), made, what)
         except IntegrityError:
             for one in (path, *made.parent.glob(f"{made.name}.*")):
                 one.unlink()
@@ -223,8 +221,13 @@ class HubWork:
             both = np.concatenate([self._handles(spoke).of(joint), self._joint.of(joint)], axis=1)
             write(path, np.sort(np.ascontiguousarray(both).view(f"S{2 * HANDLE_BYTES}").ravel()).tobytes())
 
-    def _handles(self, spoke: str) -> Handles:
-        return Handles(self._leg.derived(f"handles {spoke}"))
+    def _scalar(self, spoke: str, number: int) -> bytes:
+        """Return the scalar of a pass: another one for each, else elements of one pass would test keys of another."""
+        return scalar_of(self._leg.secret, f"linkage scalar {spoke} {number}")
+
+    def _handles(self, spoke: str, number: int = 0) -> Handles:
+        # What the comparison shows is no row, and no name of one.
+        return Handles(self._leg.derived(f"{'compared' if number == COMPARED else 'handles'} {spoke}"))
 
 
 def _write_padded(source: Path, path: Path) -> None:

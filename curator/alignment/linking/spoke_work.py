@@ -70,7 +70,7 @@ class SpokeWork:
         for step in line.running(leg.identity)[self._done :]:
             await self._pass(step, line)
             self._done += 1
-        rows, handles = await asyncio.to_thread(self._resolved)
+        rows, handles = await asyncio.to_thread(self._resolved, line.rows)
         self.accepted = rows
         path = leg.path(self._message(LinkKind.ACCEPTED))
         if not path.exists():
@@ -240,10 +240,12 @@ class SpokeWork:
         if len(joint) < len(both) or not np.isin(_words(both[:, :HANDLE_BYTES]), _words(accepted)).all():
             raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
 
-    def _resolved(self) -> tuple[Rows, Bytes]:
-        """Return the linked rows and their handles, ascending by handle, as the hub rule accepts them."""
+    def _resolved(self, most: int) -> tuple[Rows, Bytes]:
+        """Return the linked rows and their handles, of `most` of the hub, by handle, as the hub rule accepts them."""
         rows = np.flatnonzero(self._number)
         distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
+        if len(distinct) > most:
+            raise IntegrityError("gave handles to more of its rows than it states", where=f"curator {self.hub}")
         order = np.argsort(place, kind="stable")
         linked = np.empty(len(distinct), np.int64)
         is_linked = np.zeros(len(distinct), np.bool_)

@@ -77,6 +77,8 @@ class PrivateExchange(Exchange):
         self._room = room
         self._most_ids = most_ids
         self._maximum = maximum
+        # The alignment whose files are whole, and that is begun again only because a peer wants another session.
+        self._has_whole = ""
         # Session that failed -> digests of the query as it came and as it was passed on.
         self._passed: dict[str, tuple[bytes, bytes]] = {}
 
@@ -165,6 +167,7 @@ class PrivateExchange(Exchange):
         answers = await self._answers(name, peers)
         session = _session_name(name, {self._name: own.part} | _parts(answers))
         if session != own.finished:
+            self._has_whole = name
             return True
         if all(answer.finished == session for answer in answers.values()):
             await asyncio.to_thread(_delete_sessions, self._folder / name)
@@ -222,10 +225,12 @@ class PrivateExchange(Exchange):
             IntegrityError: the session has failed, or nobody has a reason to begin one.
             DeniedError: a peer began too many.
         """
-        own = self._own(name)
+        own, has_whole, self._has_whole = self._own(name), self._has_whole == name, ""
         answers = await self._answers(name, peers)
         session = _session_name(name, {self._name: own.part} | _parts(answers))
         if session == own.finished:
+            if has_whole:  # else it would begin sessions that are not counted for it
+                raise NotReadyError("says one part and then another", where="curator peer")
             # What was made in it is lost, and so is the scalar.
             self._sessions.renew(name, secrets.token_bytes(PART_BYTES))
         elif session == own.name:

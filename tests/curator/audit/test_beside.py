@@ -110,6 +110,19 @@ def test_the_others_checkpoints_are_kept_cosigned_once_a_release(store: Callable
         assert longest_ledger(one.connection, "bob") == (2, bytes.fromhex(HEADS[2]))
 
 
+def test_another_ledger_of_a_length_that_is_not_the_longest_is_refused(
+    store: Callable[[], "closing[CuratorStore]"],
+) -> None:
+    with store() as one:
+        for length, release in ((1, ID), (2, OTHER)):
+            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length])])
+        third = "2" * 32
+        with pytest.raises(IntegrityError, match="shows another ledger than before"):
+            keep_checkpoints(one.connection, identity(ALICE), third, [shown(1, HEADS[3])])
+        keep_checkpoints(one.connection, identity(ALICE), third, [shown(1, HEADS[1])])
+        assert len(list(witnessed_lines(one.connection, "alice"))) == 3
+
+
 def unsigned(length: int) -> Progress:
     one = signed_checkpoint(identity(BOB), LedgerHead(length=length, digest=HEADS[2]), NOW)
     return replace(SAYS, checkpoint=canonical_text(replace(one, signature="00")).encode())
