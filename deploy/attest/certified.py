@@ -113,8 +113,8 @@ class Certified:
             return NEIGHBOURS
         return (
             f"{NEIGHBOURS} People were linked by {', '.join(identity.names)} to the rows of {identity.hub}. Being"
-            f" present in the table of {identity.hub} is not protected. A row of another curator that is added or removed"
-            " changes one respondent; other identifiers in it change two, a group of two."
+            f" present in the table of {identity.hub} is not protected. A row of another curator that is added or"
+            " removed changes one respondent; other identifiers in it change two, a group of two."
         )
 
     @property
