@@ -102,6 +102,7 @@ class Linked:
         right = len(links) - self.wrong(links)
         return right / self.registers.common(), right / len(links)
 
+    @cached_property
     def estimated(self) -> tuple[WrongLinks, Estimate]:
         """Return wrong links and recall as they are estimated without the truth."""
         links = self.links()
@@ -120,7 +121,7 @@ class Linked:
 
     def estimates(self) -> tuple[float, float, float, float]:
         """Return precision and recall as they are estimated, and as they are."""
-        wrong, estimate = self.estimated()
+        wrong, estimate = self.estimated
         true_recall, true_precision = self.found()
         return wrong.precision.value, estimate.value, true_precision, true_recall
 
