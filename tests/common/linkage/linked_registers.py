@@ -1,40 +1,54 @@
 """Two made registers linked in this process, as the parties do it, with the truth beside."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from veiltab.common.linkage.hub_rule import accept, first_candidates
 from veiltab.common.linkage.ladder import FieldKind, Pass, default_ladder, ladder_of
 from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.placebo import placebo_keys
-from veiltab.common.linkage.quality import Agreement, Links, PlaceboPass, common_people, recall, wrong_links
+from veiltab.common.linkage.quality import (
+    Agreement,
+    Estimate,
+    Links,
+    PlaceboPass,
+    WrongLinks,
+    common_people,
+    recall,
+    wrong_links,
+)
 from veiltab.common.linkage.row_keys import Keys, NormalRows, normal_rows, pass_keys
-from veiltab.common.linkage.self_match import SelfMatch, decided
+from veiltab.common.linkage.self_match import SelfMatch, running, self_matches
 from veiltab.play.registers.people import FIELDS, Registers, Row
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linked:
-    """What was linked."""
+    """What was linked. Keys are made pass by pass, as the parties do: those of all passes at once take much memory."""
 
     registers: Registers
     identity: Identity
     hub: NormalRows
     spoke: NormalRows
-    hub_keys: Sequence[Sequence[Keys]]
-    spoke_keys: Sequence[Sequence[Keys]]
-    decisions: Sequence[SelfMatch]
+
+    @cached_property
+    def decisions(self) -> Sequence[SelfMatch]:
+        return self_matches(self.identity, self.hub)
 
     @property
-    def run(self) -> list[tuple[Pass, Sequence[Keys], Sequence[Keys]]]:
-        keys = zip(self.decisions, self.hub_keys, self.spoke_keys, strict=True)
-        return [(one.step, hub, spoke) for one, hub, spoke in keys if one.does_run]
+    def run(self) -> tuple[Pass, ...]:
+        return running(self.decisions)
 
-    def proposals(self) -> list[tuple[int, int] | None]:
-        return list(first_candidates([(step.number, hub, spoke) for step, hub, spoke in self.run], len(self.spoke)))
+    @cached_property
+    def proposals(self) -> Sequence[tuple[int, int] | None]:
+        steps = ((step.number, pass_keys(step, self.hub), pass_keys(step, self.spoke)) for step in self.run)
+        return first_candidates(steps, len(self.spoke))
 
     def links(self) -> dict[int, int]:
-        return accept(self.proposals())
+        return accept(self.proposals)
 
     def wrong(self, links: dict[int, int]) -> int:
         people, others = self.registers.hub_people, self.registers.spoke_people
@@ -42,16 +56,23 @@ class Linked:
 
     def placebo(self) -> list[PlaceboPass]:
         """The same run with moved dates; a pass without dates and postcodes is left out."""
-        moved = [(step, hub, placebo_keys(step, self.spoke)) for step, hub, _ in self.run]
-        steps = [(step.number, hub, keys) for step, hub, keys in moved if keys is not None]
-        real, placebo = self.proposals(), first_candidates(steps, len(self.spoke))
+        numbers: list[int] = []
+
+        def steps() -> Iterator[tuple[int, Sequence[Keys], Sequence[Keys]]]:
+            for step in self.run:
+                keys = placebo_keys(step, self.spoke)
+                if keys is not None:
+                    numbers.append(step.number)
+                    yield step.number, pass_keys(step, self.hub), keys
+
+        real, placebo = self.proposals, first_candidates(steps(), len(self.spoke))
         return [
             PlaceboPass(
                 proposals=sum(one is not None and one[0] == number for one in placebo),
                 entered=sum(one is None or one[0] >= number for one in placebo),
                 entered_real=sum(one is None or one[0] >= number for one in real),
             )
-            for number, _, _ in steps
+            for number in numbers
         ]
 
     def agreement(self, links: dict[int, int]) -> Agreement:
@@ -75,8 +96,15 @@ class Linked:
             dated=dated[0] * dated[1],
         )
 
-    def estimates(self) -> tuple[float, float, float, float]:
-        """Return precision and recall as they are estimated, and as they are."""
+    def found(self) -> tuple[float, float]:
+        """Return recall and precision."""
+        links = self.links()
+        right = len(links) - self.wrong(links)
+        return right / self.registers.common(), right / len(links)
+
+    @cached_property
+    def estimated(self) -> tuple[WrongLinks, Estimate]:
+        """Return wrong links and recall as they are estimated without the truth."""
         links = self.links()
         agreement = self.agreement(links)
         counts = Links(
@@ -87,10 +115,15 @@ class Linked:
         )
         people = common_people(agreement)
         wrong = wrong_links(counts, people, self.placebo())
-        found = recall(counts, wrong, people)
-        assert found is not None
-        right = len(links) - self.wrong(links)
-        return wrong.precision.value, found.value, right / len(links), right / self.registers.common()
+        estimate = recall(counts, wrong, people)
+        assert estimate is not None
+        return wrong, estimate
+
+    def estimates(self) -> tuple[float, float, float, float]:
+        """Return precision and recall as they are estimated, and as they are."""
+        wrong, estimate = self.estimated
+        true_recall, true_precision = self.found()
+        return wrong.precision.value, estimate.value, true_precision, true_recall
 
 
 def linked(registers: Registers, fields: Sequence[str] = FIELDS, deletions: int = 0) -> Linked:
@@ -99,16 +132,22 @@ def linked(registers: Registers, fields: Sequence[str] = FIELDS, deletions: int 
     ladder = ladder_of(default_ladder(kinds, deletions))
     identity = Identity(fields=tuple(kinds.items()), hub="hub", ladder=ladder)
     hub, spoke = (rows_of(identity, rows) for rows in (registers.hub, registers.spoke))
-    hub_keys, spoke_keys = ([pass_keys(step, rows) for step in ladder] for rows in (hub, spoke))
-    return Linked(
-        registers=registers,
-        identity=identity,
-        hub=hub,
-        spoke=spoke,
-        hub_keys=hub_keys,
-        spoke_keys=spoke_keys,
-        decisions=decided(identity, zip(ladder, hub_keys, strict=True), len(hub)),
+    return Linked(registers=registers, identity=identity, hub=hub, spoke=spoke)
+
+
+def linked_tables(
+    identity: Identity,
+    tables: Sequence[Sequence[Sequence[str]]],
+    people: Sequence[Sequence[int]],
+    orders: Sequence[str],
+) -> Linked:
+    """Link two tables, the hub's first, by their columns in the order of the fields, their people and date orders."""
+    hub, spoke = (normal_rows(identity, order, columns) for order, columns in zip(orders, tables, strict=True))
+    hub_people, spoke_people = (np.array(one) for one in people)
+    truth = Registers(
+        hub=(), spoke=(), hub_people=hub_people, spoke_people=spoke_people, twins=np.full(len(hub_people), -1)
     )
+    return Linked(registers=truth, identity=identity, hub=hub, spoke=spoke)
 
 
 def rows_of(identity: Identity, rows: Sequence[Row]) -> NormalRows:
