@@ -15,10 +15,9 @@ from typing import Any
 import grpc
 
 from tests.simulation.virtual import HERE, Killed, Machine
-from veiltab.v1 import curator_pb2, server_release_pb2
+from veiltab.v1 import curator_pb2, curator_peer_pb2, server_release_pb2
 
-_NO_ANSWER_SECONDS = 40.0
-"""After so long gRPC's pings find that a connection is dead."""
+_NO_ANSWER_SECONDS = 40.0  # after so long gRPC's pings find that a connection is dead
 
 
 @dataclass(kw_only=True)
@@ -227,12 +226,11 @@ class Network:
                     await asyncio.sleep(rng.expovariate(400))
                     answers.put_nowait(one)
             await asyncio.sleep(rng.expovariate(400))
-            answered = sum(_size(method, one) for one in said)
-            sizes = f"{sum(map(len, kept))} -> {answered} bytes in {len(kept)} -> {len(said)}"
-            if method.endswith("Statement"):
-                sizes = "signed"  # the length of an ECDSA signature is random
-            elif method.endswith("FetchCanaries"):
-                # How many canaries a server samples is random, whatever the rows are.
+            sizes = f"{sum(map(len, kept))} -> {sum(_size(method, one) for one in said)} bytes"
+            sizes += f" in {len(kept)} -> {len(said)}"
+            if method.endswith("Statement"):  # the length of an ECDSA signature is random
+                sizes = "signed"
+            elif method.endswith("FetchCanaries"):  # how many canaries a server samples is random
                 sizes = f"{sum(map(len, kept))} bytes"
             self.note(f"{name} {one.code.name if one.code else 'OK'} {sizes}{' (reply lost)' if lost_reply else ''}")
             if one.code is None:
@@ -464,7 +462,7 @@ class Channel:
 
 
 def _size(method: str, answer: bytes) -> int:
-    """Return the bytes of an answer, without what has a random length: changed canaries, their tests, a statement."""
+    """Return the bytes of an answer, without what has a random length: changed canaries, their tests, signatures."""
     message: Any
     match method.rpartition("/")[2]:
         case "GetReceipt":
@@ -482,6 +480,10 @@ def _size(method: str, answer: bytes) -> int:
         case "GetRelease":
             message = server_release_pb2.GetReleaseResponse.FromString(answer)
             message.ClearField("statement")
+        case "FollowProgress":
+            message = curator_peer_pb2.FollowProgressResponse.FromString(answer)
+            for one in message.releases:
+                one.ClearField("checkpoint")
         case _:
             return len(answer)
     return int(message.ByteSize())
