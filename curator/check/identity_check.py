@@ -3,6 +3,7 @@
 It holds counts and names of columns, and no value of anybody.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.linkage.linked_identity import FieldKind, Identity
-from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows
+from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import SelfMatch, self_matches
 from veiltab.common.study.file import Study
 from veiltab.common.study.members import CuratorMember
@@ -121,6 +122,8 @@ def inspect_identity(reading: Reading, study: Study, identity: Identity, curator
             notes += _pass_notes(identity, passes)
         else:
             notes.append(f"which passes run is decided when it aligns: the table has more than {_MOST_ROWS:,} rows")
+    elif len(rows) <= _MOST_ROWS:
+        notes += _duplicate_notes(study, identity, curator, rows)
     fields = tuple(
         FieldInspection(name=name, columns=columns.get(name, ()), present=int(_present(rows.columns[name]).sum()))
         for name in identity.names
@@ -169,6 +172,20 @@ def _pass_notes(identity: Identity, passes: tuple[SelfMatch, ...]) -> Iterator[s
         yield (
             f"the pass {one.step.name!r} does not run: {float(one.share):.3%} of the rows could be taken for another,"
             f" and {float(one.foreseen):.3%} wrong links are foreseen with it, of at most {float(identity.cap):.3%}"
+        )
+
+
+def _duplicate_notes(study: Study, identity: Identity, curator: CuratorMember, rows: NormalRows) -> Iterator[str]:
+    """Yield how many rows of a spoke agree with another one on the first key whose fields the hub has too."""
+    both = {name for name, _ in curator.identity} & {name for name, _ in study.curator(identity.hub).identity}
+    step = next((step for step in identity.ladder if step.fields <= both and not step.deletion), None)
+    if step is None:
+        return
+    times = Counter(key for keys in pass_keys(step, rows) for key in keys)
+    if alike := sum(count for count in times.values() if count > 1):
+        yield (
+            f"{alike:,} rows agree on the key {step.name!r} with another row of this table: the hub's row accepts none"
+            " of them; remove duplicates"
         )
 
 

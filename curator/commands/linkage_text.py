@@ -51,6 +51,7 @@ def linkage_json(report: LinkageReport, categories: Mapping[str, Sequence[str]])
         "hub_rows": report.hub_rows,
         "links": report.links,
         "links_with_hub": report.leg,
+        "ties": None if report.is_hub else report.ties,
         "passes": [
             {
                 "key": one.key,
@@ -94,6 +95,8 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> It
     for leg in report.legs:
         asked = "was asked for" if report.is_hub else "asked for"
         yield f"{leg.links:,} rows are linked with {leg.curator}; this curator {asked} {leg.elements:,} blinded keys."
+    if report.ties:
+        yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
     yield from _quality(report)
     for rate in report.rates:

@@ -30,7 +30,7 @@ from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
-from veiltab.curator.commands.linkage_text import linkage_json
+from veiltab.curator.commands.linkage_text import linkage_json, linkage_text
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.table.table_rows import LostTableError, TableRows
@@ -87,6 +87,24 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert said["precision_estimated"]["value"] > 0.9
     assert 0.8 < said["recall_estimated"]["value"] <= 1
     assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left"}
+
+
+def test_rows_that_stand_twice_are_counted_and_lower_the_recall(tmp_path: Path) -> None:
+    """A third of the people stands twice at the spoke; one of them a third time, by a later key alone."""
+    given, _, birth, sex, postcode = COMMON[0]
+    spoke = [*COMMON, *COMMON[:40], *ALONE[60:], (given, "nobody", birth, sex, postcode)]
+    with registers(tmp_path, [[*COMMON, *ALONE[:40]], spoke], identity(), is_private=False) as (alice, bob):
+        align(alice, bob)
+        report = bob.report
+        assert (report.leg, report.ties, report.tied) == (80, 80, 40)
+        assert alice.report.ties == 0
+        assert report.quality is not None
+        wrong, found = report.quality
+        assert found is not None
+        assert found.value == pytest.approx(80 * (1 - wrong.share) / 120)
+        assert "80 rows tied with another one of this table and are not linked" in linkage_text(report, {})
+        assert linkage_json(report, {})["ties"] == 80
+        assert linkage_json(alice.report, {})["ties"] is None
 
 
 def test_some_pairs_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,16 @@ def test_another_curator_sees_no_passes(study: Study, tmp_path: Path) -> None:
     assert 1900 < report.identity.fields[0].present < 2000
 
 
+def test_rows_that_stand_twice_are_noted_at_a_spoke(study: Study, tmp_path: Path) -> None:
+    rows = list(made_registers(300, "twice").spoke)
+    whole = [row for row in rows if all(row)]
+    for more, said in (([], 0), (whole[:7], 14)):
+        report = inspect_table(written(tmp_path / "clinic.csv", [*dict.fromkeys(whole), *more]), study, "clinic")
+        notes = [note for note in report.notes if "with another row of this table" in note]
+        assert [note.split(" rows", maxsplit=1)[0] for note in notes] == ([str(said)] if said else [])
+        assert not said or "agree on the key 'given family birth sex'" in notes[0]
+
+
 def test_dates_in_another_order_are_noted(study: Study, tmp_path: Path) -> None:
     rows = [(g, f, "/".join(reversed(b.split("-"))), s, p) for g, f, b, s, p in made_registers(500, "check").spoke]
     table = written(tmp_path / "clinic.csv", [(row[0], row[1], "", row[3], row[4]) for row in rows])
