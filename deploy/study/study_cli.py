@@ -223,27 +223,30 @@ def merge(
         hub=hub or "",
     )
     text = toml_text(merged_tables(drafts, frame))
-    facts = _facts(study_from_bytes(text.encode(), str(out)))
+    made = study_from_bytes(text.encode(), str(out))
+    facts = _facts(made)
     _write(out, text)
     lines = [
         f"{out} is written. Every party gets the same bytes.",
         *(f"  {name}: {value}" for name, value in facts.items()),
         f"  budget: epsilon {epsilon}{f' at delta {delta}' if delta else ''} at each curator",
+        *(f"  {line}" for line in _linking(made)),
         f"Next: veiltab pki init {out} --out pki",
     ]
-    emit(as_json, {"ok": True, "file": out, "problems": [], **facts}, "\n".join(lines))
+    emit(as_json, {"ok": True, "file": out, "problems": [], **facts, "notes": _linking(made)}, "\n".join(lines))
     return 0
 
 
 def _check_hub(hub: str | None, drafts: "Sequence[Draft]") -> None:
     """Refuse drafts with an identity and no hub, or the other way round: where presence is no secret, people say."""
-    if any(draft.identity for draft in drafts) != (hub is not None):
+    has_identity = any(draft.identity for draft in drafts)
+    if has_identity and hub is None:
         raise InvalidInputError(
-            "--hub goes with drafts that have an identity",
-            remedy="Name the curator in whose table presence is no secret, such as a register of residents."
-            if hub is None
-            else "Leave it out: these drafts have ids.",
+            "the drafts name people by identity, and nobody is the hub",
+            remedy="Add --hub NAME, the curator in whose table being present is no secret.",
         )
+    if hub is not None and not has_identity:
+        raise InvalidInputError("--hub goes with drafts that have an identity", remedy="Leave it out.")
 
 
 def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
@@ -273,6 +276,7 @@ def check(path: Path, as_json: bool) -> int:
 
     data = read_file(path)
     facts: dict[str, object] = {}
+    linking: list[str] = []
     if is_draft(data):
         problems = draft_problems(data)
         if not problems:
@@ -281,12 +285,13 @@ def check(path: Path, as_json: bool) -> int:
     else:
         problems = study_problems(data)
         if not problems:
-            facts = _facts(study_from_bytes(data, str(path)))
+            made = study_from_bytes(data, str(path))
+            facts, linking = _facts(made), _linking(made)
     verdict = "ready" if not problems else f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     lines = [f"{path}: {verdict}", *(f"  {problem}" for problem in problems)]
-    lines += [f"  {name}: {value}" for name, value in facts.items()]
+    lines += [*(f"  {name}: {value}" for name, value in facts.items()), *(f"  {line}" for line in linking)]
     plain = [asdict(problem) for problem in problems]
-    emit(as_json, {"ok": not problems, "file": path, "problems": plain, **facts}, "\n".join(lines))
+    emit(as_json, {"ok": not problems, "file": path, "problems": plain, **facts, "notes": linking}, "\n".join(lines))
     return InvalidInputError.exit_code if problems else 0
 
 
@@ -298,9 +303,27 @@ def _facts(loaded: "Study") -> dict[str, object]:
     if loaded.identity is not None:
         facts["hub"] = loaded.identity.hub
         facts["keys"] = len(loaded.identity.ladder)
+        facts["alignment"] = loaded.alignment
     if loaded.questions:
         facts["questions"] = len(loaded.questions)
     return facts
+
+
+def _linking(loaded: "Study") -> list[str]:
+    """Return, of a study that links people, what tokens show and which keys a curator lacks a field of."""
+    from veiltab.common.study.identity_table import absent_fields
+
+    if loaded.identity is None:
+        return []
+    absent = absent_fields(loaded.identity, loaded.curators)
+    all_keys = len(loaded.identity.ladder)
+    lines = [f"{len(keys)} of {all_keys} keys need {field}, which {name} lacks" for name, field, keys in absent]
+    if loaded.alignment == "tokens":
+        lines.append(
+            'by tokens every curator can test guesses of people at home; with alignment = "psi" under [study], which is'
+            " slower, it tests only those that it puts into its table, and others count them"
+        )
+    return lines
 
 
 def _refuse_present(path: Path) -> None:

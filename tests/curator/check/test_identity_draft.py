@@ -78,7 +78,7 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
     path = tmp_path / "study.toml"
     without = run("merge", *drafts, *options, *addresses, "--out", path, "--yes")
     assert isinstance(without.exception, InvalidInputError)
-    assert "--hub goes with drafts that have an identity" in str(without.exception)
+    assert "Add --hub NAME, the curator in whose table being present is no secret." in str(without.exception)
     done = run("merge", *drafts, *options, *addresses, "--out", path, "--yes", "--hub", "residents", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["ok"]
@@ -91,6 +91,28 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
         assert report.ok
         assert report.identity is not None
         assert all(one.present > 380 for one in report.identity.fields)
+
+
+def test_a_field_that_one_curator_lacks_is_said_with_the_alignment(tables: dict[str, Path], tmp_path: Path) -> None:
+    drafts = []
+    for name, table in tables.items():
+        without = ("--without", "PLZ") if name == "clinic" else ()
+        drafts.append(tmp_path / f"{name}.toml")
+        run("draft", "--name", name, "--table", table, "--identity", "--yes", "--out", drafts[-1], *without)
+    text = drafts[1].read_text().replace('name = "colour"', 'name = "tint"\ncolumn = "colour"')
+    drafts[1].write_text(text.replace('name = "score"', 'name = "points"\ncolumn = "score"'))
+    path = tmp_path / "study.toml"
+    made = run("merge", *drafts, "--study", "linked", "--hub", "residents", "--yes", "--out", path)
+    checked = run("check", path)
+    assert (made.exit_code, checked.exit_code) == (0, 0), made.output
+    keys = len([step for step in load_study(path).identity.ladder if "postcode" in step.fields])  # type: ignore[union-attr]
+    for done in (made, checked):
+        assert f"{keys} of 12 keys need postcode, which clinic lacks" in done.output
+        assert "alignment: tokens" in done.output
+        assert "by tokens every curator can test guesses" in done.output
+    path.write_text(path.read_text().replace("[study]", '[study]\nalignment = "psi"'))
+    said = json.loads(run("check", path, "--json").output)
+    assert (said["alignment"], len(said["notes"])) == ("psi", 1)
 
 
 def test_ids_and_identity_do_not_mix(tables: dict[str, Path], tmp_path: Path) -> None:

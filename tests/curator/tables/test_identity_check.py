@@ -141,6 +141,17 @@ def test_dates_in_another_order_are_noted(study: Study, tmp_path: Path) -> None:
     assert any("date_order = 'ymd'" in note for note in report.notes)
 
 
+@pytest.mark.parametrize(("written_so", "ok"), [(0.4, True), (0.6, False)])
+def test_dates_that_cannot_be_read_are_a_problem(study: Study, tmp_path: Path, written_so: float, *, ok: bool) -> None:
+    """Dates such as 1980-25-01, year, day and month; rows without a date do not count."""
+    rows: list[Row] = [(f"a{'b' * (n % 7)}", "lee", "1980-01-25", "f", str(n)) for n in range(100)]
+    made = [(*row[:2], "1980-25-01" if n < 100 * written_so else row[2], *row[3:]) for n, row in enumerate(rows)]
+    made += [(*row[:2], "", *row[3:]) for row in rows]
+    report = inspect_table(written(tmp_path / "clinic.csv", made), study, "clinic")
+    assert report.ok is ok
+    assert ok or "40.0% of the dates can be read with date_order = 'ymd'" in report.problems[0]
+
+
 def test_a_hub_whose_rows_look_alike_has_no_pass(study: Study, tmp_path: Path) -> None:
     rows: list[Row] = [("ann", "lee", f"1980-01-{day // 2 + 1:02}", "f", "1") for day in range(20)]
     report = inspect_table(written(tmp_path / "residents.csv", rows), study, "residents")
