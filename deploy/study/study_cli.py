@@ -62,6 +62,14 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
     type=click.Choice(["ymd", "dmy", "mdy"]),
     help="How the table writes dates of birth, where that is not clear; with --identity.",
 )
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="The column of given, family, birth, sex, postcode or number, such as birth=geboren; with --identity."
+    " Repeat it for a field of several columns.",
+)
 @click.option("--without", multiple=True, metavar="COLUMN", help="A column that stays out.")
 @click.option(
     "--missing",
@@ -85,6 +93,7 @@ def draft(
     id_columns: tuple[str, ...],
     with_identity: bool,
     date_order: str | None,
+    fields: tuple[str, ...],
     without: tuple[str, ...],
     missing: tuple[str, ...],
     use_quantiles: bool,
@@ -103,9 +112,9 @@ def draft(
     from veiltab.curator.check.drafted_table import propose_table
     from veiltab.deploy.study.dialogue import check_person_is_there, confirm_table
 
-    if (with_identity and id_columns) or (date_order and not with_identity):
+    if (with_identity and id_columns) or ((date_order or fields) and not with_identity):
         raise InvalidInputError(
-            "--id and --identity exclude one another, and --date-order goes with --identity",
+            "--id and --identity exclude one another, and --date-order and --field go with --identity",
             remedy="Give --id COLUMN, or --identity.",
         )
     path = out or Path(f"{name}.toml")
@@ -114,7 +123,7 @@ def draft(
         _refuse_present(path)
     if not (yes or as_json):
         check_person_is_there()
-    given = _missing_texts(missing)
+    given, named = _missing_texts(missing), _named_fields(fields)
 
     def propose(more: Mapping[str, Collection[str]]) -> "TableProposal":
         together = {column: {*given.get(column, ()), *more.get(column, ())} for column in {*given, *more}}
@@ -128,6 +137,7 @@ def draft(
             missing=together,
             with_identity=with_identity,
             date_order=date_order or "",
+            fields=named,
         )
 
     proposal = propose({})
@@ -146,6 +156,23 @@ def draft(
     many = len(proposal.attributes)
     said = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
     emit(as_json, {"file": path, **proposal.as_dict()}, said)
+
+
+def _named_fields(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return identity field -> the columns that make it up, in the order of the options."""
+    from veiltab.common.study.identity_table import NAMED_FIELDS
+
+    found = dict[str, tuple[str, ...]]()
+    for option in options:
+        name, equals, column = option.partition("=")
+        if name not in NAMED_FIELDS or not equals or not column:
+            raise InvalidInputError(
+                f"{option[:60]!r} names no field and column",
+                where="--field",
+                remedy=f"Write it like --field birth=geboren. Fields: {', '.join(NAMED_FIELDS)}.",
+            )
+        found[name] = (*found.get(name, ()), column)
+    return found
 
 
 def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
