@@ -109,8 +109,7 @@ class LinkageReport:
     def quality(self) -> tuple[WrongLinks, Estimate | None] | None:
         """The estimated share of wrong links, and the estimated recall if pairs are compared.
 
-        Pairs stand for the links and for the hub's rows where rows tie: these are people of both tables who are lost.
-        None at the hub, and where nobody is linked.
+        Pairs stand for links and for hub rows where rows tie: people of both tables. None at the hub or without links.
         """
         if not self.leg:
             return None
