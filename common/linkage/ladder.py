@@ -238,7 +238,8 @@ def default_ladder(kinds: Mapping[str, FieldKind], deletions: int = 0) -> tuple[
 def _parsed(text: str, name: str) -> Part:
     match = _PART.fullmatch(text)
     if match is None:
-        raise _refusal(name, f"has {text[:40]!r}, which is not a part of a field", 'Write it like "given:3".')
+        remedy = 'Write it like "given:3", with 1 to 9 letters, or with sound, year, month or day.'
+        raise _refusal(name, f"has {text[:40]!r}, which is not a part of a field", remedy)
     return Part(match[1], match[2] or "")
 
 

@@ -24,6 +24,9 @@ _SEPARATOR = "\x1f"
 _NAME_LETTERS = 12
 """Letters of a name of which a deletion pass leaves out one; the rest of a longer name does not count there."""
 
+_NAME_VARIANTS, _DATE_VARIANTS, _LONGEST_VARIANTS = 13, 9, 257
+"""Most variants of a name of 12 letters, of a date of 8 digits, and of what fits a key."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalColumn:
@@ -117,6 +120,19 @@ def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
         _checked(tuple(f"{key}{_SEPARATOR}{variant}".encode() for variant in variants[place])) if key else ()
         for key, place in zip(plain, column.places, strict=True)
     ]
+
+
+def most_variants(step: Pass, identity: Identity) -> int:
+    """Return how many keys a row has in a pass at most."""
+    if not step.deletion:
+        return 1
+    match identity.kinds[step.deletion]:
+        case FieldKind.GIVEN | FieldKind.FAMILY:
+            return _NAME_VARIANTS
+        case FieldKind.BIRTH:
+            return _DATE_VARIANTS
+        case _:
+            return _LONGEST_VARIANTS
 
 
 def _normal_column(kind: FieldKind, column: Any, normal: Callable[[str], str]) -> NormalColumn:  # noqa: ANN401 - pyarrow ships no types

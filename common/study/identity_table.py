@@ -3,7 +3,7 @@
 The core reads it only where a study has one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -90,6 +90,15 @@ def check_identities(identity: Identity | None, curators: Sequence[CuratorMember
                 where="[identity]",
                 remedy=f"Give both its fields, or write a ladder of: {', '.join(sorted(both)) or 'fields of both'}.",
             )
+
+
+def absent_fields(identity: Identity, curators: Iterable[CuratorMember]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield (curator, field, keys): a field that it lacks and a key needs, with the keys that do not run with it."""
+    for curator in curators:
+        for name in identity.names:
+            keys = tuple(step.name for step in identity.ladder if name in step.fields)
+            if keys and name not in dict(curator.identity):
+                yield curator.name, name, keys
 
 
 def _check_columns(identity: Identity, curator: CuratorMember) -> None:

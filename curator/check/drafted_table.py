@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.id_shapes import DECIMALS
@@ -39,6 +40,7 @@ class IdProposal:
         reason: why these columns are proposed.
         identity: field -> the columns that make it up, in the place of ids; none if there are ids.
         date_order: how dates of birth are written.
+        notes: what deserves attention.
     """
 
     columns: tuple[str, ...]
@@ -47,12 +49,14 @@ class IdProposal:
     reason: str
     identity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     date_order: str = ""
+    notes: tuple[str, ...] = ()
 
     def as_text(self) -> str:
         """Return the proposal for people."""
         if self.identity:
             fields = ", ".join(f"{name} from {' + '.join(columns)}" for name, columns in self.identity.items())
-            return f"identity: {fields}\n  dates in the order {self.date_order}\n  why: {self.reason}"
+            notes = "".join(f"\n  note: {note}" for note in self.notes)
+            return f"identity: {fields}\n  dates in the order {self.date_order}\n  why: {self.reason}{notes}"
         pairs = zip(self.columns, self.shapes, strict=True)
         shapes = ", ".join(f"{column}, written as {shape}" for column, shape in pairs)
         steps = f"\n  normalised by {', '.join(self.normalise)}" if self.normalise != NORMALISE_STEPS else ""
@@ -116,6 +120,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     missing: Mapping[str, Collection[str]] = _NONE,
     with_identity: bool = False,
     date_order: str = "",
+    fields: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> TableProposal:
     """Propose a curator's part of a study from its table.
 
@@ -129,6 +134,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         missing: column -> texts that stand for a missing value there, beside the usual ones.
         with_identity: whether names, birth dates and the like name a person, in the place of an id.
         date_order: how dates of birth are written, if a person says so.
+        fields: identity field -> the columns that make it up, where a person says so.
 
     Raises:
         InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
@@ -137,6 +143,8 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     source = open_table(table)
     header = read_header(source)
     _check_columns(source.where, header, "--id and --without", [*id_columns, *without])
+    named = [column for columns in fields.values() for column in columns]
+    _check_columns(source.where, header, "--field and --without", [*named, *without])
     _check_columns(source.where, header, "--missing", list(missing))
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
@@ -144,7 +152,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     profiles = profile_columns(source, [name for name in header if name not in unwanted], decimal, missing)
     if not profiles or not profiles[0].rows:
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
-    identity = identity_of(source.where, profiles, date_order) if with_identity else None
+    identity = identity_of(source.where, profiles, date_order, fields) if with_identity else None
     if identity is not None:
         chosen, reason = identity.columns, "the names and the values of these columns are those of such fields"
     else:
@@ -178,6 +186,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
             reason=reason,
             identity=identity.fields if identity else {},
             date_order=identity.date_order if identity else "",
+            notes=identity.notes if identity else (),
         ),
         attributes=tuple(one.with_counts(column) for one, column in zip(attributes, reading.columns, strict=True)),
         omissions=tuple(proposal for proposal in ordered if isinstance(proposal, Omission)),

@@ -3,16 +3,18 @@
 It holds counts and names of columns, and no value of anybody.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.linkage.linked_identity import FieldKind, Identity
-from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows
+from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import SelfMatch, self_matches
 from veiltab.common.study.file import Study
 from veiltab.common.study.members import CuratorMember
@@ -26,6 +28,10 @@ _FEWEST_PAIRS = 50
 
 _MUCH_LESS = 4
 """Times that rows with one value of a field disagree less often than any rows do, where an attribute depends on it."""
+
+
+_READABLE = 0.5
+"""Share of the dates that are there of which at least as many can be read in a table that is ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,7 @@ class IdentityInspection:
         fields: in the order of the identity.
         derived: attribute -> why a change of somebody's identity fields changes it.
         passes: of the hub, each pass of the ladder; none for other curators.
+        problems: what keeps rows from being linked.
         notes: what deserves attention.
     """
 
@@ -61,6 +68,7 @@ class IdentityInspection:
     fields: tuple[FieldInspection, ...]
     derived: dict[str, str]
     passes: tuple[SelfMatch, ...]
+    problems: tuple[str, ...]
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, object]:
@@ -111,7 +119,7 @@ def hub_sentence(hub: str) -> str:
 
 def inspect_identity(reading: Reading, study: Study, identity: Identity, curator: CuratorMember) -> IdentityInspection:
     """Report on the identity fields of a table that was read."""
-    rows, symbols = _rows(reading, identity, curator)
+    rows, symbols, filled = _rows(reading, identity, curator)
     columns = dict(curator.identity)
     passes: tuple[SelfMatch, ...] = ()
     notes: list[str] = []
@@ -121,6 +129,8 @@ def inspect_identity(reading: Reading, study: Study, identity: Identity, curator
             notes += _pass_notes(identity, passes)
         else:
             notes.append(f"which passes run is decided when it aligns: the table has more than {_MOST_ROWS:,} rows")
+    elif curator.name != identity.hub and len(rows) <= _MOST_ROWS:
+        notes += _duplicate_notes(study, identity, curator, rows)
     fields = tuple(
         FieldInspection(name=name, columns=columns.get(name, ()), present=int(_present(rows.columns[name]).sum()))
         for name in identity.names
@@ -137,12 +147,20 @@ def inspect_identity(reading: Reading, study: Study, identity: Identity, curator
         fields=fields,
         derived=dict(_derived(study, identity, curator, rows, symbols)),
         passes=passes,
+        problems=tuple(
+            f"identity field {one.name}: {one.present / there:.1%} of the dates can be read with date_order ="
+            f" {curator.date_order!r}; write the order in which the table has them into the study file"
+            for one, there in zip(fields, filled, strict=True)
+            if identity.kinds[one.name] is FieldKind.BIRTH and one.present < _READABLE * there
+        ),
         notes=tuple(notes),
     )
 
 
-def _rows(reading: Reading, identity: Identity, curator: CuratorMember) -> tuple[NormalRows, dict[str, Symbols]]:
-    """Return the identity fields of the respondents, normalised, and the symbols of their attributes."""
+def _rows(
+    reading: Reading, identity: Identity, curator: CuratorMember
+) -> tuple[NormalRows, dict[str, Symbols], list[int]]:
+    """Return the identity fields of the respondents, normalised, the symbols of their attributes, and filled rows."""
     parts: list[list[pa.Array]] = [[] for _ in identity.fields]
     symbols: dict[str, list[Symbols]] = {column.rule.name: [] for column in reading.columns}
     for batch in reading.respondents.batches():
@@ -151,8 +169,9 @@ def _rows(reading: Reading, identity: Identity, curator: CuratorMember) -> tuple
         for name, some in symbols.items():
             some.append(batch.columns[name])
     arrays = [pa.chunked_array(part, pa.large_string()).combine_chunks() for part in parts]
+    filled = [len(one) - int(pc.sum(pc.equal(pc.utf8_trim_whitespace(one), "")).as_py() or 0) for one in arrays]
     together = {name: np.concatenate([np.empty(0, np.uint8), *some]) for name, some in symbols.items()}
-    return normal_rows(identity, curator.date_order, arrays), together
+    return normal_rows(identity, curator.date_order, arrays), together, filled
 
 
 def _present(column: NormalColumn) -> NDArray[np.bool_]:
@@ -169,6 +188,20 @@ def _pass_notes(identity: Identity, passes: tuple[SelfMatch, ...]) -> Iterator[s
         yield (
             f"the pass {one.step.name!r} does not run: {float(one.share):.3%} of the rows could be taken for another,"
             f" and {float(one.foreseen):.3%} wrong links are foreseen with it, of at most {float(identity.cap):.3%}"
+        )
+
+
+def _duplicate_notes(study: Study, identity: Identity, curator: CuratorMember, rows: NormalRows) -> Iterator[str]:
+    """Yield how many rows of a spoke agree with another one on the first key whose fields the hub has too."""
+    both = {name for name, _ in curator.identity} & {name for name, _ in study.curator(identity.hub).identity}
+    step = next((step for step in identity.ladder if step.fields <= both and not step.deletion), None)
+    if step is None:
+        return
+    times = Counter(key for keys in pass_keys(step, rows) for key in keys)
+    if alike := sum(count for count in times.values() if count > 1):
+        yield (
+            f"{alike:,} rows agree on the key {step.name!r} with another row of this table: the hub's row accepts none"
+            " of them; remove duplicates"
         )
 
 

@@ -1,7 +1,7 @@
 """Which columns of a table name a person where there is no common number: known by their names and by their values."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from veiltab.common.errors import InvalidInputError
@@ -12,14 +12,16 @@ from veiltab.curator.check.profile import ColumnProfile
 _NAMES: Mapping[FieldKind, str] = {
     FieldKind.GIVEN: "given|first|fore|vor|voor|prenom|nombre|fname|christian",
     FieldKind.FAMILY: "family|last|sur|nach|achter|familien|nom|apellidos?|lname|sname",
-    FieldKind.BIRTH: "birth|born|dob|geb|geburt|naissance|nacimiento|geboorte",
+    FieldKind.BIRTH: "birth|born|dob|geb|geboren|geburt|naissance|nacimiento|geboorte",
     FieldKind.SEX: "sex|gender|geschlecht|sexe|sexo|geslacht",
-    FieldKind.POSTCODE: "post|postal|postcode|zip|zipcode|plz|codepostal|codigopostal",
+    FieldKind.POSTCODE: "post|postal|postcode|postleitzahl|postnr|postnummer|zip|zipcode|plz|codepostal|codigopostal",
 }
 _BESIDE = (
-    r"(name|names|naam|code|date|day|dateof|datede|fechade|sdatum|datum|of|de|the|patient|person|cust|client|kode)*"
+    "(name|names|naam|code|date|day|fechade|sdatum|datum|of|de|the|patient|person|cust|client|kode"
+    "|am|op|dat|stag|tag|wohn|wohnort|patienten|kunden|nr|nummer)*"
 )
 _MOSTLY = 0.9
+_NONE: Mapping[str, tuple[str, ...]] = {}
 _MOST_SEXES = 12
 
 
@@ -30,10 +32,12 @@ class IdentityColumns:
     Args:
         fields: field -> the columns that make it up, in the order of `FieldKind`.
         date_order: how dates of birth are written.
+        notes: usual fields that no column is, and dates that can hardly be read in that order.
     """
 
     fields: Mapping[str, tuple[str, ...]]
     date_order: str
+    notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -41,13 +45,16 @@ class IdentityColumns:
         return tuple(column for columns in self.fields.values() for column in columns)
 
 
-def identity_of(where: str, profiles: Sequence[ColumnProfile], date_order: str = "") -> IdentityColumns:
+def identity_of(
+    where: str, profiles: Sequence[ColumnProfile], date_order: str = "", named: Mapping[str, tuple[str, ...]] = _NONE
+) -> IdentityColumns:
     """Return the columns that name a person.
 
     Args:
         where: the table, for messages.
         profiles: of its columns.
         date_order: "ymd", "dmy" or "mdy" if a person says so; "" lets the values decide.
+        named: field -> the columns that make it up, where a person says so, whatever their names and values.
 
     Raises:
         InvalidInputError: no given name, family name or date of birth is among them, two columns could be one field,
@@ -60,29 +67,44 @@ def identity_of(where: str, profiles: Sequence[ColumnProfile], date_order: str =
         FieldKind.SEX: normal_sex,
         FieldKind.POSTCODE: normal_number,
     }
-    found: dict[str, tuple[str, ...]] = {}
+    found = dict(named)
+    taken = {column for columns in named.values() for column in columns}
     order = date_order or "ymd"
+    notes = list[str]()
     for kind, test in tests.items():
-        fitting = [one for one in profiles if _is_called(one.column, kind) and _mostly(one, test)]
-        if kind is FieldKind.SEX:
+        if kind.value in named:
+            fitting = [one for one in profiles if (one.column,) == named[kind.value]]
+        else:
+            left = (one for one in profiles if one.column not in taken)
+            fitting = [one for one in left if _is_called(one.column, kind) and _mostly(one, test)]
+        if kind is FieldKind.SEX and kind.value not in named:
             fitting = [one for one in fitting if len(one.values) <= _MOST_SEXES]
         if len(fitting) > 1:
             raise InvalidInputError(
                 f"several columns could be {kind.value}: {', '.join(one.column for one in fitting)}",
                 where=where,
-                remedy="Leave all but one out with --without.",
+                remedy=f"Name it with --field {kind.value}=COLUMN, or leave the others out with --without.",
             )
         if fitting:
             found[kind.value] = (fitting[0].column,)
             if kind is FieldKind.BIRTH:
                 order = date_order or _date_order(where, fitting[0])
+                notes += _order_notes(fitting[0], order)
     if needed := [kind for kind in ("given", "family", "birth") if kind not in found]:
         raise InvalidInputError(
             f"no column is {' or '.join(needed)}, by its name and its values",
             where=where,
-            remedy="Name the columns in the header like given_name, family_name and birth_date, or write the draft.",
+            remedy=f"Name {'it' if len(needed) == 1 else 'them'} with "
+            + " ".join(f"--field {kind}=COLUMN" for kind in needed)
+            + ", or write the draft by hand (docs/linkage-keys.md).",
         )
-    return IdentityColumns(fields=found, date_order=order)
+    notes += [
+        f"no {kind.value} seen; if the table has one, name its column with --field {kind.value}=COLUMN"
+        for kind in tests
+        if kind.value not in found
+    ]
+    ordered = {kind.value: found[kind.value] for kind in FieldKind if kind.value in found}
+    return IdentityColumns(fields=ordered, date_order=order, notes=tuple(notes))
 
 
 def _is_called(column: str, kind: FieldKind) -> bool:
@@ -103,6 +125,17 @@ def _is_name(value: str) -> bool:
 
 def _day(value: str, order: str) -> str:
     return normal_date(value, order=order, missing=())
+
+
+def _order_notes(profile: ColumnProfile, order: str) -> Iterator[str]:
+    """Yield that many dates cannot be read, if so."""
+    rows = sum(profile.values.values())
+    read = sum(times for value, times in profile.values.items() if _day(value, order))
+    if read < _MOSTLY * rows:
+        yield (
+            f"{read / rows:.1%} of the dates of {profile.column} can be read in the order {order}: compare --date-order"
+            " with the table"
+        )
 
 
 def _date_order(where: str, profile: ColumnProfile) -> str:

@@ -165,7 +165,7 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         identity=identity,
         costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),
-        problems=(*_problems(reading), *mismatches),
+        problems=(*_problems(reading), *mismatches, *(identity.problems if identity else ())),
         notes=(*_notes(reading, study), *not_measured),
     )
 

@@ -25,6 +25,7 @@ from veiltab.curator.officer.options import with_standing
 @json_option
 def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
+    from veiltab.common.study.identity_table import absent_fields
     from veiltab.curator.alignment.linking.linkage_report import report_from_text
     from veiltab.curator.alignment.linking.linkages import Linkages
     from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text, wrong_links_json
@@ -43,6 +44,9 @@ def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json:
         )
     report = report_from_text(text)
     categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
+    both = {name: standing.study.curator(name) for name in (standing.name, standing.study.identity.hub)}
+    absent = absent_fields(standing.study.identity, both.values())
+    lacking = {key: f"needs {field}, which {name} lacks" for name, field, keys in absent for key in keys}
     for path in filter(None, (picture, out)):
         if not path.parent.is_dir():
             raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
@@ -50,4 +54,4 @@ def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json:
         picture.write_text(ladder_picture(report), "utf-8")
     if out is not None:
         out.write_text(wrong_links_json(report, standing.name), "utf-8")
-    emit(as_json, linkage_json(report, categories), linkage_text(report, categories))
+    emit(as_json, linkage_json(report, categories, lacking), linkage_text(report, categories, lacking))

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate
 from veiltab.curator.alignment.linking.linkage_report import LinkageReport, PassCount
 
@@ -19,6 +20,14 @@ _BAR = Markup('<rect x="{x}" y="{y}" width="{width}" height="16" fill="{colour}"
 _TEXT = Markup('<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{text}</text>')
 _COUNTED, _LEFT_OUT = "#1b6ca8", "#777"
 
+_NONE: Mapping[str, str] = {}
+
+NOBODY = (
+    "No row is linked. Compare the identity columns and date_order in the study file with the tables: `veiltab curator"
+    " check` shows what each field looks like."
+)
+"""What is said where no row is linked."""
+
 INDEPENDENT = (
     "Errors of names, date and postcode are taken as independent: people who move and change their name at once make"
     " the recall too high."
@@ -26,22 +35,28 @@ INDEPENDENT = (
 """What the estimated recall rests on."""
 
 
-def linkage_text(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> str:
+def linkage_text(
+    report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str] = _NONE
+) -> str:
     """Return a report for people.
 
     Args:
         report: what the curator knows.
         categories: attribute -> its categories.
+        lacking: key -> the field that it needs and this curator or the hub lacks, as text.
     """
-    return "\n".join(_lines(report, categories))
+    return "\n".join(_lines(report, categories, lacking))
 
 
-def linkage_json(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> dict[str, object]:
+def linkage_json(
+    report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str] = _NONE
+) -> dict[str, object]:
     """Return it for programs.
 
     Args:
         report: what the curator knows.
         categories: attribute -> its categories.
+        lacking: key -> the field that it needs and this curator or the hub lacks, as text.
     """
     quality = report.quality
     wrong, found = (None, None) if quality is None else quality
@@ -51,6 +66,7 @@ def linkage_json(report: LinkageReport, categories: Mapping[str, Sequence[str]])
         "hub_rows": report.hub_rows,
         "links": report.links,
         "links_with_hub": report.leg,
+        "ties": None if report.is_hub else report.ties,
         "passes": [
             {
                 "key": one.key,
@@ -58,6 +74,7 @@ def linkage_json(report: LinkageReport, categories: Mapping[str, Sequence[str]])
                 "self_match": one.matches / report.hub_rows,
                 "linked": one.linked,
                 "left": one.left,
+                "lacks": lacking.get(one.key),
             }
             for one in report.passes
         ],
@@ -79,21 +96,26 @@ def _estimate(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "sd": estimate.sd}
 
 
-def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacking: Mapping[str, str]) -> Iterator[str]:
     role = "the hub" if report.is_hub else f"a spoke of a hub with {report.hub_rows:,} rows"
-    yield f"{report.links:,} people are linked at all curators. This is {role}; its table has {report.rows:,} rows."
+    count = f"{report.links:,}" if report.links else "No"
+    yield f"{count} people are linked by all curators. This is {role}; its table has {report.rows:,} rows."
     yield ""
     width = max(len(one.key) for one in report.passes)
     yield f"{'':>4}{'key':<{width}}  {'self-match':>10}  {'linked':>10}  {'left':>10}"
     for number, one in enumerate(report.passes, 1):
         share = f"{one.matches / report.hub_rows:.3%}"
-        if not one.runs:
+        if one.key in lacking:
+            yield f"{number:>2}  {one.key:<{width}}  {share:>10}  not here: {lacking[one.key]}"
+        elif not one.runs:
             yield f"{number:>2}  {one.key:<{width}}  {share:>10}  does not run: too many rows of the hub agree"
         else:
             yield f"{number:>2}  {one.key:<{width}}  {share:>10}  {_count(one.linked):>10}  {_count(one.left):>10}"
     for leg in report.legs:
-        asked = "was asked for" if report.is_hub else "asked for"
-        yield f"{leg.links:,} rows are linked with {leg.curator}; this curator {asked} {leg.elements:,} blinded keys."
+        asked = f"; this curator {'was asked for' if report.is_hub else 'asked for'} {leg.elements:,} blinded keys"
+        yield f"{leg.links:,} rows are linked with {leg.curator}{asked if leg.elements else ''}."
+    if report.ties:
+        yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
     yield from _quality(report)
     for rate in report.rates:
@@ -106,15 +128,32 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]]) -> It
 
 def _quality(report: LinkageReport) -> Iterator[str]:
     quality = report.quality
+    if not any(leg.links for leg in report.legs):
+        yield NOBODY
+        return
     if quality is None:
         yield "The hub does not learn which key linked a row; each spoke estimates how good its links are."
         return
+    if swapped := _swapped_dates(report):
+        yield (
+            f"The key {swapped!r}, which swaps day and month, links more rows than the first key: compare date_order in"
+            " the study file with the tables of both curators."
+        )
     wrong, found = quality
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
     if found is None:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:
         yield f"estimated recall: {found.value:.3f} (standard deviation {found.sd:.3f}). {INDEPENDENT}"
+
+
+def _swapped_dates(report: LinkageReport) -> str:
+    """Return a key that takes day and month in either order and links more than the first key that runs; "" if none."""
+    first = next(one for one in report.passes if one.runs)
+    swaps = (Part("birth", "day"), Part("birth", "month"))
+    steps = ((one, Pass(number, one.key)) for number, one in enumerate(report.passes, 1))
+    found = (one.key for one, step in steps if swaps in step.parts and (one.linked or 0) > (first.linked or 0))
+    return next(found, "")
 
 
 def wrong_links_json(report: LinkageReport, curator: str) -> str:
@@ -124,6 +163,12 @@ def wrong_links_json(report: LinkageReport, curator: str) -> str:
         InvalidInputError: the hub does not estimate them.
     """
     if report.quality is None:
+        if not report.is_hub:
+            raise InvalidInputError(
+                "no row is linked, so there is no share of wrong links",
+                where=f"curator {curator}",
+                remedy="Compare the identity columns and date_order with the tables.",
+            )
         raise InvalidInputError(
             "the hub does not learn how good its links are",
             where=f"curator {curator}",

@@ -62,6 +62,14 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
     type=click.Choice(["ymd", "dmy", "mdy"]),
     help="How the table writes dates of birth, where that is not clear; with --identity.",
 )
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="The column of given, family, birth, sex, postcode or number, such as birth=geboren; with --identity."
+    " Repeat it for a field of several columns.",
+)
 @click.option("--without", multiple=True, metavar="COLUMN", help="A column that stays out.")
 @click.option(
     "--missing",
@@ -85,6 +93,7 @@ def draft(
     id_columns: tuple[str, ...],
     with_identity: bool,
     date_order: str | None,
+    fields: tuple[str, ...],
     without: tuple[str, ...],
     missing: tuple[str, ...],
     use_quantiles: bool,
@@ -103,9 +112,9 @@ def draft(
     from veiltab.curator.check.drafted_table import propose_table
     from veiltab.deploy.study.dialogue import check_person_is_there, confirm_table
 
-    if (with_identity and id_columns) or (date_order and not with_identity):
+    if (with_identity and id_columns) or ((date_order or fields) and not with_identity):
         raise InvalidInputError(
-            "--id and --identity exclude one another, and --date-order goes with --identity",
+            "--id and --identity exclude one another, and --date-order and --field go with --identity",
             remedy="Give --id COLUMN, or --identity.",
         )
     path = out or Path(f"{name}.toml")
@@ -114,7 +123,7 @@ def draft(
         _refuse_present(path)
     if not (yes or as_json):
         check_person_is_there()
-    given = _missing_texts(missing)
+    given, named = _missing_texts(missing), _named_fields(fields)
 
     def propose(more: Mapping[str, Collection[str]]) -> "TableProposal":
         together = {column: {*given.get(column, ()), *more.get(column, ())} for column in {*given, *more}}
@@ -128,6 +137,7 @@ def draft(
             missing=together,
             with_identity=with_identity,
             date_order=date_order or "",
+            fields=named,
         )
 
     proposal = propose({})
@@ -146,6 +156,23 @@ def draft(
     many = len(proposal.attributes)
     said = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
     emit(as_json, {"file": path, **proposal.as_dict()}, said)
+
+
+def _named_fields(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return identity field -> the columns that make it up, in the order of the options."""
+    from veiltab.common.study.identity_table import NAMED_FIELDS
+
+    found = dict[str, tuple[str, ...]]()
+    for option in options:
+        name, equals, column = option.partition("=")
+        if name not in NAMED_FIELDS or not equals or not column:
+            raise InvalidInputError(
+                f"{option[:60]!r} names no field and column",
+                where="--field",
+                remedy=f"Write it like --field birth=geboren. Fields: {', '.join(NAMED_FIELDS)}.",
+            )
+        found[name] = (*found.get(name, ()), column)
+    return found
 
 
 def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
@@ -223,27 +250,30 @@ def merge(
         hub=hub or "",
     )
     text = toml_text(merged_tables(drafts, frame))
-    facts = _facts(study_from_bytes(text.encode(), str(out)))
+    made = study_from_bytes(text.encode(), str(out))
+    facts = _facts(made)
     _write(out, text)
     lines = [
         f"{out} is written. Every party gets the same bytes.",
         *(f"  {name}: {value}" for name, value in facts.items()),
         f"  budget: epsilon {epsilon}{f' at delta {delta}' if delta else ''} at each curator",
+        *(f"  {line}" for line in _linking(made)),
         f"Next: veiltab pki init {out} --out pki",
     ]
-    emit(as_json, {"ok": True, "file": out, "problems": [], **facts}, "\n".join(lines))
+    emit(as_json, {"ok": True, "file": out, "problems": [], **facts, "notes": _linking(made)}, "\n".join(lines))
     return 0
 
 
 def _check_hub(hub: str | None, drafts: "Sequence[Draft]") -> None:
     """Refuse drafts with an identity and no hub, or the other way round: where presence is no secret, people say."""
-    if any(draft.identity for draft in drafts) != (hub is not None):
+    has_identity = any(draft.identity for draft in drafts)
+    if has_identity and hub is None:
         raise InvalidInputError(
-            "--hub goes with drafts that have an identity",
-            remedy="Name the curator in whose table presence is no secret, such as a register of residents."
-            if hub is None
-            else "Leave it out: these drafts have ids.",
+            "the drafts name people by identity, and nobody is the hub",
+            remedy="Add --hub NAME, the curator in whose table being present is no secret.",
         )
+    if hub is not None and not has_identity:
+        raise InvalidInputError("--hub goes with drafts that have an identity", remedy="Leave it out.")
 
 
 def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
@@ -273,6 +303,7 @@ def check(path: Path, as_json: bool) -> int:
 
     data = read_file(path)
     facts: dict[str, object] = {}
+    linking: list[str] = []
     if is_draft(data):
         problems = draft_problems(data)
         if not problems:
@@ -281,12 +312,13 @@ def check(path: Path, as_json: bool) -> int:
     else:
         problems = study_problems(data)
         if not problems:
-            facts = _facts(study_from_bytes(data, str(path)))
+            made = study_from_bytes(data, str(path))
+            facts, linking = _facts(made), _linking(made)
     verdict = "ready" if not problems else f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     lines = [f"{path}: {verdict}", *(f"  {problem}" for problem in problems)]
-    lines += [f"  {name}: {value}" for name, value in facts.items()]
+    lines += [*(f"  {name}: {value}" for name, value in facts.items()), *(f"  {line}" for line in linking)]
     plain = [asdict(problem) for problem in problems]
-    emit(as_json, {"ok": not problems, "file": path, "problems": plain, **facts}, "\n".join(lines))
+    emit(as_json, {"ok": not problems, "file": path, "problems": plain, **facts, "notes": linking}, "\n".join(lines))
     return InvalidInputError.exit_code if problems else 0
 
 
@@ -298,9 +330,27 @@ def _facts(loaded: "Study") -> dict[str, object]:
     if loaded.identity is not None:
         facts["hub"] = loaded.identity.hub
         facts["keys"] = len(loaded.identity.ladder)
+        facts["alignment"] = loaded.alignment
     if loaded.questions:
         facts["questions"] = len(loaded.questions)
     return facts
+
+
+def _linking(loaded: "Study") -> list[str]:
+    """Return, of a study that links people, what tokens show and which keys a curator lacks a field of."""
+    from veiltab.common.study.identity_table import absent_fields
+
+    if loaded.identity is None:
+        return []
+    absent = absent_fields(loaded.identity, loaded.curators)
+    all_keys = len(loaded.identity.ladder)
+    lines = [f"{len(keys)} of {all_keys} keys need {field}, which {name} lacks" for name, field, keys in absent]
+    if loaded.alignment == "tokens":
+        lines.append(
+            'by tokens every curator can test guesses of people at home; with alignment = "psi" under [study], which is'
+            " slower, it tests only those that it puts into its table, and others count them"
+        )
+    return lines
 
 
 def _refuse_present(path: Path) -> None:

@@ -66,7 +66,7 @@ def check_reports(world: Linked, folder: Path) -> None:
     text = world.command(
         *("curator", "linkage", world.local.study_path, "--name", "alice", "--state", state), as_json=False
     ).text
-    assert f"{links:,} people are linked at all curators. This is the hub" in text
+    assert f"{links:,} people are linked by all curators. This is the hub" in text
     check_wrong_links(world, folder / "links.json")
     nowhere = world.curator_command("linkage", "bob", "--picture", str(folder / "none" / "ladder.svg"))
     assert nowhere.code == InvalidInputError.exit_code

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
 from veiltab.curator.alignment.linking.leg import (
@@ -32,7 +33,6 @@ from veiltab.curator.alignment.linking.own_keys import (
     compared_fields,
     hub_entries,
     matching_rows,
-    most_variants,
 )
 from veiltab.curator.alignment.linking.sorted_records import SortedRecords
 from veiltab.curator.alignment.private import masking

@@ -11,6 +11,7 @@ import numpy as np
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.observe.steps import step as measured_step
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import written_whole
@@ -18,7 +19,7 @@ from veiltab.curator.alignment.disk_needs import FOLDERS, ROW_BYTES
 from veiltab.curator.alignment.intersection import SymbolType
 from veiltab.curator.alignment.linking.link_messages import LinkMessage, Session
 from veiltab.curator.alignment.linking.oblivious import VALUE_BYTES, direct_values, token_values
-from veiltab.curator.alignment.linking.own_keys import RECORD_BYTES, OwnRows, most_variants
+from veiltab.curator.alignment.linking.own_keys import RECORD_BYTES, OwnRows
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.tokens import TOKEN_LENGTH

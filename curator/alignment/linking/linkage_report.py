@@ -78,6 +78,8 @@ class LinkageReport:
         dated: rows with a birth date, here and at the hub.
         legs: of the hub to its spokes, or of a spoke to the hub.
         rates: by category.
+        ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
+        tied: rows of the hub where they tie.
     """
 
     is_hub: bool
@@ -90,6 +92,8 @@ class LinkageReport:
     dated: tuple[int, ...] = ()
     legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()
+    ties: int = 0
+    tied: int = 0
 
     @property
     def leg(self) -> int | None:
@@ -103,7 +107,10 @@ class LinkageReport:
 
     @property
     def quality(self) -> tuple[WrongLinks, Estimate | None] | None:
-        """The estimated share of wrong links, and the estimated recall if pairs are compared; None at the hub."""
+        """The estimated share of wrong links, and the estimated recall if pairs are compared.
+
+        Pairs stand for links and for hub rows where rows tie: people of both tables. None at the hub or without links.
+        """
         if not self.leg:
             return None
         shares = float(sum(Fraction(one.matches, self.hub_rows) for one in self.passes if one.runs))
@@ -113,7 +120,7 @@ class LinkageReport:
             dated = self.dated[0] / self.rows * self.dated[1] / self.hub_rows
             people = common_people(Agreement(**dict(zip(_AGREED, self.agreed, strict=True)), dated=dated))
             if people is not None:
-                scale = self.leg / self.pairs
+                scale = (self.leg + self.tied) / self.pairs
                 people = Estimate(value=people.value * scale, sd=people.sd * scale)
         wrong = wrong_links(counts, people, None)
         return wrong, recall(counts, wrong, people)
@@ -172,6 +179,8 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         pairs=0 if work.agreed is None else len(work.agreed),
         dated=work.dated,
         rates=rates,
+        ties=work.ties[0],
+        tied=work.ties[1],
     )
 
 

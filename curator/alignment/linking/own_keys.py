@@ -25,9 +25,6 @@ MANY = 2**64 - 1
 _CHUNK = 2**14
 """Rows whose keys are made at once."""
 
-_NAME_VARIANTS, _DATE_VARIANTS, _LONGEST_VARIANTS = 13, 9, 257
-"""Most variants of a name of 12 letters, of a date of 8 digits, and of what fits a key."""
-
 Rows = NDArray[np.int64]
 """(n,) numbers of rows of one's own table, in file order from 0."""
 
@@ -109,19 +106,6 @@ def compared_fields(identity: Identity) -> tuple[str, ...]:
     first = {kind: name for name, kind in reversed(identity.fields)}
     kinds = (FieldKind.GIVEN, FieldKind.FAMILY, FieldKind.BIRTH, FieldKind.POSTCODE)
     return tuple(first[kind] for kind in kinds) if first.keys() >= set(kinds) else ()
-
-
-def most_variants(step: Pass, identity: Identity) -> int:
-    """Return how many keys a row has in a pass at most."""
-    if not step.deletion:
-        return 1
-    match identity.kinds[step.deletion]:
-        case FieldKind.GIVEN | FieldKind.FAMILY:
-            return _NAME_VARIANTS
-        case FieldKind.BIRTH:
-            return _DATE_VARIANTS
-        case _:
-            return _LONGEST_VARIANTS
 
 
 def matching_rows(records: SortedRecords) -> set[int]:

@@ -11,6 +11,7 @@ from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
 from veiltab.curator.alignment.linking.leg import COMPARED, MOST_PAIRS, PAD, Leg, check_ascending, check_whole, write
@@ -25,7 +26,7 @@ from veiltab.curator.alignment.linking.oblivious import (
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields, most_variants
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
@@ -53,6 +54,8 @@ class SpokeWork:
         self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""
+        self.ties = 0, 0
+        """The rows that tie with another one in the earliest pass that proposes to a row of the hub, and those rows."""
         self.agreed: NDArray[np.bool_] | None = None
         """(n, 8): of some linked pairs what agrees: given, family, birth, postcode, and each name with the other. None
         where pairs are not compared."""
@@ -255,8 +258,16 @@ class SpokeWork:
             numbers, places = self._number[rows[chosen]].tolist(), place[chosen].tolist()
             for handle, proposer in accept(list(zip(numbers, places, strict=True))).items():
                 linked[handle], is_linked[handle] = rows[chosen[proposer]], True
+        self.ties = self._ties(rows, place, is_linked)
         handles = distinct[is_linked].view(np.uint8).reshape(-1, HANDLE_BYTES)
         return linked[is_linked], handles
+
+    def _ties(self, rows: Rows, place: Rows, is_linked: NDArray[np.bool_]) -> tuple[int, int]:
+        """Count the rows that tie, without those that lost to an earlier pass, and the handles that accept nobody."""
+        earliest = np.full(len(is_linked), np.iinfo(np.uint8).max, np.uint8)
+        np.minimum.at(earliest, place, self._number[rows])
+        ties = ~is_linked[place] & (self._number[rows] == earliest[place])
+        return int(np.count_nonzero(ties)), int(np.count_nonzero(~is_linked))
 
 
 def _words(handles: Bytes) -> NDArray[np.bytes_]:

@@ -78,7 +78,7 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
     path = tmp_path / "study.toml"
     without = run("merge", *drafts, *options, *addresses, "--out", path, "--yes")
     assert isinstance(without.exception, InvalidInputError)
-    assert "--hub goes with drafts that have an identity" in str(without.exception)
+    assert "Add --hub NAME, the curator in whose table being present is no secret." in str(without.exception)
     done = run("merge", *drafts, *options, *addresses, "--out", path, "--yes", "--hub", "residents", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["ok"]
@@ -91,6 +91,28 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
         assert report.ok
         assert report.identity is not None
         assert all(one.present > 380 for one in report.identity.fields)
+
+
+def test_a_field_that_one_curator_lacks_is_said_with_the_alignment(tables: dict[str, Path], tmp_path: Path) -> None:
+    drafts = []
+    for name, table in tables.items():
+        without = ("--without", "PLZ") if name == "clinic" else ()
+        drafts.append(tmp_path / f"{name}.toml")
+        run("draft", "--name", name, "--table", table, "--identity", "--yes", "--out", drafts[-1], *without)
+    text = drafts[1].read_text().replace('name = "colour"', 'name = "tint"\ncolumn = "colour"')
+    drafts[1].write_text(text.replace('name = "score"', 'name = "points"\ncolumn = "score"'))
+    path = tmp_path / "study.toml"
+    made = run("merge", *drafts, "--study", "linked", "--hub", "residents", "--yes", "--out", path)
+    checked = run("check", path)
+    assert (made.exit_code, checked.exit_code) == (0, 0), made.output
+    keys = len([step for step in load_study(path).identity.ladder if "postcode" in step.fields])  # type: ignore[union-attr]
+    for done in (made, checked):
+        assert f"{keys} of 12 keys need postcode, which clinic lacks" in done.output
+        assert "alignment: tokens" in done.output
+        assert "by tokens every curator can test guesses" in done.output
+    path.write_text(path.read_text().replace("[study]", '[study]\nalignment = "psi"'))
+    said = json.loads(run("check", path, "--json").output)
+    assert (said["alignment"], len(said["notes"])) == ("psi", 1)
 
 
 def test_ids_and_identity_do_not_mix(tables: dict[str, Path], tmp_path: Path) -> None:
@@ -133,6 +155,54 @@ def test_what_is_not_there_is_said(header: tuple[str, ...], said: str, tmp_path:
     assert refusal.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("birth", "postcode"),
+    [
+        ("geboren", "Postleitzahl"),
+        ("geboren_am", "Wohn-PLZ"),
+        ("gebdat", "postnr"),
+        ("Geburtstag", "Postnummer"),
+        ("Geb.-Datum", "PLZ Wohnort"),
+    ],
+)
+def test_german_columns_are_known(birth: str, postcode: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", ("Vorname", "Name", birth, "m_w", postcode), made_registers(60, "x").spoke)
+    proposal = propose_table(path, "clinic", with_identity=True, fields={"family": ("Name",)})
+    fields = {"given": ("Vorname",), "family": ("Name",), "birth": (birth,), "postcode": (postcode,)}
+    assert proposal.ids.identity == fields
+    assert list(proposal.ids.identity) == list(fields)
+    assert proposal.ids.notes == ("no sex seen; if the table has one, name its column with --field sex=COLUMN",)
+    assert "no sex seen" in proposal.ids.as_text()
+
+
+def test_a_person_names_columns_by_hand(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", ("a", "b", "c", "d", "e"), made_registers(60, "x").spoke)
+    options = ["draft", "--name", "clinic", "--table", path, "--identity", "--yes", "--out", tmp_path / "clinic.toml"]
+    fields = [f"--field={one}" for one in ("birth=c", "given=a", "family=b", "postcode=d", "postcode=e")]
+    done = run(*options, *fields)
+    assert done.exit_code == 0, done.output
+    assert '"birth" = ["c"]' in (text := (tmp_path / "clinic.toml").read_text())
+    assert '"postcode" = ["d", "e"]' in text
+    for wrong, said in (
+        (["--field", "age=c"], "names no field and column"),
+        (["--field", "birth"], "names no field and column"),
+        (["--field", "birth=z"], "column 'z' is not in the header"),
+        (["--field", "birth=c", "--field", "given=c"], "--field and --without name"),
+        (["--field", "birth=c", "--without", "c"], "--field and --without name"),
+        (["--field", "birth=c"], "no column is given or family"),
+    ):
+        refused = run(*options[:-1], tmp_path / "other.toml", *wrong)
+        assert isinstance(refused.exception, InvalidInputError)
+        assert said in str(refused.exception)
+
+
+def test_dates_in_another_order_than_a_person_says_are_noted(tables: dict[str, Path]) -> None:
+    for order, notes in (("dmy", 0), ("mdy", 1)):
+        ids = propose_table(tables["clinic"], "clinic", with_identity=True, date_order=order).ids
+        assert len(ids.notes) == notes
+        assert not notes or "of the dates of Geburtsdatum can be read in the order mdy" in ids.as_text()
+
+
 def test_two_columns_of_one_field_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", ("first_name", "Surname", "dob", "sex", "zip"), made_registers(60, "x").hub)
     path.write_text(path.read_text().replace("colour", "last name"))
@@ -152,6 +222,6 @@ def test_dates_that_may_be_read_in_two_orders_need_a_word(tmp_path: Path) -> Non
 
 
 def test_options_that_exclude_one_another(tables: dict[str, Path]) -> None:
-    for more in (("--id", "PLZ", "--identity"), ("--date-order", "dmy")):
+    for more in (("--id", "PLZ", "--identity"), ("--date-order", "dmy"), ("--field", "birth=PLZ")):
         done = run("draft", "--name", "clinic", "--table", tables["clinic"], "--json", *more)
         assert isinstance(done.exception, InvalidInputError)

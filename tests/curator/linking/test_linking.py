@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -23,14 +24,15 @@ from tests.curator.linking.registers import (
     wanted_links,
     with_errors,
 )
-from veiltab.common.errors import DeniedError
+from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.linkage.ladder import default_ladder
 from veiltab.curator.alignment.linking import hub_work, link_exchange, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
+from veiltab.curator.alignment.linking.linkage_report import LegCount, LinkageReport, PassCount
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
-from veiltab.curator.commands.linkage_text import linkage_json
+from veiltab.curator.commands.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.table.table_rows import LostTableError, TableRows
@@ -86,7 +88,46 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert said["links"] == links
     assert said["precision_estimated"]["value"] > 0.9
     assert 0.8 < said["recall_estimated"]["value"] <= 1
-    assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left"}
+    assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left", "lacks"}
+
+
+def test_rows_that_stand_twice_are_counted_and_lower_the_recall(tmp_path: Path) -> None:
+    """A third of the people stands twice at the spoke; one of them a third time, by a later key alone."""
+    given, _, birth, sex, postcode = COMMON[0]
+    spoke = [*COMMON, *COMMON[:40], *ALONE[60:], (given, "nobody", birth, sex, postcode)]
+    with registers(tmp_path, [[*COMMON, *ALONE[:40]], spoke], identity(), is_private=False) as (alice, bob):
+        align(alice, bob)
+        report = bob.report
+        assert (report.leg, report.ties, report.tied) == (80, 80, 40)
+        assert alice.report.ties == 0
+        assert report.quality is not None
+        wrong, found = report.quality
+        assert found is not None
+        assert found.value == pytest.approx(80 * (1 - wrong.share) / 120)
+        assert "80 rows tied with another one of this table and are not linked" in linkage_text(report, {})
+        assert linkage_json(report, {})["ties"] == 80
+        assert linkage_json(alice.report, {})["ties"] is None
+
+
+def test_a_report_names_absent_fields_swapped_dates_and_why_nobody_is_linked() -> None:
+    keys = {"given family birth sex": 3, "given+family birth:year birth:month+birth:day": 40, "birth postcode": 0}
+    passes = tuple(PassCount(key=key, runs=True, matches=0, linked=n, left=9) for key, n in keys.items())
+    leg = LegCount(curator="alice", links=43, elements=0)
+    report = LinkageReport(is_hub=False, rows=50, hub_rows=60, links=43, passes=passes, legs=(leg,))
+    text = linkage_text(report, {}, {"birth postcode": "needs postcode, which bob lacks"})
+    assert "birth postcode                                     0.000%  not here: needs postcode, which bob" in text
+    assert "The key 'given+family birth:year birth:month+birth:day', which swaps day and month" in text
+    assert "blinded" not in text
+    usual = tuple(replace(one, linked=50 - (one.linked or 0)) for one in passes)
+    assert "swaps" not in linkage_text(replace(report, passes=usual), {})
+    for is_hub in (False, True):
+        none = replace(report, is_hub=is_hub, links=0, legs=(replace(leg, links=0),))
+        said = linkage_text(none, {})
+        assert said.startswith("No people are linked by all curators.")
+        assert "No row is linked. Compare the identity columns and date_order" in said
+        assert "The hub does not learn" not in said
+    with pytest.raises(InvalidInputError, match="no row is linked"):
+        wrong_links_json(replace(report, links=0, legs=(replace(leg, links=0),)), "bob")
 
 
 def test_some_pairs_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,12 +123,33 @@ def test_another_curator_sees_no_passes(study: Study, tmp_path: Path) -> None:
     assert 1900 < report.identity.fields[0].present < 2000
 
 
+def test_rows_that_stand_twice_are_noted_at_a_spoke(study: Study, tmp_path: Path) -> None:
+    rows = list(made_registers(300, "twice").spoke)
+    whole = [row for row in rows if all(row)]
+    for more, said in (([], 0), (whole[:7], 14)):
+        report = inspect_table(written(tmp_path / "clinic.csv", [*dict.fromkeys(whole), *more]), study, "clinic")
+        notes = [note for note in report.notes if "with another row of this table" in note]
+        assert [note.split(" rows", maxsplit=1)[0] for note in notes] == ([str(said)] if said else [])
+        assert not said or "agree on the key 'given family birth sex'" in notes[0]
+
+
 def test_dates_in_another_order_are_noted(study: Study, tmp_path: Path) -> None:
     rows = [(g, f, "/".join(reversed(b.split("-"))), s, p) for g, f, b, s, p in made_registers(500, "check").spoke]
     table = written(tmp_path / "clinic.csv", [(row[0], row[1], "", row[3], row[4]) for row in rows])
     report = inspect_table(table, study, "clinic")
     assert any("identity field birth: 100.0% of the rows have none that can be read" in note for note in report.notes)
     assert any("date_order = 'ymd'" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(("written_so", "ok"), [(0.4, True), (0.6, False)])
+def test_dates_that_cannot_be_read_are_a_problem(study: Study, tmp_path: Path, written_so: float, *, ok: bool) -> None:
+    """Dates such as 1980-25-01, year, day and month; rows without a date do not count."""
+    rows: list[Row] = [(f"a{'b' * (n % 7)}", "lee", "1980-01-25", "f", str(n)) for n in range(100)]
+    made = [(*row[:2], "1980-25-01" if n < 100 * written_so else row[2], *row[3:]) for n, row in enumerate(rows)]
+    made += [(*row[:2], "", *row[3:]) for row in rows]
+    report = inspect_table(written(tmp_path / "clinic.csv", made), study, "clinic")
+    assert report.ok is ok
+    assert ok or "40.0% of the dates can be read with date_order = 'ymd'" in report.problems[0]
 
 
 def test_a_hub_whose_rows_look_alike_has_no_pass(study: Study, tmp_path: Path) -> None:
