@@ -49,8 +49,8 @@ class SpokeWork:
         self._line: HubLine | None = None
         self._keys: tuple[int, SpokeKeys] | None = None
         self._done = 0
-        # Of each row: the pass in which it has its candidate, 0 before, and the handle of that.
-        self._number = np.zeros(leg.table.rows, np.uint8)
+        self.numbers = np.zeros(leg.table.rows, np.uint8)
+        """Of each row, the pass in which it has its candidate; 0 before, or if none."""
         self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""
@@ -93,11 +93,6 @@ class SpokeWork:
         names = self._message(LinkKind.ASKED).file_name.removesuffix("0.bin")
         return sum(masking.count(path) for path in self._leg.folder.glob(f"{names}*.bin"))
 
-    @property
-    def numbers(self) -> NDArray[np.uint8]:
-        """Of each row, the pass in which it has its candidate; 0 if none."""
-        return self._number
-
     def _message(self, kind: LinkKind, number: int = 0) -> LinkMessage:
         return LinkMessage(kind=kind, spoke=self._leg.curator, number=number)
 
@@ -130,7 +125,7 @@ class SpokeWork:
             records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
             await asyncio.to_thread(write, found, records.tobytes())
         records = np.fromfile(found, _FOUND)
-        self._number[records["row"]] = step.number
+        self.numbers[records["row"]] = step.number
         self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
 
     async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
@@ -174,7 +169,7 @@ class SpokeWork:
             own, leg = await self._leg.own(), self._leg
 
             def made() -> SpokeKeys:
-                left = np.flatnonzero(self._number == 0)
+                left = np.flatnonzero(self.numbers == 0)
                 records = own.records(step, left, leg.session.alignment, leg.folder)
                 return SpokeKeys.of(records, leg.derived(f"order {step.number}"))
 
@@ -245,7 +240,7 @@ class SpokeWork:
 
     def _resolved(self, most: int) -> tuple[Rows, Bytes]:
         """Return the linked rows and their handles, of `most` of the hub, by handle, as the hub rule accepts them."""
-        rows = np.flatnonzero(self._number)
+        rows = np.flatnonzero(self.numbers)
         distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
         if len(distinct) > most:
             raise IntegrityError("gave handles to more of its rows than it states", where=f"curator {self.hub}")
@@ -255,7 +250,7 @@ class SpokeWork:
         edges = np.searchsorted(place[order], np.arange(len(distinct) + 1))
         for start in range(0, len(distinct), _PIECE):
             chosen = order[edges[start] : edges[min(start + _PIECE, len(distinct))]]
-            numbers, places = self._number[rows[chosen]].tolist(), place[chosen].tolist()
+            numbers, places = self.numbers[rows[chosen]].tolist(), place[chosen].tolist()
             for handle, proposer in accept(list(zip(numbers, places, strict=True))).items():
                 linked[handle], is_linked[handle] = rows[chosen[proposer]], True
         self.ties = self._ties(rows, place, is_linked)
@@ -265,8 +260,8 @@ class SpokeWork:
     def _ties(self, rows: Rows, place: Rows, is_linked: NDArray[np.bool_]) -> tuple[int, int]:
         """Count the rows that tie, without those that lost to an earlier pass, and the handles that accept nobody."""
         earliest = np.full(len(is_linked), np.iinfo(np.uint8).max, np.uint8)
-        np.minimum.at(earliest, place, self._number[rows])
-        ties = ~is_linked[place] & (self._number[rows] == earliest[place])
+        np.minimum.at(earliest, place, self.numbers[rows])
+        ties = ~is_linked[place] & (self.numbers[rows] == earliest[place])
         return int(np.count_nonzero(ties)), int(np.count_nonzero(~is_linked))
 
 
