@@ -1,6 +1,6 @@
 """A curator's requests as people see them: who asks for what and why, what it would cost, and what was decided."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
@@ -12,6 +12,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
+from veiltab.common.study.linked_people import links_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
@@ -75,6 +76,7 @@ class Outlook:
         cell_root_mse: expected root-mean-square error of one cell of it.
         typical_error: expected total variation distance of a typical table of several that are foreseen.
         bytes: most that leaves this curator for several tables that are foreseen.
+        links: what a guarantee is about where people were linked without a common number; None where they have ids.
     """
 
     card: tuple[Bound, ...] = ()
@@ -87,6 +89,7 @@ class Outlook:
     cell_root_mse: float | None = None
     typical_error: float | None = None
     bytes: int | None = None
+    links: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: what is known."""
@@ -138,7 +141,8 @@ def view_requests(standing: Standing) -> tuple[RequestView, ...]:
 
 def view_of(stored: CuratorRelease, standing: Standing) -> RequestView:
     """Return one request, or a table of several; what is foreseen of it is worked out here if nobody did before."""
-    return RequestView(stored=stored, own=attribute_statuses(stored, standing), outlook=_outlook(stored, standing))
+    outlook = replace(_outlook(stored, standing), links=links_sentence(standing.study))
+    return RequestView(stored=stored, own=attribute_statuses(stored, standing), outlook=outlook)
 
 
 def attribute_statuses(stored: CuratorRelease, standing: Standing) -> tuple[AttributeStatus, ...]:

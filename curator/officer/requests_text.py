@@ -77,7 +77,8 @@ def _lines(view: RequestView) -> list[str]:
         lines += [f"  budget: {outlook.budget_note}"] if outlook.budget_note else []
     lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
     lines += [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
-    return lines + ([f"  {N_IS_EXACT}"] if outlook.card else [])
+    lines += [f"  {N_IS_EXACT}"] if outlook.card else []
+    return lines + ([f"  {outlook.links}"] if outlook.card and outlook.links else [])
 
 
 def _decided(status: AttributeStatus, *, is_over: bool) -> str:

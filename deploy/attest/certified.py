@@ -24,6 +24,7 @@ from veiltab.common.rpc.certificates.release_certificate import ReleaseCertifica
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study, load_study
+from veiltab.common.study.linked_people import links_sentence
 from veiltab.curator.evidence.export import checked_certificate
 from veiltab.deploy.operate.verify_cli import file_content, file_text
 
@@ -108,14 +109,8 @@ class Certified:
     @property
     def neighbours(self) -> str:
         """Which tables are neighbours, and what follows where people are linked without a common number."""
-        identity = self.study.identity
-        if identity is None:
-            return NEIGHBOURS
-        return (
-            f"{NEIGHBOURS} People were linked by {', '.join(identity.names)} to the rows of {identity.hub}. Being"
-            f" present in the table of {identity.hub} is not protected. A row of another curator that is added or"
-            " removed changes one respondent; other identifiers in it change two, a group of two."
-        )
+        links = links_sentence(self.study)
+        return NEIGHBOURS if links is None else f"{NEIGHBOURS} {links}"
 
     @property
     def lacking_rows(self) -> str:

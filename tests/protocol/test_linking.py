@@ -67,6 +67,8 @@ def check_reports(world: Linked, folder: Path) -> None:
         *("curator", "linkage", world.local.study_path, "--name", "alice", "--state", state), as_json=False
     ).text
     assert f"{links:,} people are linked by all curators. This is the hub" in text
+    (request,) = world.curator_command("requests", "alice", "--all").data["requests"]
+    assert "Being present in the table of alice is not protected." in request["links"]
     check_wrong_links(world, folder / "links.json")
     nowhere = world.curator_command("linkage", "bob", "--picture", str(folder / "none" / "ladder.svg"))
     assert nowhere.code == InvalidInputError.exit_code
