@@ -103,7 +103,7 @@ def identity_of(
         for kind in tests
         if kind.value not in found
     ]
-    ordered = {kind.value: found[kind.value] for kind in FieldKind if kind.value in found}
+    ordered: dict[str, tuple[str, ...]] = {kind.value: found[kind.value] for kind in FieldKind if kind.value in found}
     return IdentityColumns(fields=ordered, date_order=order, notes=tuple(notes))
 
 
