@@ -14,6 +14,6 @@ def links_sentence(study: Study) -> str | None:
         return None
     return (
         f"People were linked by {', '.join(identity.names)} to the rows of {identity.hub}. Being present in the table"
-        f" of {identity.hub} is not protected. A row of another curator that is added or removed changes one respondent;"
-        " other identifiers in it change two, a group of two."
+        f" of {identity.hub} is not protected. A row of another curator that is added or removed changes one"
+        " respondent; other identifiers in it change two, a group of two."
     )
