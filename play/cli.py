@@ -7,7 +7,7 @@ from veiltab.common.command.default_group import DefaultGroup
 from veiltab.play.demos.collection_cli import collect
 from veiltab.play.demos.linked_cli import linked
 from veiltab.play.demos.table_cli import table
-from veiltab.play.registers.linking_cli import link
+from veiltab.play.linkage.linking_cli import link
 
 DEFAULT = "linked"
 """The demonstration that runs if none is named."""

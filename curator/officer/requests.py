@@ -12,7 +12,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
-from veiltab.common.study.linked_people import links_sentence
+from veiltab.common.study.missing import links_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left

@@ -24,7 +24,7 @@ from veiltab.common.rpc.certificates.release_certificate import ReleaseCertifica
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study, load_study
-from veiltab.common.study.linked_people import links_sentence
+from veiltab.common.study.missing import links_sentence
 from veiltab.curator.evidence.export import checked_certificate
 from veiltab.deploy.operate.verify_cli import file_content, file_text
 

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.play.registers.linking import HUB, SPOKE, LinkOptions, known_links, prepare, run_link
-from veiltab.play.registers.linking_cli import as_dict, link
+from veiltab.play.linkage.linking import HUB, SPOKE, LinkOptions, known_links, prepare, run_link
+from veiltab.play.linkage.linking_cli import as_dict, link
 from veiltab.play.registers.name_law import family_names, given_names
 from veiltab.play.registers.people import ErrorRates, made_registers
 

@@ -11,7 +11,7 @@ from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbo
 from veiltab.play.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
 
 if TYPE_CHECKING:
-    from veiltab.play.registers.linking import LinkResult
+    from veiltab.play.linkage.linking import LinkResult
 
 
 @click.command(
@@ -61,7 +61,7 @@ def link(
     clinic's rows are filed under another patient's name: a clerk compares a sample of the links, and the intervals
     take wrong links into account.
     """
-    from veiltab.play.registers.linking import LinkOptions, run_link
+    from veiltab.play.linkage.linking import LinkOptions, run_link
 
     options = LinkOptions(
         out=out,

@@ -1,0 +1,1 @@
+"""The demonstration of linking: two registers without a common number, released beside the truth."""
