@@ -31,8 +31,7 @@ from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
 _FOUND = np.dtype([("row", "<i8"), ("handle", f"V{HANDLE_BYTES}")])
-_PIECE = 2**16
-"""Proposals that are resolved together, or a few more."""
+_PIECE = 2**16  # proposals that are resolved together, or a few more
 
 
 class SpokeWork:
