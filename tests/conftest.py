@@ -24,7 +24,7 @@ from veiltab.curator.budget.entries import facts_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, curators_noise
 
-STUDY = b"""
+STUDY_HEAD = """
 [study]
 id = "survey"
 title = "A survey"
@@ -45,7 +45,9 @@ id_columns = ["id"]
 [[researcher]]
 name = "rosa"
 endpoint = "localhost:7410"
-[[researcher]]
+"""
+"""A study of two curators and a researcher, without attributes."""
+STUDY = f"""{STUDY_HEAD}[[researcher]]
 name = "rita"
 endpoint = "localhost:7411"
 [[attribute]]
@@ -60,7 +62,7 @@ categories = ["young", "middle", "old"]
 name = "salary"
 owner = "bob"
 categories = ["low", "high"]
-"""
+""".encode()
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2))
 
 # How long an example takes says something of the machine, not of the code.
