@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.common.privacy.precise import pairs_of
 from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.errors import (
     DeniedError,
     InvalidInputError,
 )
-from veiltab.common.privacy.coalitions import pair_epsilons
 from veiltab.common.privacy.planning.planning import optimal_sample, plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.messages.release_messages import spec_from_proto, spec_to_proto
@@ -159,7 +159,7 @@ def test_a_request_s_split_and_cap_on_pairs_are_planned(make_request: Make, samp
         max_pair_epsilon=Decimal("0.4"),
     )
     plan = foreseen_plan(asked, population=1000, cells=4)
-    found = pair_epsilons(plan.release, Decimal("1e-6"))
+    found = pairs_of(plan.release, Decimal("1e-6"))
     assert plan.release.is_sampled_by_server == (sampling is Sampling.SERVER)
     assert all(each is not None and each <= Decimal("0.4") for each in found.values())
     free = foreseen_plan(replace(asked, max_pair_epsilon=None), population=1000, cells=4)
