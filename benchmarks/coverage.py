@@ -32,7 +32,7 @@ from veiltab.common.command.cli import note
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
 from veiltab.common.schemes import WithoutReplacement
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult, fitted

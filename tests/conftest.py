@@ -111,7 +111,6 @@ def noise_with(seed: bytes = bytes(32), **changes: Any) -> CuratorsNoise:  # noq
 
 
 def request_with(**changes: Any) -> ReleaseRequest:  # noqa: ANN401 - any field of a request
-    """Return a request."""
     fields: dict[str, Any] = {
         "release_id": "0" * 31 + "1",
         "researcher": "rosa",

@@ -6,7 +6,7 @@ import click
 
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import with_standing
 
 
@@ -23,7 +23,7 @@ from veiltab.curator.officer.options import with_standing
     " --linkage-error estimated --linkage-report` takes the file.",
 )
 @json_option
-def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json: bool) -> None:
+def linkage(standing: OpenedState, picture: Path | None, out: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
     from veiltab.common.study.identity_table import absent_fields
     from veiltab.curator.alignment.linking.linkage_report import report_from_text

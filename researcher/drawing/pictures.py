@@ -122,7 +122,7 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
     def panels(figure: "Figure") -> None:
         grid = figure.subplots(len(marginals), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
         for axis, (axes, one) in enumerate(zip(grid[:, 0], marginals, strict=True)):
-            known = _marginal_truth(estimate, truth, axis)
+            known = None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])
             _intervals(axes, one, shown[axis], labels[axis], known, legend=sheet if axis == 0 else None)
             axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
             axes.set_title(
@@ -308,7 +308,3 @@ def _fields(  # noqa: PLR0913  one call draws one map
                 color=ink,
                 fontsize=10,
             )
-
-
-def _marginal_truth(estimate: ShownTable, truth: NDArray[np.float64] | None, axis: int) -> NDArray[np.float64] | None:
-    return None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])

@@ -125,7 +125,6 @@ class Seat:
     base: str
 
     def open(self, path: str) -> Page:
-        """Open a page of the console."""
         self.page.goto(f"{self.base}{path}")
         return self.page
 

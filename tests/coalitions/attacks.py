@@ -55,7 +55,6 @@ class Held:
     ciphertext: Array
 
     def of(self, releases: NDArray[np.bool_]) -> "Held":
-        """Return what is held of some of the releases."""
         return Held(**{field.name: getattr(self, field.name)[releases] for field in fields(self)})
 
     @property
@@ -265,7 +264,6 @@ class Attained:
         return self.attack.attains is None or self.least <= self.attack.attains <= self.greatest
 
     def __str__(self) -> str:
-        """Say it."""
         who = "+".join(self.coalition.roles)
         best = "" if self.attack.attains is None else f", best {self.attack.attains:.4f}"
         return (

@@ -51,13 +51,11 @@ class Design:
     delta: Decimal | None
 
     def __str__(self) -> str:
-        """Say it."""
         delta = "" if self.delta is None else f", delta {self.delta}"
         return f"{self.sample} of {self.population}, epsilon {self.epsilon}{delta}"
 
     @cached_property
     def plan(self) -> Plan:
-        """What the curators plan."""
         return plan_release(
             population=self.population,
             cells=CELLS,

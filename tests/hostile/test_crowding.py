@@ -33,7 +33,6 @@ def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
 
 
 def server(poll: Poll) -> psutil.Process:
-    """Return the server's process."""
     return psutil.Process(poll.local._running[CLOUD].pid)
 
 

@@ -43,7 +43,6 @@ class Poll:
 
     @property
     def cloud(self) -> Party:
-        """The server."""
         return Party(study=self.local.study.id, role=Role.SERVER, name=CLOUD[1])
 
     def start(self, how: tuple[str, ...] | None = None) -> None:
@@ -187,7 +186,6 @@ async def all_at_once(poll: Poll, requests: Sequence[collection_pb2.ReportReques
 
 
 def study_text(*, port: int, others: Sequence[int], strata: Sequence[str], budget: str) -> bytes:
-    """Return the study file."""
     named = f"strata = {json.dumps(list(strata))}\n" if strata else ""
     return f"""
 [study]

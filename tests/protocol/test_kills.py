@@ -220,7 +220,6 @@ def check(world: World, release_id: str) -> None:
 
 
 async def fetched(world: World, release_id: str) -> dict[str, bytes]:
-    """Fetch all columns of a release."""
     async with connection(world, ROSA, CLOUD) as channel:
         return {name: await Published.on(channel).column(release_id, name) for name in FREE}
 

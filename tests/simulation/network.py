@@ -338,7 +338,6 @@ class _Method:
         return self.read(await self.begin(requests, timeout).get())
 
     async def upload(self, messages: AsyncIterator[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as above
-        """Send some messages, and return one."""
         requests: asyncio.Queue[bytes | None] = asyncio.Queue()
         answers = self.begin(requests, timeout)
         broken = False
@@ -442,19 +441,15 @@ class Channel:
         self.peer = peer
 
     def unary_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).one
 
     def unary_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).many
 
     def stream_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).upload
 
     def stream_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).both
 
     async def close(self) -> None:

@@ -31,7 +31,6 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What it has printed."""
         return self.screen.read_text()
 
     def wait_until(self, is_there: Callable[[str], object]) -> None:

@@ -264,7 +264,6 @@ def test_a_float_of_a_large_count_is_right_to_a_ten_thousandth(case: tuple[int, 
 
 
 def convolved(laws: list[Binomial]) -> Exact:
-    """The exact law of the sum."""
     total = {0: Fraction(1)}
     for law in laws:
         after: Law = {}

@@ -216,6 +216,8 @@ def test_a_pair_of_tables_attains_nearly_what_is_certified(
     w = int(ss.parameters["w"])
     for oracle, third in ((oue, oue.q), (ss, Fraction(w - 1, size - 2)), (olh, olh.q)):
         apart = oracle.blanket.apart * (1 - third)
-        laws = [np.array([float(one), float(apart), float(1 - one - apart)]) for one in (oracle.gamma * apart, apart)]
-        attained = _attained([list(_losses(nodes, reports, *laws, mirrored=False))], [1], 1e-6)
+        own, other = (
+            np.array([float(one), float(apart), float(1 - one - apart)]) for one in (oracle.gamma * apart, apart)
+        )
+        attained = _attained([list(_losses(nodes, reports, own, other, mirrored=False))], [1], 1e-6)
         assert attained <= certificate_of(oracle, nodes, reports).epsilon(1e-6) <= ratio * attained

@@ -123,7 +123,6 @@ def test_a_set_that_another_replaces_is_noticed_by_its_owner(tmp_path: Path) -> 
 
 
 def halves(column: bytes) -> list[bytes]:
-    """Return the tokens of a column."""
     return [column[start : start + 16] for start in range(0, len(column), 16)]
 
 

@@ -26,7 +26,7 @@ from veiltab.curator.console.pages.budget_page import Point, months_of, points_o
 from veiltab.curator.console.paging import span_of
 from veiltab.curator.console.words import badge_of_state, nats
 from veiltab.curator.evidence.check import check_evidence
-from veiltab.curator.officer.opened import open_standing
+from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.progress.progress import APPROVED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
@@ -120,7 +120,7 @@ def test_the_policy_is_tried_as_the_command_tries_it(office: Office) -> None:
     policy = office.folder / "policy.toml"
     policy.write_text('persons = 2\n[[rule]]\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "approve"\n')
     office.standing.store.served.set_served_policy(policy, 1, None, persons=2)
-    with open_standing(office.folder / "study.toml", "alice", office.folder / "state", None) as standing:
+    with open_state(office.folder / "study.toml", "alice", office.folder / "state", None) as standing:
         console = curator_console(
             Books(standing, office.folder / "study.toml"),
             AuditJournal(store=standing.store),

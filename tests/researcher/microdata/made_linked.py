@@ -71,7 +71,6 @@ def design_of(axes: tuple[int, ...]) -> ReleaseDesign:
 
 
 def workload() -> ReleaseSpec:
-    """Return the description of the release."""
     return ReleaseSpec(
         release_id=RELEASE_ID,
         study_digest="cd" * 32,
