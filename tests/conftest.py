@@ -1,5 +1,7 @@
 """What many tests need: a study of two curators, and specs and requests of its releases."""
 
+import asyncio
+import inspect
 import json
 import os
 from collections.abc import Callable
@@ -70,6 +72,16 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
 # The same examples every time, so that a change is judged by what it changes; make test-all searches for others.
 settings.load_profile(os.environ.get("VEILTAB_EXAMPLES", "steady"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def spec_with(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spec

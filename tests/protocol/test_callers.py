@@ -104,23 +104,19 @@ def test_a_certificate_of_another_authority_gets_no_connection(village: World, t
 
 
 @pytest.mark.long
-def test_a_certificate_that_expires_on_an_open_connection_is_refused_at_the_next_call(
+async def test_a_certificate_that_expires_on_an_open_connection_is_refused_at_the_next_call(
     village: World, tmp_path: Path
 ) -> None:
     shutil.copytree(village.local.folder / "pki", tmp_path / "pki")
     rosa = Party(study=village.local.study.id, role=Role.RESEARCHER, name="rosa")
     folder = issue_party(village.local.study, tmp_path / "pki", rosa, lifetime=timedelta(seconds=10))
-
-    async def asked() -> None:
-        async with connection(village, ROSA, CLOUD, folder) as channel:
-            server = Published.on(channel)
-            with pytest.raises(NotFoundError):
-                await server.state("0" * 32)
-            await asyncio.sleep(11)
-            with pytest.raises(DeniedError, match="certificate of researcher rosa expired on"):
-                await server.state("0" * 32)
-
-    asyncio.run(asked())
+    async with connection(village, ROSA, CLOUD, folder) as channel:
+        server = Published.on(channel)
+        with pytest.raises(NotFoundError):
+            await server.state("0" * 32)
+        await asyncio.sleep(11)
+        with pytest.raises(DeniedError, match="certificate of researcher rosa expired on"):
+            await server.state("0" * 32)
 
 
 def test_a_call_without_a_deadline_is_refused(village: World) -> None:
