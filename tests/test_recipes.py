@@ -178,6 +178,6 @@ def test_a_table_format_is_a_file_and_a_line(tree: Tree) -> None:
         'table = pa.table({"id": ["1", "2"], "sex": ["f", "m"]})\n'
         'with pa.ipc.new_file("people.ipc", table.schema) as file:\n'
         "    file.write(table)\n"
-        'assert [one.name for one in open_table(Path("people.ipc")).columns()] == ["id", "sex"]\n'
+        'assert [one.name for one in open_table(Path("people.ipc")).columns] == ["id", "sex"]\n'
     )
     assert len(tree.changed) == 2
