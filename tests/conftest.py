@@ -4,16 +4,19 @@ import asyncio
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import click
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from veiltab.common.command.cli import run
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
@@ -82,6 +85,22 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+Ran = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
+    """Run a command; return its exit code, and what it wrote to its two streams."""
+
+    def ran_with(command: click.Command, *words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["veiltab", *words])
+        code = run(command)
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return ran_with
 
 
 def spec_with(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spec
