@@ -235,9 +235,7 @@ def play(people: People, epsilon: Decimal, key: bytes) -> Played:
         replicates.append(statistics(people, weighted).tolist())
     true = fractions_of(people.rows, domain.shape, every)
     return Played(
-        true=statistics(people, true).tolist(),
-        estimated=statistics(people, joint).tolist(),
-        replicates=replicates,
+        true=statistics(people, true).tolist(), estimated=statistics(people, joint).tolist(), replicates=replicates
     )
 
 

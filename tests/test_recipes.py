@@ -126,11 +126,7 @@ def test_an_oracle_is_a_file_and_a_line(tree: Tree) -> None:
     )
     registry = "common/collection/oracles/oracle_registry.py"
     tree.put(registry, "    SubsetSelection,\n", "    Quiet,\n")
-    tree.put(
-        registry,
-        "import SubsetSelection\n",
-        "from veiltab.common.collection.oracles.quiet import Quiet\n",
-    )
+    tree.put(registry, "import SubsetSelection\n", "from veiltab.common.collection.oracles.quiet import Quiet\n")
     tree.check(
         "from decimal import Decimal\n"
         "from veiltab.common.collection.oracles.oracle_registry import ORACLE_NAMES, oracle_for\n"

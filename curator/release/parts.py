@@ -22,11 +22,7 @@ from veiltab.curator.officer.decisions import Decider
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.peers.looks import Looks, Others
 from veiltab.curator.planning.planner import Planner
-from veiltab.curator.progress.release_record import (
-    CuratorRelease,
-    Progress,
-    PublicationDigests,
-)
+from veiltab.curator.progress.release_record import CuratorRelease, Progress, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.workplace import Workplace
 

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option("--noise-split", default=str(DEFAULT_SPLIT), show_default=True, help="The curators' part of the noise.")
 @click.option(
-    "--max-pair-epsilon",
-    help="Largest epsilon of the desk with the server, and of an analyst with curators, nats.",
+    "--max-pair-epsilon", help="Largest epsilon of the desk with the server, and of an analyst with curators, nats."
 )
 @click.option(
     "--spread",

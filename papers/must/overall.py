@@ -15,15 +15,7 @@ from veiltab.common.privacy.pricing.pairs import Pair
 from veiltab.common.schemes import Poisson, Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import classification, regression
-from veiltab.papers.must.designs import (
-    CLASSIFICATION,
-    COMPOSITION,
-    FIXED_SIZE,
-    PRINTED,
-    REGRESSION,
-    Design,
-    Tabulated,
-)
+from veiltab.papers.must.designs import CLASSIFICATION, COMPOSITION, FIXED_SIZE, PRINTED, REGRESSION, Design, Tabulated
 from veiltab.papers.must.pairs import attained_deltas, composed_delta, eye_to_eye, one_sided
 
 SIGMA = 4.0

@@ -89,10 +89,7 @@ def analysis_picture(analysis: ShownAnalysis, sheet: Sheet = WIDE) -> Picture:
         sheet: what it is drawn on.
     """
     if analysis.along:
-        return Picture(
-            size=(sheet.width, 0.5 * sheet.width),
-            paint=partial(_curves, analysis=analysis, sheet=sheet),
-        )
+        return Picture(size=(sheet.width, 0.5 * sheet.width), paint=partial(_curves, analysis=analysis, sheet=sheet))
     labels = [wrapped(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
         size=(sheet.width, 1.4 + height_of(labels)),

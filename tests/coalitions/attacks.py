@@ -174,9 +174,7 @@ def _by_counts(population: int, sample: int, replaced: float, epsilon: float, ce
     )
     excess = _excess(here, there, epsilon)
     return Attack(
-        name="by counts",
-        says_here=lambda held: excess[tuple(counts(cells(held)).T)] > 0,
-        attains=float(excess.sum()),
+        name="by counts", says_here=lambda held: excess[tuple(counts(cells(held)).T)] > 0, attains=float(excess.sum())
     )
 
 

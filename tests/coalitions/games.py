@@ -153,10 +153,7 @@ def _released(
     raw: dict[str, Symbols] = {}
     published: dict[str, Symbols] = {}
     keys: dict[str, bytes] = {}
-    with (
-        closing(CuratorStore(folder / "curator.sqlite")) as curator,
-        closing(ServerStore(folder / "server")) as server,
-    ):
+    with closing(CuratorStore(folder / "curator.sqlite")) as curator, closing(ServerStore(folder / "server")) as server:
         server.open_session(spec)
         server.ciphertext_folder(spec.release_id).mkdir(parents=True)
         encryption = ColumnEncryption(curator, folder, spec.release_id)

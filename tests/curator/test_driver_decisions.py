@@ -12,10 +12,7 @@ import pytest
 from tests.conftest import reserve
 from tests.curator.driver_world import AWAY, ID, Make, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
 from tests.curator.made_records import deny
-from veiltab.common.errors import (
-    DeniedError,
-    NotReadyError,
-)
+from veiltab.common.errors import DeniedError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.officer.policy import Policy
 from veiltab.curator.progress.progress import APPROVED, DENIED

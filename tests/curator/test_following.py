@@ -12,12 +12,7 @@ import grpc
 import pytest
 
 from tests.curator.told_curators import ID, Make, Village, names_of, said_of, village_fixture  # noqa: F401 - fixtures
-from veiltab.common.errors import (
-    InvalidInputError,
-    NotReadyError,
-    TransferError,
-    UnavailableError,
-)
+from veiltab.common.errors import InvalidInputError, NotReadyError, TransferError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.parties.identity import Party, Role

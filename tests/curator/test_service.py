@@ -354,9 +354,7 @@ def proposed(
         "noise_split": "0",
     } | changes
     message = curator_pb2.ProposeReleaseRequest(
-        study_digest=fields.pop("study_digest"),
-        request=release_pb2.ReleaseRequest(**fields),
-        wait_milliseconds=waiting,
+        study_digest=fields.pop("study_digest"), request=release_pb2.ReleaseRequest(**fields), wait_milliseconds=waiting
     )
     return asyncio.run(CuratorServicer(driver).ProposeRelease(message, cast("Any", researcher)))
 

@@ -285,9 +285,7 @@ def test_reading_agrees_with_the_csv_module_row_by_row(
     assert bool(reading.errors) == (bool(empty or repeated or any(unknown)) or not kept)
 
 
-@given(
-    chunks=st.lists(st.lists(st.none() | st.text(st.sampled_from("ab\u00e9"), max_size=3), max_size=8), max_size=5),
-)
+@given(chunks=st.lists(st.lists(st.none() | st.text(st.sampled_from("ab\u00e9"), max_size=3), max_size=8), max_size=5))
 def test_repeated_rows_are_those_seen_before(chunks: list[list[str | None]]) -> None:
     seen, expected = set[str](), []
     for position, key in enumerate(key for chunk in chunks for key in chunk):

@@ -167,9 +167,7 @@ async def test_a_ciphertext_that_cannot_be_read_ends_the_release(upload: Upload)
         await upload(answer)
 
 
-async def test_an_upload_that_the_curator_itself_cancels_says_nothing_of_its_ciphertext(
-    upload: Upload,
-) -> None:
+async def test_an_upload_that_the_curator_itself_cancels_says_nothing_of_its_ciphertext(upload: Upload) -> None:
     begun = asyncio.Event()
 
     async def answer() -> ingest_pb2.UploadColumnResponse:

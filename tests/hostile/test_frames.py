@@ -50,11 +50,7 @@ def target(poll: Poll, *, certified: bool) -> Target:
 @pytest.mark.parametrize("caller", [FLEET[1], "unknown"])
 @pytest.mark.parametrize("abuse", list(ABUSES))
 def test_others_are_served_and_memory_comes_back(
-    poll: Poll,
-    abusers: ProcessPoolExecutor,
-    abuse: str,
-    caller: str,
-    record_property: Callable[[str, object], None],
+    poll: Poll, abusers: ProcessPoolExecutor, abuse: str, caller: str, record_property: Callable[[str, object], None]
 ) -> None:
     server = psutil.Process(poll.local._running[CLOUD].pid)
     assert healthy(poll) is grpc.StatusCode.OK

@@ -6,15 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID, PLAIN, plain_round, study
-from tests.node.loopback import (
-    ANSWER_LOST,
-    INCIDENT_AFTER,
-    INCIDENT_BEFORE,
-    REQUEST_LOST,
-    Loopback,
-    enrol,
-    serving,
-)
+from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, INCIDENT_BEFORE, REQUEST_LOST, Loopback, enrol, serving
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import RoundState
 from veiltab.common.collection.round_messages import report_to_proto, round_to_proto, state_to_proto

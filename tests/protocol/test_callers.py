@@ -20,11 +20,7 @@ from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.deploy.pki.certificates import init_pki, issue_party
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, researcher_pb2, server_release_pb2
 
-HOSTED = {
-    BOB: (curator_pb2, curator_peer_pb2),
-    CLOUD: (ingest_pb2, server_release_pb2),
-    RITA: (researcher_pb2,),
-}
+HOSTED = {BOB: (curator_pb2, curator_peer_pb2), CLOUD: (ingest_pb2, server_release_pb2), RITA: (researcher_pb2,)}
 CALLERS = (ALICE, BOB, CLOUD, ROSA, RITA, ANA, ARI)
 
 

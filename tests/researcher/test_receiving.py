@@ -23,12 +23,7 @@ from tests.researcher.received_releases import (  # noqa: F401 - fixtures
     store_fixture,
     table_of,
 )
-from veiltab.common.errors import (
-    NotReadyError,
-    TransferError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import NotReadyError, TransferError, UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState

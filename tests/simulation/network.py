@@ -309,8 +309,7 @@ class _Method:
         if machine.dead:
             raise Killed
         carrying = asyncio.get_running_loop().create_task(
-            network.carry(machine, self._channel.peer, self._method, requests, answers, seconds),
-            context=_nowhere(),
+            network.carry(machine, self._channel.peer, self._method, requests, answers, seconds), context=_nowhere()
         )
         carrying.add_done_callback(looked_at)
         asyncio.get_running_loop().call_later(seconds, answers.put_nowait, _LATE)

@@ -8,11 +8,7 @@ import pytest
 
 from veiltab.common.privacy.amplification import amplify
 from veiltab.common.privacy.description import description_of
-from veiltab.common.privacy.pricing.attained import (
-    attained_by_releases,
-    attained_by_sample,
-    attained_by_steps,
-)
+from veiltab.common.privacy.pricing.attained import attained_by_releases, attained_by_sample, attained_by_steps
 from veiltab.common.privacy.pricing.composition import compose, subsampled_delta
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
 from veiltab.common.schemes import scheme_of

@@ -167,11 +167,7 @@ def test_the_card_of_a_billion_states_the_order_for_all_that_have_it() -> None:
 
 
 @given(
-    st.integers(300, 10**4),
-    st.floats(0.01, 1),
-    st.sampled_from([2, 3, 24, 1000]),
-    st.floats(-2, 12),
-    st.floats(0, 1),
+    st.integers(300, 10**4), st.floats(0.01, 1), st.sampled_from([2, 3, 24, 1000]), st.floats(-2, 12), st.floats(0, 1)
 )
 @settings(max_examples=20, deadline=None)
 def test_what_is_not_summed_would_change_no_digit(n: int, rate: float, cells: int, log_a: float, place: float) -> None:

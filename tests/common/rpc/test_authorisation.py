@@ -21,11 +21,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 import veiltab.v1
 from tests.common.rpc.called_services import BOB, PEERS, RITA, Identities, answering, ask, raw, registered, who
-from veiltab.common.errors import (
-    DeniedError,
-    InvalidInputError,
-    UnavailableError,
-)
+from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError
 from veiltab.common.rpc.authorisation import Handler, caller, declared_roles
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role

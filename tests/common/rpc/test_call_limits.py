@@ -9,13 +9,7 @@ import grpc
 import pytest
 
 from tests.common.rpc.called_services import BOB, GET, PEERS, RITA, Identities, answering, ask, raw, registered, who
-from veiltab.common.errors import (
-    ConflictError,
-    DeniedError,
-    InvalidInputError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.server import Limits, build_server
@@ -145,9 +139,7 @@ async def requestless(channel: grpc.aio.Channel) -> None:
 
 
 def failure_of(
-    identity_of: Identities,
-    behaviour: Callable[[Any, Any], Any],
-    attempt: Callable[[grpc.aio.Channel], Any] = ask,
+    identity_of: Identities, behaviour: Callable[[Any, Any], Any], attempt: Callable[[grpc.aio.Channel], Any] = ask
 ) -> VeiltabError:
     async def scenario() -> VeiltabError:
         async with (

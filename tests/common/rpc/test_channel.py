@@ -7,13 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from veiltab.common.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotReadyError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.rpc.parties.identity import Identity, Party, Role

@@ -65,9 +65,7 @@ async def test_plain_text_and_a_missing_client_certificate_get_nowhere(identity_
 
 @pytest.mark.parametrize(("length", "expected"), [(1 << 20, OK), (MAX_MESSAGE, OK), (MAX_MESSAGE + 1, TOO_LONG)])
 async def test_the_server_refuses_a_message_that_a_client_should_not_send(
-    length: int,
-    expected: grpc.StatusCode,
-    identity_of: Identities,
+    length: int, expected: grpc.StatusCode, identity_of: Identities
 ) -> None:
     async def echo(request: bytes, _context: object) -> bytes:
         return request[:1]

@@ -116,11 +116,7 @@ class Office:
 
     def export(self, name: str, since: int | None = None, policy: Path | None = None) -> Path:
         with open_state(self.folder / "study.toml", "alice", self.folder / "state", policy) as standing:
-            order = EvidenceOrder(
-                person="Ana Díaz",
-                since=since,
-                certificates=(certificate(self.study),),
-            )
+            order = EvidenceOrder(person="Ana Díaz", since=since, certificates=(certificate(self.study),))
             alice = Party(study="survey", role=Role.CURATOR, name="alice")
             write_evidence(standing, identity(alice), order, self.folder / name)
         return self.folder / name

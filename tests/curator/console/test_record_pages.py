@@ -249,10 +249,7 @@ def test_the_audit_log_is_shown_and_checked(office: Office) -> None:
     last = store.audit.head.length
     with transaction(store.connection):
         store.audit.record(Event.KEY, release=ID, attribute="late", researcher="rosa")
-    store.connection.execute(
-        "UPDATE audit SET line = replace(line, 'late', 'last') WHERE number = ?",
-        [last + 1],
-    )
+    store.connection.execute("UPDATE audit SET line = replace(line, 'late', 'last') WHERE number = ?", [last + 1])
     assert ana.get("/audit").status == 500
 
 
@@ -345,12 +342,7 @@ def run(*arguments: str | Path) -> None:
     ],
 )
 def test_the_command_refuses_what_is_not_this_curators(  # noqa: PLR0913, PLR0917 - cases
-    tmp_path: Path,
-    study_bytes: bytes,
-    owner: str | None,
-    persons: list[str],
-    refusal: type[VeiltabError],
-    words: str,
+    tmp_path: Path, study_bytes: bytes, owner: str | None, persons: list[str], refusal: type[VeiltabError], words: str
 ) -> None:
     (tmp_path / "study.toml").write_bytes(study_bytes)
     if owner is not None:
@@ -373,8 +365,4 @@ def test_numbers_are_rounded_against_the_respondent() -> None:
 def test_a_page_of_a_list() -> None:
     assert [
         (span_of(total, 10, page).start, span_of(total, 10, page).stop) for total, page in ((0, 1), (25, 3), (25, 9))
-    ] == [
-        (0, 0),
-        (20, 25),
-        (20, 25),
-    ]
+    ] == [(0, 0), (20, 25), (20, 25)]
