@@ -5,9 +5,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -49,13 +48,6 @@ planning.serve_questions()
 def endless(seconds: float) -> tuple[str, ...]:
     """Return how to start a worker whose every plan and price takes for ever, with so much processor time."""
     return sys.executable, "-c", ENDLESS.format(seconds=seconds)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[CuratorStore]:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    yield store
-    store.close()
 
 
 @pytest.fixture

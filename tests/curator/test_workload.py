@@ -20,7 +20,6 @@ from tests.curator.planned_tables import (  # noqa: F401 - fixtures
     at,
     progress,
     release,
-    store_fixture,
     workload_fixture,
 )
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import psutil
 import pytest
 
 from tests.hostile.clients import call, code_of, connection, message, unsent
-from tests.protocol.polling import FLEET, Asked, Poll, made_poll
+from tests.protocol.polling import FLEET, Asked, Poll, made_poll, poll_fixture  # noqa: F401 - a fixture
 from tests.protocol.world import CLOUD
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import BudgetExceededError
@@ -21,15 +20,6 @@ from veiltab.common.errors import BudgetExceededError
 REPORT = "CollectionService/Report"
 STREAMS = 100
 """Calls that one connection may carry."""
-
-
-@pytest.fixture(scope="module")
-def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
-    """A study of nodes whose server runs."""
-    poll = made_poll(tmp_path_factory.mktemp("poll") / "study")
-    with poll.local:
-        poll.start()
-        yield poll
 
 
 def server(poll: Poll) -> psutil.Process:

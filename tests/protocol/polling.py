@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+import pytest
 
 from tests.protocol.world import CLOUD, Answer, Who
 from veiltab.common.collection.oracles import Report
@@ -223,3 +224,12 @@ def made_poll(folder: Path, *, strata: Sequence[str] = STRATA, budget: str = "40
 def plain(answer: Any) -> Any:  # noqa: ANN401 - what a command printed
     """Return a command's answer without what differs from run to run."""
     return {key: value for key, value in answer.items() if key != "seconds"}
+
+
+@pytest.fixture(name="poll", scope="module")
+def poll_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
+    """A study of nodes whose server runs; nobody may stop it."""
+    poll = made_poll(tmp_path_factory.mktemp("poll") / "study")
+    with poll.local:
+        poll.start()
+        yield poll
