@@ -1,6 +1,6 @@
 """What a curator keeps of its private alignments: secrets while a session lasts, and who began how many sessions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from veiltab.common.storage.database import Database, erase_traces, transaction
@@ -87,12 +87,20 @@ class PrivateSessions:
         erase_traces(self._connection)
 
     def parts(self) -> dict[str, tuple[bytes, int]]:
-        """Return curator -> (its part in the last session, sessions that it began since a person allowed more)."""
+        """Return curator -> (its part in the last session, sessions counted for it since a person allowed more)."""
         rows = self._connection.execute("SELECT * FROM private_part")
         return {row["curator"]: (bytes(row["part"]), row["sessions"]) for row in rows}
 
-    def enter(self, alignment_id: str, name: str, scalar: bytes, seed: bytes, parts: Mapping[str, bytes]) -> None:
-        """Record the secrets of a session that begins, and count it for every curator with another part than before.
+    def enter(  # noqa: PLR0913, PLR0917 - what a session consists of
+        self,
+        alignment_id: str,
+        name: str,
+        scalar: bytes,
+        seed: bytes,
+        parts: Mapping[str, bytes],
+        counted: Collection[str],
+    ) -> None:
+        """Record the secrets of a session that begins, and count it for some curators, and for each new one.
 
         The secrets of an earlier session are erased.
         """
@@ -103,8 +111,8 @@ class PrivateSessions:
             )
             db.executemany(
                 "INSERT INTO private_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE"
-                " SET part = excluded.part, sessions = sessions + 1 WHERE part <> excluded.part",
-                list(parts.items()),
+                " SET part = excluded.part, sessions = sessions + ?",
+                [(curator, part, curator in counted) for curator, part in parts.items()],
             )
         erase_traces(self._connection)
 
@@ -124,7 +132,7 @@ class PrivateSessions:
         erase_traces(self._connection)
 
     def allow(self, curator: str, fresh: bytes, *, person: str) -> int:
-        """Let a peer begin private sessions again, as a person decided; return how many it began.
+        """Let a peer begin private sessions again, as a person decided; return how many were counted for it.
 
         A session that has failed is over once every suspect is allowed: another one begins with a fresh part.
         """

@@ -10,7 +10,7 @@ go on with these handles in the place of ids.
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -192,6 +192,11 @@ class LinkExchange(PrivateExchange):
         if self._name != self._querier:
             return SpokeWork(leg, self._querier)
         return HubWork(leg, self._spokes, handle_key)
+
+    def _check_may_begin(self, parts: Mapping[str, bytes]) -> Collection[str]:
+        """At the hub a session that a spoke begins counts for all of them: each of them asks in it."""
+        changed = super()._check_may_begin(parts)
+        return parts if self._name == self._querier and {*changed} & {*self._spokes} else changed
 
     async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
         """Take part no more in a session that the hub has ended."""

@@ -309,7 +309,7 @@ def test_a_curator_that_lost_its_files_gets_the_same_handles(tmp_path: Path) -> 
         assert (bob.alignment.result(), bob.tokens_file()) == (result, tokens)
         assert alice.store.private.parts()["bob"][1] == 2, "the session is not counted"
         alice.store.connection.execute("UPDATE private_part SET sessions = 3 WHERE curator = 'bob'")
-        with pytest.raises(DeniedError, match="began 3 private alignments since a person here allowed more"):
+        with pytest.raises(DeniedError, match="had 3 private alignments since a person here allowed more"):
             alice.exchange._check_may_begin({"alice": alice.store.private.parts()["alice"][0], "bob": bytes(16)})
 
 
