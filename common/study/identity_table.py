@@ -50,7 +50,7 @@ class WrittenIdentity:
     )
     placebo: bool = optional_key(
         default=False,
-        meaning="privately, whether others also run rows with moved dates: it counts links by chance, and they ask more",
+        meaning="privately, whether others run rows with moved dates too: that counts links by chance, and asks more",
     )
 
 
