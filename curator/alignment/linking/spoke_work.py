@@ -53,7 +53,9 @@ class SpokeWork:
         self._numbers = np.zeros(2 * leg.table.rows, np.uint8)
         self.numbers, self._moved = np.split(self._numbers, 2)
         """Of each row, the pass in which it has its candidate; 0 before, or if none. The same with moved dates."""
-        self._moved[secret_order(leg.table.rows, leg.derived("moved"))[leg.moved(leg.table.rows) :]] = _OUT
+        self._moved[:] = _OUT
+        if moved := leg.moved(leg.table.rows):
+            self._moved[secret_order(leg.table.rows, leg.derived("moved"))[:moved]] = 0
         self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""

@@ -134,7 +134,8 @@ def test_whom_a_row_with_moved_dates_finds_is_not_kept_named_or_compared(tmp_pat
         found = np.concatenate([*kept.values()])
         is_moved = found["row"] >= len(SPOKE)
         named = found["handle"].astype("V16").view(np.uint8).reshape(-1, 16).any(axis=1)
-        assert (np.count_nonzero(is_moved), named.tolist()) == (10, (~is_moved).tolist())
+        assert int(np.count_nonzero(is_moved)) == 10
+        assert named.tolist() == (~is_moved).tolist()
         compared = next(d for m, d in alice.received.items() if m.kind is LinkKind.ASKED and m.number == COMPARED)
         assert len(compared) <= 32 * 6 * len(links)
 
