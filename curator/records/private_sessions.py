@@ -1,6 +1,6 @@
 """What a curator keeps of its private alignments: secrets while a session lasts, and who began how many sessions."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from veiltab.common.storage.database import Database, erase_traces, transaction
@@ -91,16 +91,8 @@ class PrivateSessions:
         rows = self._connection.execute("SELECT * FROM private_part")
         return {row["curator"]: (bytes(row["part"]), row["sessions"]) for row in rows}
 
-    def enter(  # noqa: PLR0913, PLR0917 - what a session consists of
-        self,
-        alignment_id: str,
-        name: str,
-        scalar: bytes,
-        seed: bytes,
-        parts: Mapping[str, bytes],
-        counted: Collection[str],
-    ) -> None:
-        """Record the secrets of a session that begins, and count it for some curators, and for each new one.
+    def enter(self, alignment_id: str, name: str, scalar: bytes, seed: bytes, parts: Mapping[str, bytes]) -> None:
+        """Record the secrets of a session that begins, and count it for the curators whose parts these are.
 
         The secrets of an earlier session are erased.
         """
@@ -111,8 +103,8 @@ class PrivateSessions:
             )
             db.executemany(
                 "INSERT INTO private_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE"
-                " SET part = excluded.part, sessions = sessions + ?",
-                [(curator, part, curator in counted) for curator, part in parts.items()],
+                " SET part = excluded.part, sessions = sessions + 1",
+                list(parts.items()),
             )
         erase_traces(self._connection)
 
@@ -132,7 +124,7 @@ class PrivateSessions:
         erase_traces(self._connection)
 
     def allow(self, curator: str, fresh: bytes, *, person: str) -> int:
-        """Let a peer begin private sessions again, as a person decided; return how many were counted for it.
+        """Let a peer begin private sessions again, as a person decided; return how many it had.
 
         A session that has failed is over once every suspect is allowed: another one begins with a fresh part.
         """

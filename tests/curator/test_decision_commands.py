@@ -195,7 +195,7 @@ def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_
 def test_private_alignments_of_a_curator_are_allowed_again(terminal: Terminal) -> None:
     store = terminal.store()
     store.private.begin("a" * 32, "version", bytes(16))
-    store.private.enter("a" * 32, "session", bytes(32), bytes(32), {"bob": b"part"}, ["bob"])
+    store.private.enter("a" * 32, "session", bytes(32), bytes(32), {"bob": b"part"})
     store.private.fail("a" * 32, ["bob"])
     assert terminal.json("allow-alignment", "--peer", "bob") == {"peer": "bob", "began": 1}
     assert terminal.json("allow-alignment", "--peer", "bob") == {"peer": "bob", "began": 0}

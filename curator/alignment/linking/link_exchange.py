@@ -10,7 +10,7 @@ go on with these handles in the place of ids.
 
 import asyncio
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -193,10 +193,10 @@ class LinkExchange(PrivateExchange):
             return SpokeWork(leg, self._querier)
         return HubWork(leg, self._spokes, handle_key)
 
-    def _check_may_begin(self, parts: Mapping[str, bytes]) -> Collection[str]:
+    def _counted(self, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """At the hub a session that a spoke begins counts for all of them: each of them asks in it."""
-        changed = super()._check_may_begin(parts)
-        return parts if self._name == self._querier and {*changed} & {*self._spokes} else changed
+        begun = super()._counted(parts)
+        return parts if self._name == self._querier and begun.keys() & {*self._spokes} else begun
 
     async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
         """Take part no more in a session that the hub has ended."""

@@ -16,7 +16,7 @@ import hashlib
 import logging
 import secrets
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -237,19 +237,15 @@ class PrivateExchange(Exchange):
             await self._check_has_not_failed(name, own, answers)
             return
         parts = {self._name: self._own(name).part} | _parts(answers)
-        counted = self._check_may_begin(parts)
+        counted = self._counted(parts)
         if own.finished:
             _log.warning("a private alignment begins again, as a curator says that it lost its own")
-        self._sessions.enter(name, _session_name(name, parts), fresh_scalar(), fresh_seed(), parts, counted)
+        self._sessions.enter(name, _session_name(name, parts), fresh_scalar(), fresh_seed(), counted)
         if own.name:
             await asyncio.to_thread(shutil.rmtree, self._folder / name / own.name, ignore_errors=True)
 
-    def _check_may_begin(self, parts: Mapping[str, bytes]) -> Collection[str]:
-        """Refuse a session that no part calls for, or one of a peer that had too many: each lets it guess.
-
-        Returns:
-            For whom it counts: those who begin it.
-        """
+    def _counted(self, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Return the parts of those who begin a session; refuse it if no part calls for it, or one had many."""
         before = self._sessions.parts()
         changed = [curator for curator, part in parts.items() if part != before.get(curator, (b"", 0))[0]]
         if not changed:
@@ -264,7 +260,7 @@ class PrivateExchange(Exchange):
                     remedy="Find out why, since each lets it test as many guesses as its table shows ids; then"
                     f" `veiltab curator allow-alignment --peer {curator}` aligns with it again.",
                 )
-        return changed
+        return {curator: parts[curator] for curator in changed}
 
     async def _refusal(self, work: Work) -> IntegrityError:
         """Return why one aligns no more, and find out at whom one's own query was changed, as far as others say it."""

@@ -1,7 +1,7 @@
 """Curators of one private alignment in this process: the product's code, and what each receives from the others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
@@ -57,18 +57,10 @@ class NotedSessions(PrivateSessions):
         self.scalars: list[bytes] = []
         self.seeds: list[bytes] = []
 
-    def enter(  # noqa: PLR0913, PLR0917 - as it is
-        self,
-        alignment_id: str,
-        name: str,
-        scalar: bytes,
-        seed: bytes,
-        parts: Mapping[str, bytes],
-        counted: Collection[str],
-    ) -> None:
+    def enter(self, alignment_id: str, name: str, scalar: bytes, seed: bytes, parts: Mapping[str, bytes]) -> None:
         self.scalars.append(scalar)
         self.seeds.append(seed)
-        super().enter(alignment_id, name, scalar, seed, parts, counted)
+        super().enter(alignment_id, name, scalar, seed, parts)
 
 
 class NotedStore(CuratorStore):
