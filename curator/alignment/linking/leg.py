@@ -42,7 +42,7 @@ ASKED_A_PAIR = 6
 """Keys of a pair in that pass: four fields, and each name with the other name."""
 
 MOST_MOVED = 20_000
-"""Rows that a spoke runs with moved dates too, at most: so many foresee the links by chance of any table."""
+"""Rows that a spoke runs with moved dates too, at most: enough to foresee links by chance in a table of any size."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -141,7 +141,7 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, sp
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
     The keys of a pass lie there twice while they are sorted; what is shown of all passes stays until it was fetched.
-    Rows are written, and then put in order, twice each.
+    Rows are written, and then put in order, twice each. Rows with moved dates have keys too.
 
     Args:
         rows: respondents.

@@ -237,15 +237,15 @@ class PrivateExchange(Exchange):
             await self._check_has_not_failed(name, own, answers)
             return
         parts = {self._name: self._own(name).part} | _parts(answers)
-        counted = self._counted(parts)
+        counted = self._check_may_begin(parts)
         if own.finished:
             _log.warning("a private alignment begins again, as a curator says that it lost its own")
         self._sessions.enter(name, _session_name(name, parts), fresh_scalar(), fresh_seed(), counted)
         if own.name:
             await asyncio.to_thread(shutil.rmtree, self._folder / name / own.name, ignore_errors=True)
 
-    def _counted(self, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """Return the parts of those who begin a session; refuse it if no part calls for it, or one had many."""
+    def _check_may_begin(self, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Refuse a session that no part calls for, or of a peer that had too many; return for whom it counts."""
         before = self._sessions.parts()
         changed = [curator for curator, part in parts.items() if part != before.get(curator, (b"", 0))[0]]
         if not changed:

@@ -140,8 +140,8 @@ def test_two_spokes_that_begin_sessions_in_turn_get_no_more_than_one(tmp_path: P
         for allowed, refused in (("", "alice"), ("", "carol"), ("alice", "carol")):
             if allowed:
                 bob.store.private.allow(allowed, bytes(range(16)), person="Ben")
-                assert bob.exchange._counted(parts | {allowed: bytes(16)}).keys() == parts.keys()
+                assert bob.exchange._check_may_begin(parts | {allowed: bytes(16)}).keys() == parts.keys()
             with pytest.raises(DeniedError, match=f"{refused}: had 3 private alignments since a person here allowed"):
-                bob.exchange._counted(parts | {refused: bytes(16)})
+                bob.exchange._check_may_begin(parts | {refused: bytes(16)})
         parts = {name: part for name, (part, _) in alice.store.private.parts().items()}
-        assert alice.exchange._counted(parts | {"carol": bytes(16)}) == {"carol": bytes(16)}
+        assert alice.exchange._check_may_begin(parts | {"carol": bytes(16)}) == {"carol": bytes(16)}

@@ -310,7 +310,7 @@ def test_a_curator_that_lost_its_files_gets_the_same_handles(tmp_path: Path) -> 
         assert alice.store.private.parts()["bob"][1] == 2, "the session is not counted"
         alice.store.connection.execute("UPDATE private_part SET sessions = 3 WHERE curator = 'bob'")
         with pytest.raises(DeniedError, match="had 3 private alignments since a person here allowed more"):
-            alice.exchange._counted({"alice": alice.store.private.parts()["alice"][0], "bob": bytes(16)})
+            alice.exchange._check_may_begin({"alice": alice.store.private.parts()["alice"][0], "bob": bytes(16)})
 
 
 def test_one_more_row_of_a_spoke_changes_one_link_and_no_other_element(tmp_path: Path) -> None:
