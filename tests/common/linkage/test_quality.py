@@ -72,8 +72,7 @@ def test_some_rows_stand_for_all_and_are_less_certain() -> None:
     shares = np.array([one.chance for one in found]) * 80_000
     assert np.mean(shares) == pytest.approx(truth, rel=0.05)
     assert np.std(shares) > 1.5 * truth**0.5
-    for one in found[:100]:
-        assert one.sd * 80_000 > 2 * np.std(shares)
+    assert 2 < np.mean([one.sd for one in found]) * 80_000 / np.std(shares) < 4, "the factor 2 is for kin"
 
 
 def test_what_is_unknown_makes_more_wrong_links() -> None:

@@ -88,7 +88,7 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert said["links"] == links
     assert said["precision_estimated"]["value"] > 0.9
     assert 0.8 < said["recall_estimated"]["value"] <= 1
-    assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left", "lacks"}
+    assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left", "placebo", "lacks"}
 
 
 def test_rows_that_stand_twice_are_counted_and_lower_the_recall(tmp_path: Path) -> None:
