@@ -8,7 +8,7 @@ from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate
-from veiltab.curator.alignment.linking.linkage_report import LinkageReport, PassCount
+from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
 _SVG = Markup(
@@ -74,12 +74,15 @@ def linkage_json(
                 "self_match": one.matches / report.hub_rows,
                 "linked": one.linked,
                 "left": one.left,
+                "placebo": one.placebo,
                 "lacks": lacking.get(one.key),
             }
             for one in report.passes
         ],
         "precision_estimated": None if wrong is None else _estimate(wrong.precision),
         "recall_estimated": None if found is None else _estimate(found),
+        "chance_estimated": None if wrong is None else wrong.chance,
+        "placebo_rows": report.placebo_rows,
         "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
         "match_rates": {
             rate.attribute: [
@@ -141,6 +144,12 @@ def _quality(report: LinkageReport) -> Iterator[str]:
         )
     wrong, found = quality
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
+    chance = f"{wrong.by_chance:.1f} of the links are taken as wrong by chance"
+    if not report.placebo_rows:
+        yield f"{chance}, as no rows ran with moved dates; `placebo = true` in the study file counts them."
+    else:
+        found_by = sum(one.placebo or 0 for one in report.passes)
+        yield f"{chance}: of {report.placebo_rows:,} rows with moved dates {found_by:,} found a row of the hub."
     if found is None:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:

@@ -35,7 +35,7 @@ def clear_tosses(standing: OpenedState, peer: str, person: str | None, as_json: 
 @person_option
 @json_option
 def allow_alignment(standing: OpenedState, peer: str, person: str | None, as_json: bool) -> None:
-    """Align privately again with a curator that began too many private alignments, or is suspected to change ids."""
+    """Align privately again with a curator that had too many private alignments, or is suspected to change ids."""
     name = person_name(named_person(person))
     began = standing.store.private.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
-    emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which began {began} private alignments")
+    emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which had {began} private alignments")

@@ -22,12 +22,12 @@ from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.linking.hub_work import HubWork, UnknownHandleError
 from veiltab.curator.alignment.linking.leg import ROOM, Leg, linkage_bytes
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session, message_from_proto
-from veiltab.curator.alignment.linking.linkage_report import report_of
-from veiltab.curator.alignment.linking.linkages import Linkages
+from veiltab.curator.alignment.linking.linkage_counts import report_of
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.alignment.private.private_exchange import PrivateExchange, is_name
+from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.ring import PART_BYTES, Standing
 from veiltab.curator.records.private_sessions import PrivateSession
@@ -192,6 +192,11 @@ class LinkExchange(PrivateExchange):
         if self._name != self._querier:
             return SpokeWork(leg, self._querier)
         return HubWork(leg, self._spokes, handle_key)
+
+    def _check_may_begin(self, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """At the hub a session that a spoke begins counts for all of them: each of them asks in it."""
+        begun = super()._check_may_begin(parts)
+        return parts if self._name == self._querier and begun.keys() & {*self._spokes} else begun
 
     async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
         """Take part no more in a session that the hub has ended."""
