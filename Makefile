@@ -110,7 +110,7 @@ bench-peers: .venv-peers/ready ## measures our oracles beside two published pack
 docs: .venv/dev ## the site, in build/docs; fails at a link to nothing: 10 s
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
-tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 4 min
+tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 5 min
 	$(BIN)/python -m pytest -v -m '' tests/tutorial
 
 study-page: .venv/dev ## the tables of docs/study-file.md, from the keys: 2 s
