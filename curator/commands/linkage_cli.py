@@ -26,9 +26,9 @@ from veiltab.curator.officer.options import with_standing
 def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
     from veiltab.common.study.identity_table import absent_fields
-    from veiltab.curator.alignment.linking.linkage_report import report_from_text
-    from veiltab.curator.alignment.linking.linkages import Linkages
     from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text, wrong_links_json
+    from veiltab.curator.linkage.linkage_report import report_from_text
+    from veiltab.curator.linkage.linkages import Linkages
 
     where = f"curator {standing.name}"
     if standing.study.identity is None:

@@ -8,7 +8,7 @@ from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate
-from veiltab.curator.alignment.linking.linkage_report import LinkageReport, PassCount
+from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
 _SVG = Markup(

@@ -22,12 +22,12 @@ from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.linking.hub_work import HubWork, UnknownHandleError
 from veiltab.curator.alignment.linking.leg import ROOM, Leg, linkage_bytes
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session, message_from_proto
-from veiltab.curator.alignment.linking.linkage_report import report_of
-from veiltab.curator.alignment.linking.linkages import Linkages
+from veiltab.curator.alignment.linking.linkage_counts import report_of
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.alignment.private.private_exchange import PrivateExchange, is_name
+from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.ring import PART_BYTES, Standing
 from veiltab.curator.records.private_sessions import PrivateSession

@@ -102,8 +102,48 @@ class LyingMasking(Masking):
             path.write_bytes(self.query(source.read_bytes(), scalar, path.read_bytes()))
 
 
-class Curator:
+class Seat:
+    """What curators of one process have in common, with ids or linked."""
+
+    name: str
+    folder: Path
+    table: Table
+    circle: Mapping[str, "Seat"]
+    exchange: PrivateExchange
+    alignment: Alignment
+    store: CuratorStore
+
+    def close(self) -> None:
+        self.exchange.close()
+        self.store.close()
+
+    async def table_versions(self, _: Ledger) -> dict[str, str]:
+        versions = {name: one.alignment.table_version for name, one in self.circle.items() if name != self.name}
+        if not all(versions.values()):
+            raise NotReadyError("has no table loaded yet", where="curator peer")
+        return versions
+
+    async def toss(self, _coin: str, _peers: Peers) -> bytes:
+        return KEY
+
+    async def session(self, peer: str, name: str) -> Standing:
+        return self.circle[peer].exchange.standing(name)
+
+    @property
+    def peers(self) -> Peers:
+        return cast("Peers", self)
+
+    def tokens_file(self) -> bytes:
+        """Return the tokens of the common respondents."""
+        return self.alignment.table(self.alignment.result()[1]).tokens().tobytes()
+
+
+class Curator(Seat):
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
+
+    exchange: NotedExchange
+    store: NotedStore
+    circle: Mapping[str, "Curator"]
 
     def __init__(
         self, name: str, names: Sequence[str], folder: Path, ids: Sequence[str], most_ids: Mapping[str, int]
@@ -112,7 +152,7 @@ class Curator:
         self.folder = folder
         self.ids = [*ids[::2], *ids[1::2]]
         self.table = table_of(ids, f"content of {name}")
-        self.circle: Mapping[str, Curator] = {}
+        self.circle = {}
         self.received: dict[tuple[str, str, str], bytes] = {}
         self.tampering: Tampering = lambda _flow, data: data
         self._names, self._most_ids = names, most_ids
@@ -142,25 +182,9 @@ class Curator:
             id_rules="",
         )
 
-    def close(self) -> None:
-        self.exchange.close()
-        self.store.close()
-
     @property
     def curators(self) -> list[str]:
         return [name for name in self.circle if name != self.name]
-
-    async def table_versions(self, _: Ledger) -> dict[str, str]:
-        versions = {name: self.circle[name].alignment.table_version for name in self.curators}
-        if not all(versions.values()):
-            raise NotReadyError("has no table loaded yet", where="curator peer")
-        return versions
-
-    async def toss(self, _coin: str, _peers: Peers) -> bytes:
-        return KEY
-
-    async def session(self, peer: str, name: str) -> Standing:
-        return self.circle[peer].exchange.standing(name)
 
     async def flow(
         self, flow: Flow, name: str, session: str, most: int, admit: Callable[[int], None]
@@ -173,14 +197,6 @@ class Curator:
         self.received[flow.kind.value, flow.owner, flow.producer] = data
         for start in range(0, len(data), 1000):
             yield data[start : start + 1000]
-
-    @property
-    def peers(self) -> Peers:
-        return cast("Peers", self)
-
-    def tokens_file(self) -> bytes:
-        """Return the tokens of the common respondents."""
-        return self.alignment.table(self.alignment.result()[1]).tokens().tobytes()
 
     def common(self) -> set[str]:
         """Return which of its own ids it found to be common."""
@@ -205,7 +221,7 @@ def circle(
             curator.close()
 
 
-async def outcome(curator: Curator) -> None:
+async def outcome(curator: Seat) -> None:
     """Wait until a curator has its alignment and has erased its scalar; raise what it refuses."""
     while True:
         await asyncio.sleep(0.01)
@@ -216,7 +232,7 @@ async def outcome(curator: Curator) -> None:
                 return
 
 
-def align(*curators: Curator, seconds: float = 60) -> None:
+def align(*curators: Seat, seconds: float = 120) -> None:
     """Run until every curator has its alignment; raise the first refusal."""
 
     for curator in curators:

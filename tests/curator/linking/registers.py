@@ -1,6 +1,5 @@
 """Two registers with errors in names, dates and postcodes, and curators that link them in one process."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from tests.curator.alignment.circle import Seat
 from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
-from veiltab.common.errors import NotReadyError
 from veiltab.common.linkage.hub_rule import accept, first_candidates
 from veiltab.common.linkage.ladder import ladder_of
 from veiltab.common.linkage.linked_identity import FieldKind, Identity
@@ -22,18 +21,15 @@ from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.linking.link_exchange import LinkExchange
 from veiltab.curator.alignment.linking.link_messages import LinkMessage, message_from_proto
-from veiltab.curator.alignment.linking.linkage_report import LinkageReport, report_from_text
-from veiltab.curator.alignment.linking.linkages import Linkages
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.peers.calls import Peers
+from veiltab.curator.linkage.linkage_report import LinkageReport, report_from_text
+from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.peers.coins import Coins
-from veiltab.curator.peers.ring import Standing
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
 from veiltab.v1.curator_peer_pb2 import FetchLinkRequest, FetchLinkResponse
 
-KEY = bytes(range(32))
 FIELDS = (
     ("given", FieldKind.GIVEN),
     ("family", FieldKind.FAMILY),
@@ -173,15 +169,18 @@ class Peer:
             yield data[start : start + 10_000]
 
 
-class Curator:
+class Curator(Seat):
     """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
+
+    exchange: LinkExchange
+    circle: Mapping[str, "Curator"]
 
     def __init__(  # noqa: PLR0913 - what a curator consists of
         self, name: str, folder: Path, rows: Sequence[Person], *, names: Sequence[str], rule: Identity, is_private: bool
     ) -> None:
         self.name, self.folder, self.rows = name, folder, list(rows)
         self._names, self._rule, self._is_private = names, rule, is_private
-        self.circle: Mapping[str, Curator] = {}
+        self.circle = {}
         self.received: dict[LinkMessage, bytes] = {}
         self.fetched = Counter[LinkMessage]()
         self.tampering: Tampering = lambda _message, data: data
@@ -219,25 +218,9 @@ class Curator:
             id_rules="",
         )
 
-    def close(self) -> None:
-        self.exchange.close()
-        self.store.close()
-
     @property
     def curators(self) -> dict[str, Peer]:
         return {name: Peer(self, name) for name in self.circle if name != self.name}
-
-    async def table_versions(self, _: Ledger) -> dict[str, str]:
-        versions = {name: self.circle[name].alignment.table_version for name in self.curators}
-        if not all(versions.values()):
-            raise NotReadyError("has no table loaded yet", where="curator peer")
-        return versions
-
-    async def toss(self, _coin: str, _peers: Peers) -> bytes:
-        return KEY
-
-    async def session(self, peer: str, name: str) -> Standing:
-        return self.circle[peer].exchange.standing(name)
 
     @property
     def session_folder(self) -> Path:
@@ -248,10 +231,6 @@ class Curator:
     def report(self) -> LinkageReport:
         """What it knows of the linkage."""
         return report_from_text(Linkages(self.store.connection, self.store.audit).latest_report())
-
-    def tokens_file(self) -> bytes:
-        """Return the tokens of the linked rows."""
-        return self.alignment.table(self.alignment.result()[1]).tokens().tobytes()
 
     @property
     def column(self) -> list[int]:
@@ -277,33 +256,3 @@ def registers(
     finally:
         for curator in made:
             curator.close()
-
-
-async def outcome(curator: Curator) -> None:
-    """Wait until a curator has its alignment; raise what it refuses."""
-    while True:
-        await asyncio.sleep(0.01)
-        try:
-            curator.alignment.result()
-        except NotReadyError:
-            continue
-        own = curator.store.private.session(curator.alignment._current)
-        if own is not None and own.finished:
-            return
-
-
-def align(*curators: Curator, seconds: float = 120) -> None:
-    """Run until every curator has its alignment; raise the first refusal."""
-    for curator in curators:
-        curator.alignment._waiting = NotReadyError("is only beginning")
-
-    async def together() -> None:
-        running = [asyncio.create_task(one.alignment.run(one.table, cast("Peers", one))) for one in curators]
-        try:
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*map(outcome, curators))
-        finally:
-            for task in running:
-                task.cancel()
-
-    asyncio.run(together())

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.curator.linking.registers import align, identity, people, registers
+from tests.curator.alignment.circle import align
+from tests.curator.linking.registers import identity, people, registers
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.curator.alignment.linking import spoke_work

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.curator.linking.registers import Curator, Person, align, identity, people, registers, wanted_links
+from tests.curator.alignment.circle import align
+from tests.curator.linking.registers import Curator, Person, identity, people, registers, wanted_links
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, message_from_proto
 from veiltab.curator.alignment.private.ristretto import hashed

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.curator.alignment.circle import align
 from tests.curator.linking.registers import (
     FIELDS,
     Curator,
     Person,
-    align,
     identity,
     people,
     registers,
@@ -29,10 +29,10 @@ from veiltab.common.linkage.ladder import default_ladder
 from veiltab.curator.alignment.linking import hub_work, link_exchange, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
-from veiltab.curator.alignment.linking.linkage_report import LegCount, LinkageReport, PassCount
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.commands.linkage_text import linkage_json, linkage_text, wrong_links_json
+from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, PassCount
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.table.table_rows import LostTableError, TableRows

@@ -1,0 +1,76 @@
+"""What hub and spoke count in a linkage, for the report that stays with them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.curator.alignment.linking.agreement import HubLine
+from veiltab.curator.alignment.linking.hub_work import HubWork
+from veiltab.curator.alignment.linking.spoke_work import SpokeWork
+from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, PassCount, match_rates
+from veiltab.curator.table.table_rows import TableRows
+
+
+def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64], table: TableRows) -> LinkageReport:
+    """Return what is known after a linkage.
+
+    Args:
+        work: one's own part in it.
+        line: what the hub stated.
+        rows: those that all curators link.
+        table: one's own.
+    """
+    shown = [PassCount(key=one.key, runs=one.runs, matches=one.matches) for one in line.passes]
+    rates = match_rates(rows, table)
+    if isinstance(work, HubWork):
+        legs = tuple(
+            LegCount(curator=spoke, links=links, elements=sum(work.asked[spoke].values()))
+            for spoke, links in work.accepted.items()
+        )
+        return LinkageReport(
+            is_hub=True,
+            rows=line.rows,
+            hub_rows=line.rows,
+            links=len(rows),
+            passes=tuple(shown),
+            legs=legs,
+            rates=rates,
+        )
+    candidates = np.bincount(work.numbers, minlength=len(shown) + 1)
+    linked = np.bincount(work.numbers[work.accepted], minlength=len(shown) + 1)
+    left = len(work.numbers) - np.cumsum(candidates[1:])
+    passes = tuple(
+        PassCount(
+            key=one.key, runs=one.runs, matches=one.matches, linked=int(linked[number]), left=int(left[number - 1])
+        )
+        for number, one in enumerate(shown, 1)
+    )
+    return LinkageReport(
+        is_hub=False,
+        rows=len(work.numbers),
+        hub_rows=line.rows,
+        links=len(rows),
+        legs=(LegCount(curator=work.hub, links=len(work.accepted), elements=work.elements),),
+        passes=passes,
+        agreed=None if work.agreed is None else _agreed(work.agreed),
+        pairs=0 if work.agreed is None else len(work.agreed),
+        dated=work.dated,
+        rates=rates,
+        ties=work.ties[0],
+        tied=work.ties[1],
+    )
+
+
+def _agreed(bits: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the counts of `quality.Agreement` in its order."""
+    given, family, birth, postcode, swapped_given, swapped_family = bits.T[:6]
+    both = birth & postcode
+    swapped = ~given & ~family & swapped_given & swapped_family & both
+    counted = (
+        given & family & both,
+        given & family & birth,
+        given & family & postcode,
+        given & ~family & both,
+        ~given & family & both,
+        swapped,
+    )
+    return tuple(int(np.count_nonzero(one)) for one in counted)

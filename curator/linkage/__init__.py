@@ -1,0 +1,1 @@
+"""What a curator knows after it was linked with the others."""
