@@ -115,10 +115,8 @@ class Reader:
                 return screen
             case ["veiltab", "study", "draft", "--name", name, *_]:
                 return self._run(line, self.answers.get(name, ""))
-            case ["veiltab", "curator", "requests", *_]:
-                return self._look_until(line, self._release_id)
-            case ["veiltab", "curator", "linkage", *_]:
-                return self._look_until(line, "people are linked")
+            case ["veiltab", "curator", "requests" | "linkage" as what, *_]:
+                return self._look_until(line, self._release_id if what == "requests" else "people are linked")
             case ["veiltab", "researcher", *_] if self._waiting:
                 self._waiting.join()
                 self._waiting = None
