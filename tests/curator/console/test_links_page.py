@@ -143,6 +143,19 @@ def test_sessions_and_those_who_broke_one_are_named(tmp_path: Path) -> None:
         assert "Curator alice named a row that it was not given, or one twice" in text_of(ana)
 
 
+def test_links_that_are_made_again_are_the_latest(tmp_path: Path) -> None:
+    """As when a person takes a correction of the study file back."""
+    with office_of(tmp_path, "alice", SPOKE) as (standing, ana):
+        linkages = Linkages(standing.store.connection, standing.store.audit)
+        key = linkages.handle_key("b" * 32, b"b" * 32)
+        for alignment, report in (("b" * 32, replace(SPOKE, links=17)), ("a" * 32, SPOKE)):
+            linkages.record(alignment, report.text, {"bob": (report.links, 0)})
+            assert f"People whom all curators link {report.links:,}" in text_of(ana)
+        assert linkages.handle_key("b" * 32, bytes(32)) == key
+        linked = [entry for entry in standing.store.audit.entries() if entry.event == "linked"]
+        assert [entry.facts["links"] for entry in linked] == [2356, 17]
+
+
 def test_a_study_with_ids_has_no_such_page(office: Office) -> None:
     ana = office.enter(ANA)
     assert ana.get("/links").status == 404
