@@ -168,7 +168,7 @@ class HubWork:
             keys.count,
             keys.read,
             lambda records: hub_entries(records, values, handles.of),
-            f"preparing {leg.pass_name(number)} for {spoke}",
+            f"preparing pass {number} for {spoke}",
             size=RECORD_BYTES,
         )
         await asyncio.to_thread(_write_padded, unsorted, path)
@@ -185,8 +185,7 @@ class HubWork:
             if not np.all(words[1:] > words[:-1]):
                 raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
 
-        path = await leg.here(spoke, asked, most * ELEMENT_BYTES, check)
-        what = f"answering {spoke} in {leg.pass_name(number)}"
+        path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering pass {number} of {spoke}"
         self.asked[spoke][number] = count(path)
         made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=number))
         try:

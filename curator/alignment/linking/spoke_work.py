@@ -184,7 +184,7 @@ class SpokeWork:
             len(digests) // DIGEST_BYTES,
             lambda start: digests[start * DIGEST_BYTES : start * DIGEST_BYTES + size],
             lambda part: masked(elements(number, part), blind),
-            f"asking in {leg.pass_name(number)}",
+            f"asking pass {number}",
             size=DIGEST_BYTES,
         )
 
@@ -210,7 +210,7 @@ class SpokeWork:
             both = np.frombuffer(part, np.uint8).reshape(-1, DIGEST_BYTES + ELEMENT_BYTES)
             return unblinded_values(number, both[:, :DIGEST_BYTES].tobytes(), both[:, DIGEST_BYTES:].tobytes(), rest)
 
-        what = f"reading the answers of {leg.pass_name(number)}"
+        what = f"reading the answers of pass {number}"
         try:
             await leg.masking.write(path, total, read, compute, what, size=DIGEST_BYTES + ELEMENT_BYTES)
         except IntegrityError:
