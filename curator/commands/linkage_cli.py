@@ -25,9 +25,14 @@ from veiltab.curator.officer.options import with_standing
 @json_option
 def linkage(standing: OpenedState, picture: Path | None, out: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
-    from veiltab.common.study.identity_table import absent_fields
-    from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text, wrong_links_json
     from veiltab.curator.linkage.linkage_report import report_from_text
+    from veiltab.curator.linkage.linkage_text import (
+        ladder_picture,
+        linkage_json,
+        linkage_text,
+        own_words,
+        wrong_links_json,
+    )
     from veiltab.curator.linkage.linkages import Linkages
 
     where = f"curator {standing.name}"
@@ -43,10 +48,7 @@ def linkage(standing: OpenedState, picture: Path | None, out: Path | None, as_js
             "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
         )
     report = report_from_text(text)
-    categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
-    both = {name: standing.study.curator(name) for name in (standing.name, standing.study.identity.hub)}
-    absent = absent_fields(standing.study.identity, both.values())
-    lacking = {key: f"needs {field}, which {name} lacks" for name, field, keys in absent for key in keys}
+    categories, lacking = own_words(standing.study, standing.name)
     for path in filter(None, (picture, out)):
         if not path.parent.is_dir():
             raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")

@@ -37,6 +37,8 @@ class Linkages:
             asked: the other curator of each leg -> links, and blinded keys that the spoke asked for.
         """
         with transaction(self._connection) as db:
+            latest = "UPDATE linkage SET rowid = (SELECT max(rowid) + 1 FROM linkage) WHERE alignment_id = ?"
+            db.execute(latest, [alignment_id])
             sql = "UPDATE linkage SET report = ? WHERE alignment_id = ? AND report = ''"
             if db.execute(sql, [report, alignment_id]).rowcount:
                 for curator, (links, elements) in asked.items():

@@ -228,7 +228,7 @@ def test_several_tables_are_shown_as_such(office: Office, make_request: Make) ->
     assert "3 tables of" in text
     assert "sex \N{MULTIPLICATION SIGN} salary" in text
     assert "Foreseen distance of a typical table" in text
-    assert "with delta 0.000001 means, roughly" in text
+    assert "Delta 1e-6 limits, roughly" in text
 
 
 def test_the_audit_log_is_shown_and_checked(office: Office) -> None:

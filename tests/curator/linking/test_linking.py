@@ -31,8 +31,8 @@ from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
-from veiltab.curator.commands.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, PassCount
+from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.table.table_rows import LostTableError, TableRows

@@ -8,17 +8,21 @@ from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate
+from veiltab.common.study.file import Study
+from veiltab.common.study.identity_table import absent_fields
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 
-_WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
+_WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 170
 _SVG = Markup(
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif"'
     ' font-size="13"><title>The ladder of keys</title><desc>{text}</desc>'
-    '<rect width="{width}" height="{height}" fill="#fff"/>{parts}</svg>\n'
+    '<rect class="ground" width="{width}" height="{height}" fill="#fff"/>{parts}</svg>\n'
 )
-_BAR = Markup('<rect x="{x}" y="{y}" width="{width}" height="16" fill="{colour}"/>')
+_BAR = Markup('<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="16" fill="{colour}"/>')
 _TEXT = Markup('<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{text}</text>')
-_COUNTED, _LEFT_OUT = "#1b6ca8", "#777"
+_COUNTED, _LEFT_OUT = ("bar", "#1b6ca8"), ("soft", "#777")
+"""How pages call the bars of keys that run and of others, and their colours elsewhere."""
+
 
 _NONE: Mapping[str, str] = {}
 
@@ -33,6 +37,16 @@ INDEPENDENT = (
     " the recall too high."
 )
 """What the estimated recall rests on."""
+
+
+def own_words(study: Study, name: str) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
+    """Return attribute -> its categories, and key -> the field that it needs and the curator or the hub lacks."""
+    categories = {rule.name: rule.attribute.categories for rule in study.attributes_of(name)}
+    if study.identity is None:
+        return categories, _NONE
+    both = {one: study.curator(one) for one in (name, study.identity.hub)}
+    absent = absent_fields(study.identity, both.values())
+    return categories, {key: f"needs {field}, which {who} lacks" for who, field, keys in absent for key in keys}
 
 
 def linkage_text(
@@ -120,16 +134,17 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacki
     if report.ties:
         yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
-    yield from _quality(report)
+    yield from quality_lines(report)
     for rate in report.rates:
         names = categories.get(rate.attribute, ())
         if len(names) >= len(rate.rows):
-            yield f"linked by {rate.attribute}, for this curator's eyes:"
+            yield f"linked rows in each category of {rate.attribute}, for this curator's eyes:"
             for name, rows, linked in zip(names, rate.rows, rate.linked, strict=False):
                 yield f"    {name}: {linked:,} of {rows:,}" + (f" ({linked / rows:.1%})" if rows else "")
 
 
-def _quality(report: LinkageReport) -> Iterator[str]:
+def quality_lines(report: LinkageReport) -> Iterator[str]:
+    """Yield how good the links are by estimate, and what looks like a mistake."""
     quality = report.quality
     if not any(leg.links for leg in report.legs):
         yield NOBODY
@@ -187,19 +202,19 @@ def wrong_links_json(report: LinkageReport, curator: str) -> str:
     return json_text({curator: {"lambda": wrong.share, "lambda_chance": wrong.chance, "sd": wrong.sd}}) + "\n"
 
 
-def ladder_picture(report: LinkageReport) -> str:
+def ladder_picture(report: LinkageReport) -> Markup:
     """Return the ladder as SVG: of each key the rows that it linked, or at the hub its self-match share."""
     shown = [_value(report, one) for one in report.passes]
     most = max([*shown, 1e-12])
     parts = list[Markup]()
     for number, (one, value) in enumerate(zip(report.passes, shown, strict=True)):
         y = _ROW * (number + 1)
-        colour = _COUNTED if one.runs else _LEFT_OUT
+        kind, colour = _COUNTED if one.runs else _LEFT_OUT
         length = round((_WIDTH - _LEFT - _RIGHT) * value / most, 1)
         label = f"{one.linked:,}" if one.linked is not None else f"{value:.3%}"
         parts += [
             _TEXT.format(x=_LEFT - 8, y=y + 13, anchor="end", colour="#222", text=f"{number + 1}  {one.key}"),
-            _BAR.format(x=_LEFT, y=y, width=length, colour=colour),
+            _BAR.format(kind=kind, x=_LEFT, y=y, width=length, colour=colour),
             _TEXT.format(
                 x=_LEFT + length + 6,
                 y=y + 13,
@@ -211,7 +226,7 @@ def ladder_picture(report: LinkageReport) -> str:
     what = "self-match share of each key at the hub" if report.is_hub else "rows linked by each key"
     parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=f"{what}; {report.links:,} linked by all"))
     height = _ROW * (len(report.passes) + 1) + 8
-    return str(_SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts)))
+    return _SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts))
 
 
 def _value(report: LinkageReport, one: PassCount) -> float:
