@@ -1,11 +1,13 @@
-"""`veiltab curator linkage`: what a curator knows after it was linked with the others."""
+"""`veiltab curator linkage` and `match-rates`: what a curator knows of its links, and what it releases of them."""
 
 from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
-from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.command.cli import PATH, emit, json_option, json_text
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.budget.entries import percent
+from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.officer.opened import Standing
 from veiltab.curator.officer.options import with_standing
 
@@ -26,26 +28,13 @@ from veiltab.curator.officer.options import with_standing
 def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
     from veiltab.common.study.identity_table import absent_fields
-    from veiltab.curator.alignment.linking.linkage_report import report_from_text
-    from veiltab.curator.alignment.linking.linkages import Linkages
     from veiltab.curator.commands.linkage_text import ladder_picture, linkage_json, linkage_text, wrong_links_json
+    from veiltab.curator.officer.match_rates import linked_report
 
-    where = f"curator {standing.name}"
-    if standing.study.identity is None:
-        raise InvalidInputError(
-            "the study has ids, and links nobody",
-            where=where,
-            remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
-        )
-    text = Linkages(standing.store.connection, standing.store.audit).latest_report()
-    if not text:
-        raise NotReadyError(
-            "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
-        )
-    report = report_from_text(text)
+    identity, report = linked_report(standing)
     categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
-    both = {name: standing.study.curator(name) for name in (standing.name, standing.study.identity.hub)}
-    absent = absent_fields(standing.study.identity, both.values())
+    both = {name: standing.study.curator(name) for name in (standing.name, identity.hub)}
+    absent = absent_fields(identity, both.values())
     lacking = {key: f"needs {field}, which {name} lacks" for name, field, keys in absent for key in keys}
     for path in filter(None, (picture, out)):
         if not path.parent.is_dir():
@@ -55,3 +44,52 @@ def linkage(standing: Standing, picture: Path | None, out: Path | None, as_json:
     if out is not None:
         out.write_text(wrong_links_json(report, standing.name), "utf-8")
     emit(as_json, linkage_json(report, categories, lacking), linkage_text(report, categories, lacking))
+
+
+@click.command(
+    "match-rates",
+    epilog="Example: veiltab curator match-rates study.toml --name alice --state state --attribute age --epsilon 0.1"
+    " --out rates.json --yes",
+)
+@with_standing
+@click.option("--attribute", required=True, help="Of this curator; each has one table, once and for all.")
+@click.option("--epsilon", required=True, help="Of the table, pure: it has noise of about 2.8 rows over epsilon.")
+@click.option("--out", required=True, type=PATH, help="Write the table there, as JSON.")
+@click.option("--person", "persons", multiple=True, help="Who decides; each of them, if the policy asks for several.")
+@click.option("--yes", "is_agreed", is_flag=True, help="Charge and write it; else only show what it takes.")
+@json_option
+def match_rates(
+    standing: Standing,
+    attribute: str,
+    epsilon: str,
+    out: Path,
+    persons: tuple[str, ...],
+    is_agreed: bool,
+    as_json: bool,
+) -> None:
+    """Release how many rows of each category of an attribute are linked, with noise, and charge this curator's ledger.
+
+    `veiltab researcher estimate --match-rates` weights with it, so that links that are missing bias less. The same
+    command later writes the same table and charges nothing.
+    """
+    from veiltab.common.storage.files import written_whole
+    from veiltab.curator.commands.linkage_text import rates_text
+    from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, release_rates
+
+    asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
+    linked_report(standing)
+    if not out.parent.is_dir():
+        raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
+    if not is_agreed:
+        share = standing.ledger.allowance.share(standing.ledger.allowance.charge_of_pure_epsilon(asked))
+        emit(
+            as_json,
+            {"attribute": attribute, "epsilon": asked, "share": share, "written": None},
+            f"A table of {attribute} takes {percent(share)} of the budget. {spent_text(standing.ledger)}\n"
+            "Nothing is charged or written; say --yes to release it.",
+        )
+        return
+    found = release_rates(standing, attribute, asked, names)
+    with written_whole(out) as file:
+        file.write(f"{json_text(found.as_dict())}\n".encode())
+    emit(as_json, {**found.as_dict(), "share": found.share, "written": str(out)}, rates_text(found, out))

@@ -1,6 +1,7 @@
 """A linkage as text and as a picture: which keys linked how many rows, and how good the links are by estimate."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -9,6 +10,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate
 from veiltab.curator.alignment.linking.linkage_report import LinkageReport, PassCount
+from veiltab.curator.budget.entries import percent
+from veiltab.curator.officer.match_rates import ReleasedRates
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
 _SVG = Markup(
@@ -176,6 +179,24 @@ def wrong_links_json(report: LinkageReport, curator: str) -> str:
         )
     wrong, _ = report.quality
     return json_text({curator: {"lambda": wrong.share, "lambda_chance": wrong.chance, "sd": wrong.sd}}) + "\n"
+
+
+def rates_text(released: ReleasedRates, path: Path) -> str:
+    """Return what is released, what it costs, and whom it protects, for people."""
+    rates, epsilon = released.rates, released.rates.epsilon
+    width = max(map(len, rates.categories))
+    counts = zip(rates.categories, rates.linked, rates.unlinked, strict=True)
+    was = "is charged" if released.is_new else "was charged before"
+    return (
+        f"{rates.attribute}, noise of standard deviation {rates.sd:.1f} in each count:\n"
+        + "".join(f"    {name:<{width}}  {linked:>10,} linked  {other:>10,} not\n" for name, linked, other in counts)
+        + f"Epsilon {epsilon} {was}: {percent(released.share)} of the budget. It protects one row's {rates.attribute},"
+        " given the links, from all but this curator.\n"
+        f"A row of a spoke that is added or removed changes up to {released.added} rows of the table (epsilon"
+        f" {released.added * epsilon}), other identifiers in one up to {released.altered}"
+        f" ({released.altered * epsilon}).\n"
+        f"Written: {path}"
+    )
 
 
 def ladder_picture(report: LinkageReport) -> str:

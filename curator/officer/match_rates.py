@@ -1,0 +1,225 @@
+"""A curator releases how many rows of each category of its own attribute are linked, with noise, once for each.
+
+The noise stands in the ledger's entry, so that it is charged, kept and never drawn again in one step: a curator that is
+killed before it writes the file writes the same one later.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from secrets import randbelow
+
+from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.texts.spelling import same_person_key
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
+from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.match_rates import MatchRates, changed_rows, geometric
+from veiltab.common.storage.database import transaction
+from veiltab.curator.alignment.linking.linkage_report import LinkageReport, MatchRate, report_from_text
+from veiltab.curator.alignment.linking.linkages import Linkages
+from veiltab.curator.audit.log import Event
+from veiltab.curator.budget.entries import OwnTable
+from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.options import named_person
+from veiltab.curator.officer.persons import person_name
+
+MOST_CATEGORIES = 50
+"""Categories of an attribute whose match rates a linkage keeps."""
+
+MOST_EPSILON = Decimal(10)
+"""Above, the noise is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedRates:
+    """A table of match rates that is charged.
+
+    Args:
+        rates: the table.
+        share: what part of the budget it takes.
+        added: rows of the table that change if a row of a spoke is added or removed, for statement (b).
+        altered: rows of it that change if other identifiers stand in a row of a spoke.
+        is_new: whether it was charged now, and not before.
+    """
+
+    rates: MatchRates
+    share: Decimal
+    added: int
+    altered: int
+    is_new: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for a file."""
+        epsilon = self.rates.epsilon
+        return {
+            **asdict(self.rates),
+            "epsilon": str(epsilon),
+            "sd": self.rates.sd,
+            "noise": "two-sided geometric, each count by itself",
+            "protects": {
+                "one row's attribute, given the links": str(epsilon),
+                "a row of a spoke that is added or removed": str(self.added * epsilon),
+                "other identifiers in a row of a spoke": str(self.altered * epsilon),
+            },
+        }
+
+
+def linked_report(standing: Standing) -> tuple[Identity, LinkageReport]:
+    """Return how the study links people, and what a curator knows of its latest linkage.
+
+    Raises:
+        InvalidInputError: the study has ids.
+        NotReadyError: it is not linked yet.
+    """
+    where = f"curator {standing.name}"
+    if standing.study.identity is None:
+        raise InvalidInputError(
+            "the study has ids, and links nobody",
+            where=where,
+            remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
+        )
+    text = Linkages(standing.store.connection, standing.store.audit).latest_report()
+    if not text:
+        raise NotReadyError(
+            "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
+        )
+    return standing.study.identity, report_from_text(text)
+
+
+def check_rates(standing: Standing, attribute: str, epsilon: str) -> Decimal:
+    """Return the epsilon of a table of match rates that may be released.
+
+    Raises:
+        InvalidInputError: another attribute than one's own, one of too many categories, or an epsilon out of range.
+    """
+    own = {rule.name: rule.attribute for rule in standing.study.attributes_of(standing.name)}
+    if attribute not in own:
+        raise InvalidInputError(
+            f"{attribute!r} is no attribute of this curator",
+            where="attribute",
+            remedy=f"It has {', '.join(own)}.",
+        )
+    if own[attribute].size > MOST_CATEGORIES:
+        raise InvalidInputError(
+            f"{attribute} has {own[attribute].size} categories, and a linkage counts up to {MOST_CATEGORIES}",
+            where="attribute",
+            remedy="Take an attribute with fewer.",
+        )
+    asked = parse_epsilon(epsilon)
+    if asked > MOST_EPSILON:
+        raise InvalidInputError(
+            f"epsilon {asked} adds no noise to speak of",
+            where="epsilon",
+            remedy=f"Take one of {MOST_EPSILON} at most.",
+        )
+    return asked
+
+
+def deciding(standing: Standing, persons: Sequence[str]) -> list[str]:
+    """Return who decides, as it is recorded; the policy may ask for several different persons.
+
+    Raises:
+        InvalidInputError: there are fewer, or a name is not one.
+    """
+    names = [person_name(one) for one in persons or (named_person(None, standing.persons),)]
+    if len(set(map(same_person_key, names))) < standing.persons:
+        raise InvalidInputError(
+            f"the policy asks for {standing.persons} different persons",
+            where="--person",
+            remedy="Give --person once for each of them.",
+        )
+    return names
+
+
+def release_rates(standing: Standing, attribute: str, epsilon: Decimal, persons: Sequence[str]) -> ReleasedRates:
+    """Charge a table of match rates and return it: of the latest linkage, or the one that was charged before.
+
+    Args:
+        standing: the curator.
+        attribute: its own, as check_rates admits it.
+        epsilon: of the table.
+        persons: who decides.
+
+    Raises:
+        BudgetExceededError: the budget does not hold it; nothing is charged.
+        ConflictError: a table of this attribute was charged at another epsilon.
+        InvalidInputError, NotReadyError: nothing is linked.
+    """
+    (_, report), ledger = linked_report(standing), standing.ledger
+    study, name = standing.study, standing.name
+    release_id = hashlib.sha256(json.dumps(["match rates", study.id, name, attribute]).encode()).hexdigest()[:32]
+    charge = ledger.allowance.charge_of_pure_epsilon(epsilon)
+    with transaction(standing.store.connection):
+        if is_new := not ledger.is_charged(release_id):
+            table = _noisy(standing, report, attribute, epsilon)
+            ledger.reserve(OwnTable(release_id=release_id, facts=_facts(table, report.links)), charge)
+            ledger.charge(release_id)
+            for person in persons:
+                standing.store.audit.record(
+                    Event.RATES, person=person, release=release_id, attribute=attribute, epsilon=str(epsilon)
+                )
+    facts = next(entry.facts for entry in ledger.entries if entry.release_id == release_id)
+    rates = MatchRates(
+        study=study.id,
+        curator=name,
+        attribute=attribute,
+        categories=study.domain([attribute]).attributes[0].categories,
+        linked=tuple(facts["linked"]),
+        unlinked=tuple(facts["unlinked"]),
+        epsilon=Decimal(facts["epsilon"]),
+    )
+    if rates.epsilon != epsilon:
+        raise ConflictError(
+            f"a table of {attribute} was released before, at epsilon {rates.epsilon}",
+            where=f"curator {name}",
+            remedy="Each attribute has one table of match rates; ask with its epsilon for its file.",
+        )
+    added, altered = changed_rows(is_hub=report.is_hub)
+    share = ledger.allowance.share(charge)
+    return ReleasedRates(rates=rates, share=share, added=added, altered=altered, is_new=is_new)
+
+
+def _noisy(standing: Standing, report: LinkageReport, attribute: str, epsilon: Decimal) -> MatchRates:
+    """Return the counts with fresh noise; every category of the study has some, whether a row has it or not."""
+    categories = standing.study.domain([attribute]).attributes[0].categories
+    none = MatchRate(attribute=attribute, rows=(), linked=())
+    known = next((one for one in report.rates if one.attribute == attribute), none)
+    missing, rate = (0,) * (len(categories) - len(known.rows)), Fraction(epsilon) / 2
+    return MatchRates(
+        study=standing.study.id,
+        curator=standing.name,
+        attribute=attribute,
+        categories=categories,
+        linked=tuple(some + geometric(rate, randbelow) for some in known.linked + missing),
+        unlinked=tuple(
+            rows - some + geometric(rate, randbelow)
+            for rows, some in zip(known.rows + missing, known.linked + missing, strict=True)
+        ),
+        epsilon=epsilon,
+    )
+
+
+def _facts(table: MatchRates, population: int) -> dict[str, object]:
+    """Return what the ledger says of it, the noisy counts too."""
+    kind = {
+        "mechanism": "geometric",
+        "relation": "substitution",
+        "population": population,
+        "cells": 2 * len(table.categories),
+        "epsilon": str(table.epsilon),
+        "count": 1,
+    }
+    return {
+        "tables": [kind],
+        "repeated": [],
+        "repeats": 0,
+        "epsilon": str(table.epsilon),
+        "delta": None,
+        "researcher": "match rates",
+        "attributes": [table.attribute],
+        "linked": list(table.linked),
+        "unlinked": list(table.unlinked),
+    }
