@@ -102,11 +102,12 @@ def check_rates(standing: Standing, attribute: str, epsilon: str) -> Decimal:
             where="attribute",
             remedy=f"It has {', '.join(own)}.",
         )
-    if own[attribute].size > MOST_CATEGORIES:
+    if own[attribute].size > MOST_CATEGORIES or own[attribute].number:
         raise InvalidInputError(
-            f"{attribute} has {own[attribute].size} categories, and a linkage counts up to {MOST_CATEGORIES}",
+            f"{attribute} has {own[attribute].size} categories or numbers, and a linkage counts up to {MOST_CATEGORIES}"
+            " categories",
             where="attribute",
-            remedy="Take an attribute with fewer.",
+            remedy="Take an attribute with few categories.",
         )
     asked = parse_epsilon(epsilon)
     if asked > MOST_EPSILON:
