@@ -44,8 +44,7 @@ def __getattr__(name: str) -> object:
 
             return series
         case "with_replicates":
-            from veiltab.researcher.linkage_errors.linkage_error import links_of as links
-    from veiltab.researcher.microdata.replicate_intervals import with_replicates  # noqa: PLC0415
+            from veiltab.researcher.microdata.replicate_intervals import with_replicates  # noqa: PLC0415
 
             return with_replicates
         case _:
