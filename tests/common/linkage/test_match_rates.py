@@ -1,4 +1,4 @@
-"""Match rates: the law of their noise, the rows that one row of a spoke changes, and files that are no table of them."""
+"""Match rates: the law of their noise, the rows that one row of a spoke changes, and files that are none."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -59,9 +59,9 @@ def statuses(spoke: Sequence[Row], hub: Sequence[Row]) -> tuple[list[bool], list
     return [row in links for row in range(len(spoke))], [row in links.values() for row in range(len(hub))]
 
 
-def differences(rows: Sequence[Row], most: int) -> Iterator[tuple[str, int, int]]:
+def differences(rows: Sequence[Row], most: int, hub_rows: int) -> Iterator[tuple[str, int, int]]:
     """Yield what was done to a spoke, and how many rows of its table of rates and of the hub's it changed."""
-    for hub in combinations_with_replacement(rows, most):
+    for hub in combinations_with_replacement(rows, hub_rows):
         for size in range(most + 1):
             for spoke in combinations_with_replacement(rows, size):
                 own, other = statuses(spoke, hub)
@@ -77,7 +77,7 @@ def differences(rows: Sequence[Row], most: int) -> Iterator[tuple[str, int, int]
 def test_one_row_of_a_spoke_changes_so_many_rows_of_the_tables() -> None:
     rows = list(product((0, 1, None), (0, 1)))
     at_spoke, at_hub = dict.fromkeys(("added", "altered"), 0), dict.fromkeys(("added", "altered"), 0)
-    for what, own, other in differences(rows, 3):
+    for what, own, other in differences(rows, 3, 2):
         at_spoke[what] = max(at_spoke[what], own)
         at_hub[what] = max(at_hub[what], other)
     assert tuple(at_spoke.values()) == changed_rows(is_hub=False)
