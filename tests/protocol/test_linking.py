@@ -11,6 +11,7 @@ from tests.protocol.linked_registers import ASKED, RULE, Linked, linked_world
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
+from veiltab.curator.evidence.check import check_evidence
 
 SURE = 1e-6  # level at which an answer is wrong
 
@@ -111,6 +112,11 @@ def check_match_rates(world: Linked, folder: Path) -> None:
         list(ASKED),
     ]
     assert len(world.curator_command("ledger", "alice").data["entries"]) == 2
+    evidence, pki = folder / "evidence.zip", world.local.folder / "pki"
+    given = ("--identity", str(pki / "curator-bob"), "--out", str(evidence), "--person", "Ana Diaz")
+    assert world.curator_command("evidence", "bob", *given).code == 0
+    found = check_evidence(evidence, (pki / "ca.pem").read_bytes(), None)
+    assert found.holds, found.findings
 
 
 def check_wrong_links(world: Linked, path: Path) -> None:
