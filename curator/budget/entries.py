@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.pricing.price import Price
@@ -20,12 +20,11 @@ GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 """The head of an empty ledger."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnTable:
-    """A table with noise that this curator releases alone, of a pure epsilon; asked for without a delta."""
+class OwnTable(NamedTuple):
+    """A table with noise that this curator releases alone, of a pure epsilon."""
 
     release_id: str
-    facts: dict[str, object]
+    facts: dict[str, Any]
     delta: None = None
 
 

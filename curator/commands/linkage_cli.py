@@ -73,23 +73,24 @@ def match_rates(
     command later writes the same table and charges nothing.
     """
     from veiltab.common.storage.files import written_whole
-    from veiltab.curator.commands.linkage_text import rates_text
+    from veiltab.curator.commands.linkage_text import rates_json, rates_text
     from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, release_rates
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
-    linked_report(standing)
+    _, report = linked_report(standing)
+    allowance = standing.ledger.allowance
+    share = allowance.share(allowance.charge_of_pure_epsilon(asked))
     if not out.parent.is_dir():
         raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
     if not is_agreed:
-        share = standing.ledger.allowance.share(standing.ledger.allowance.charge_of_pure_epsilon(asked))
-        emit(
-            as_json,
-            {"attribute": attribute, "epsilon": asked, "share": share, "written": None},
-            f"A table of {attribute} takes {percent(share)} of the budget. {spent_text(standing.ledger)}\n"
-            "Nothing is charged or written; say --yes to release it.",
-        )
+        told = f"A table of {attribute} takes {percent(share)} of the budget. {spent_text(standing.ledger)}"
+        data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
+        emit(as_json, data, f"{told}\nNothing is charged or written; say --yes to release it.")
         return
-    found = release_rates(standing, attribute, asked, names)
+    rates, is_new = release_rates(standing, attribute, asked, names)
+    data = rates_json(rates, is_hub=report.is_hub)
     with written_whole(out) as file:
-        file.write(f"{json_text(found.as_dict())}\n".encode())
-    emit(as_json, {**found.as_dict(), "share": found.share, "written": str(out)}, rates_text(found, out))
+        file.write(f"{json_text(data)}\n".encode())
+    charge = f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget."
+    told = rates_text(rates, charge, is_hub=report.is_hub)
+    emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

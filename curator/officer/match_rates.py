@@ -7,16 +7,16 @@ killed before it writes the file writes the same one later.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from secrets import randbelow
+from typing import Any
 
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
 from veiltab.common.linkage.linked_identity import Identity
-from veiltab.common.linkage.match_rates import MatchRates, changed_rows, geometric
+from veiltab.common.linkage.match_rates import MatchRates, geometric
 from veiltab.common.storage.database import transaction
 from veiltab.curator.alignment.linking.linkage_report import LinkageReport, MatchRate, report_from_text
 from veiltab.curator.alignment.linking.linkages import Linkages
@@ -31,40 +31,6 @@ MOST_CATEGORIES = 50
 
 MOST_EPSILON = Decimal(10)
 """Above, the noise is nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasedRates:
-    """A table of match rates that is charged.
-
-    Args:
-        rates: the table.
-        share: what part of the budget it takes.
-        added: rows of the table that change if a row of a spoke is added or removed, for statement (b).
-        altered: rows of it that change if other identifiers stand in a row of a spoke.
-        is_new: whether it was charged now, and not before.
-    """
-
-    rates: MatchRates
-    share: Decimal
-    added: int
-    altered: int
-    is_new: bool
-
-    def as_dict(self) -> dict[str, object]:
-        """Return plain data for a file."""
-        epsilon = self.rates.epsilon
-        return {
-            **asdict(self.rates),
-            "epsilon": str(epsilon),
-            "sd": self.rates.sd,
-            "noise": "two-sided geometric, each count by itself",
-            "protects": {
-                "one row's attribute, given the links": str(epsilon),
-                "a row of a spoke that is added or removed": str(self.added * epsilon),
-                "other identifiers in a row of a spoke": str(self.altered * epsilon),
-            },
-        }
 
 
 def linked_report(standing: Standing) -> tuple[Identity, LinkageReport]:
@@ -135,7 +101,9 @@ def deciding(standing: Standing, persons: Sequence[str]) -> list[str]:
     return names
 
 
-def release_rates(standing: Standing, attribute: str, epsilon: Decimal, persons: Sequence[str]) -> ReleasedRates:
+def release_rates(
+    standing: Standing, attribute: str, epsilon: Decimal, persons: Sequence[str]
+) -> tuple[MatchRates, bool]:
     """Charge a table of match rates and return it: of the latest linkage, or the one that was charged before.
 
     Args:
@@ -144,19 +112,22 @@ def release_rates(standing: Standing, attribute: str, epsilon: Decimal, persons:
         epsilon: of the table.
         persons: who decides.
 
+    Returns:
+        The table, and whether it is charged now.
+
     Raises:
         BudgetExceededError: the budget does not hold it; nothing is charged.
         ConflictError: a table of this attribute was charged at another epsilon.
         InvalidInputError, NotReadyError: nothing is linked.
     """
-    (_, report), ledger = linked_report(standing), standing.ledger
-    study, name = standing.study, standing.name
-    release_id = hashlib.sha256(json.dumps(["match rates", study.id, name, attribute]).encode()).hexdigest()[:32]
-    charge = ledger.allowance.charge_of_pure_epsilon(epsilon)
+    (_, report), ledger, name = linked_report(standing), standing.ledger, standing.name
+    key = json.dumps(["match rates", standing.study.id, name, attribute])
+    release_id = hashlib.sha256(key.encode()).hexdigest()[:32]
+    (categories,) = (one.categories for one in standing.study.domain([attribute]).attributes)
     with transaction(standing.store.connection):
         if is_new := not ledger.is_charged(release_id):
-            table = _noisy(standing, report, attribute, epsilon)
-            ledger.reserve(OwnTable(release_id=release_id, facts=_facts(table, report.links)), charge)
+            facts = _noisy_facts(report, attribute, len(categories), epsilon)
+            ledger.reserve(OwnTable(release_id, facts), ledger.allowance.charge_of_pure_epsilon(epsilon))
             ledger.charge(release_id)
             for person in persons:
                 standing.store.audit.record(
@@ -164,10 +135,10 @@ def release_rates(standing: Standing, attribute: str, epsilon: Decimal, persons:
                 )
     facts = next(entry.facts for entry in ledger.entries if entry.release_id == release_id)
     rates = MatchRates(
-        study=study.id,
+        study=standing.study.id,
         curator=name,
         attribute=attribute,
-        categories=study.domain([attribute]).attributes[0].categories,
+        categories=categories,
         linked=tuple(facts["linked"]),
         unlinked=tuple(facts["unlinked"]),
         epsilon=Decimal(facts["epsilon"]),
@@ -178,49 +149,31 @@ def release_rates(standing: Standing, attribute: str, epsilon: Decimal, persons:
             where=f"curator {name}",
             remedy="Each attribute has one table of match rates; ask with its epsilon for its file.",
         )
-    added, altered = changed_rows(is_hub=report.is_hub)
-    share = ledger.allowance.share(charge)
-    return ReleasedRates(rates=rates, share=share, added=added, altered=altered, is_new=is_new)
+    return rates, is_new
 
 
-def _noisy(standing: Standing, report: LinkageReport, attribute: str, epsilon: Decimal) -> MatchRates:
-    """Return the counts with fresh noise; every category of the study has some, whether a row has it or not."""
-    categories = standing.study.domain([attribute]).attributes[0].categories
+def _noisy_facts(report: LinkageReport, attribute: str, size: int, epsilon: Decimal) -> dict[str, Any]:
+    """Return what the ledger says of a table, with fresh noise in each of its counts, those of no row too."""
     none = MatchRate(attribute=attribute, rows=(), linked=())
     known = next((one for one in report.rates if one.attribute == attribute), none)
-    missing, rate = (0,) * (len(categories) - len(known.rows)), Fraction(epsilon) / 2
-    return MatchRates(
-        study=standing.study.id,
-        curator=standing.name,
-        attribute=attribute,
-        categories=categories,
-        linked=tuple(some + geometric(rate, randbelow) for some in known.linked + missing),
-        unlinked=tuple(
-            rows - some + geometric(rate, randbelow)
-            for rows, some in zip(known.rows + missing, known.linked + missing, strict=True)
-        ),
-        epsilon=epsilon,
-    )
-
-
-def _facts(table: MatchRates, population: int) -> dict[str, object]:
-    """Return what the ledger says of it, the noisy counts too."""
+    linked = known.linked + (0,) * (size - len(known.linked))
+    rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2
     kind = {
         "mechanism": "geometric",
         "relation": "substitution",
-        "population": population,
-        "cells": 2 * len(table.categories),
-        "epsilon": str(table.epsilon),
+        "population": report.links,
+        "cells": 2 * size,
+        "epsilon": str(epsilon),
         "count": 1,
     }
     return {
         "tables": [kind],
         "repeated": [],
         "repeats": 0,
-        "epsilon": str(table.epsilon),
+        "epsilon": str(epsilon),
         "delta": None,
         "researcher": "match rates",
-        "attributes": [table.attribute],
-        "linked": list(table.linked),
-        "unlinked": list(table.unlinked),
+        "attributes": [attribute],
+        "linked": [some + geometric(rate, randbelow) for some in linked],
+        "unlinked": [every - some + geometric(rate, randbelow) for every, some in zip(rows, linked, strict=True)],
     }

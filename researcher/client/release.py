@@ -151,7 +151,7 @@ class Release(Answers):
 
         status = self._ready_status()
         runs: dict[tuple[str, ...], list[Estimate]] = {}
-        for result in self._results(status, self._having(status, weighting(linkage_error))):
+        for result in self._results(status, _having(status, weighting(linkage_error))):
             runs.setdefault(tuple(result.names), []).append(self._estimate(status, result, confidence))
         return tuple(_corrected(pooled(same), linkage_error, self._client.study) for same in runs.values())
 
@@ -199,29 +199,10 @@ class Release(Answers):
         from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
 
         by = [name for name in weighting(linkage_error) if name not in attributes]
-        having = self._having(status, [*self._client.study.domain(attributes).names, *by])
+        having = _having(status, [*self._client.study.domain(attributes).names, *by])
         estimates = [self._estimate(status, one, confidence) for one in self._results(status, having)]
         found = _corrected(pooled(estimates, [*attributes, *by]), linkage_error, self._client.study)
         return found.marginal(attributes) if by else found
-
-    def _having(self, status: Status, wanted: Sequence[str]) -> "tuple[TableStatus, ...]":
-        """Return the tables that are ready and have some attributes."""
-        released = status.measured_attributes
-        absent = [name for name in wanted if name not in released]
-        if absent:
-            raise InvalidInputError(
-                f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
-                where=f"release {self.id}",
-                remedy=f"It has {', '.join(released)}.",
-            )
-        having = tuple(one for one in status.ready_tables if set(one.attributes).issuperset(wanted))
-        if not having:
-            raise InvalidInputError(
-                f"no table of the release has all of {', '.join(wanted)}",
-                where=f"release {self.id}",
-                remedy="Ask for a table of them, or estimate it from the model of the release.",
-            )
-        return having
 
     def table(
         self, attributes: Sequence[str], *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
@@ -392,6 +373,26 @@ def _corrected(found: "TableEstimate", linkage_error: Linkage, study: "Study") -
     from veiltab.researcher.linkage_errors.asking import table_with_links  # noqa: PLC0415 - wrong links alone
 
     return table_with_links(found, linkage_error, study)
+
+
+def _having(status: Status, wanted: Sequence[str]) -> "tuple[TableStatus, ...]":
+    """Return the tables that are ready and have some attributes."""
+    released = status.measured_attributes
+    absent = [name for name in wanted if name not in released]
+    if absent:
+        raise InvalidInputError(
+            f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
+            where=f"release {status.release_id}",
+            remedy=f"It has {', '.join(released)}.",
+        )
+    having = tuple(one for one in status.ready_tables if set(one.attributes).issuperset(wanted))
+    if not having:
+        raise InvalidInputError(
+            f"no table of the release has all of {', '.join(wanted)}",
+            where=f"release {status.release_id}",
+            remedy="Ask for a table of them, or estimate it from the model of the release.",
+        )
+    return having
 
 
 def _not_ready(status: Status) -> VeiltabError:

@@ -38,8 +38,6 @@ from veiltab.researcher.linkage_errors.inversion import Floats
 LEAST = 5.0
 """Standard deviations of its noise that the linked rows of a category, or of pooled ones, must reach."""
 
-_WHERE = "match rates"
-
 
 def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableEstimate:
     """Return the estimate of a table that has the attribute of the match rates, weighted with them.
@@ -53,34 +51,28 @@ def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableE
         InvalidInputError: the rates are of another study or linkage, the table has not their attribute or too many
             cells, or noise dominates them.
     """
-    name = rates.attribute
-    if rates.study != study.id or all(rule.name != name or rule.owner != rates.curator for rule in study.attributes):
-        raise InvalidInputError(
-            f"they are those of {name} of curator {rates.curator} in study {rates.study}, which this study has not",
-            where=_WHERE,
-            remedy="Ask the curator for the rates of this study.",
-        )
-    if study.domain([name]).attributes[0].categories != rates.categories:
-        raise InvalidInputError(
-            f"{name} has other categories in the study", where=_WHERE, remedy="Ask the curator for its rates."
+    name, n = rates.attribute, estimate.population
+    own = [rule.attribute for rule in study.attributes if (rule.name, rule.owner) == (name, rates.curator)]
+    if rates.study != study.id or not own or own[0].categories != rates.categories:
+        raise _refusal(
+            f"they are those of {name} of curator {rates.curator} in study {rates.study}, which this study has not, or"
+            " with other categories",
+            "Ask the curator for the rates of this study.",
         )
     if name not in estimate.domain.names:
-        raise InvalidInputError(
+        raise _refusal(
             f"the table has no attribute {name}, by which it is to be weighted",
-            where=_WHERE,
-            remedy=f"Ask for a table that was measured with {name}, or leave the rates out.",
+            f"Ask for a table that was measured with {name}, or leave the rates out.",
         )
     if estimate.domain.cells > MATRIX_LIMIT:
-        raise InvalidInputError(
+        raise _refusal(
             f"the table has {estimate.domain.cells:,} cells, and up to {MATRIX_LIMIT:,} are weighted",
-            where=_WHERE,
-            remedy="Name fewer attributes.",
+            "Name fewer attributes.",
         )
-    if abs(sum(rates.linked) - estimate.population) > LEAST * rates.sd * sqrt(len(rates.linked)):
-        raise InvalidInputError(
-            f"they count {sum(rates.linked):,} linked rows with noise, and the release has {estimate.population:,}",
-            where=_WHERE,
-            remedy="They are of another linkage; ask the curator for those of this one.",
+    if abs(sum(rates.linked) - n) > LEAST * rates.sd * sqrt(len(rates.linked)):
+        raise _refusal(
+            f"they count {sum(rates.linked):,} linked rows with noise, and the release has {n:,}",
+            "They are of another linkage; ask the curator for those of this one.",
         )
     return WeightedEstimate(
         domain=estimate.domain,
@@ -106,11 +98,10 @@ def pooled_categories(rates: MatchRates) -> tuple[int, ...]:
             break
         pool.append(category)
     if len(rates.linked) - len(pool) + bool(pool) < 2:
-        raise InvalidInputError(
+        raise _refusal(
             f"noise of standard deviation {rates.sd:.1f} dominates the linked rows of {rates.attribute}, even of pooled"
             " categories",
-            where=_WHERE,
-            remedy="Each attribute has one table; leave the rates out, or take those of another attribute.",
+            "Each attribute has one table; leave the rates out, or take those of another attribute.",
         )
     alone = iter(range(bool(pool), len(rates.linked) + 1))
     return tuple(0 if category in pool else next(alone) for category in range(len(rates.linked)))
@@ -253,3 +244,7 @@ class WeightedEstimate(DerivedEstimate):
     def _summed(self, table: Floats) -> Floats:
         found: Floats = np.bincount(self._cells, table, self.domain.cells).astype(np.float64)
         return found
+
+
+def _refusal(problem: str, remedy: str) -> InvalidInputError:
+    return InvalidInputError(problem, where="match rates", remedy=remedy)

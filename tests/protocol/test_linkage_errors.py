@@ -156,7 +156,10 @@ def test_estimates_are_weighted_by_command_and_by_program(village: World, label:
     [
         ({"study": "town"}, "those of region of curator alice in study town, which this study has not"),
         ({"attribute": "height"}, "height is not in the release"),
-        ({"categories": list("abcdef")[: len(CATEGORIES["region"])]}, "region has other categories in the study"),
+        (
+            {"categories": list("abcdef")[: len(CATEGORIES["region"])]},
+            "in study village, which this study has not, or with",
+        ),
         ({"linked": [1] * len(CATEGORIES["region"])}, "They are of another linkage"),
         ({"linked": "many"}, "this is no table of match rates"),
     ],

@@ -115,8 +115,8 @@ def check_match_rates(world: Linked, folder: Path) -> None:
     evidence, pki = folder / "evidence.zip", world.local.folder / "pki"
     given = ("--identity", str(pki / "curator-bob"), "--out", str(evidence), "--person", "Ana Diaz")
     assert world.curator_command("evidence", "bob", *given).code == 0
-    found = check_evidence(evidence, (pki / "ca.pem").read_bytes(), None)
-    assert found.holds, found.findings
+    checked = check_evidence(evidence, (pki / "ca.pem").read_bytes(), None)
+    assert checked.holds, checked.findings
 
 
 def check_wrong_links(world: Linked, path: Path) -> None:

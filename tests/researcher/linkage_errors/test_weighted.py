@@ -43,7 +43,8 @@ def slowly(table: Floats, linked: Floats, unlinked: Floats) -> Floats:
     found = [
         [table[3 * age + wage] * (linked[age] + unlinked[age]) / linked[age] for wage in range(3)] for age in range(4)
     ]
-    return np.array(found).reshape(-1) / np.sum(found)
+    whole: Floats = np.array(found).reshape(-1) / np.sum(found)
+    return whole
 
 
 def numbers(rates: MatchRates) -> tuple[Floats, Floats]:
@@ -78,7 +79,9 @@ def slow_covariance(observed: Estimate, rates: MatchRates) -> Floats:
         (slowly(table, linked, unlinked + step * one) - slowly(table, linked, unlinked - step * one)) / (2 * step)
         for one in np.eye(4)
     ]
-    found = by_cell @ observed.covariance() @ by_cell.T + rates.sd**2 * np.array(by_count).T @ np.array(by_count)
+    found: Floats = by_cell @ observed.covariance() @ by_cell.T + rates.sd**2 * np.array(by_count).T @ np.array(
+        by_count
+    )
     likely = slowly(observed.projected, linked, unlinked).reshape(4, 3)
     for age in range(4):
         # The mean over m of N people has 1/m - 1/N times the covariance of one of them.
@@ -194,7 +197,7 @@ def test_rates_that_do_not_fit_are_refused(study: Study) -> None:
         (replace(rates, study="census"), "those of age of curator alice in study census"),
         (replace(rates, curator="bob"), "those of age of curator bob in study survey"),
         (replace(rates, attribute="wage"), "those of wage of curator alice in study survey"),
-        (replace(rates, categories=("young", "old", "middle")), "age has other categories"),
+        (replace(rates, categories=("young", "old", "middle")), "which this study has not, or with other categories"),
         (replace(rates, linked=(700, 700, 740)), "they count 2,140 linked rows with noise, and the release has 2,100"),
         (replace(rates, linked=(2100, 3, 2)), "dominates the linked rows of age"),
     ):
@@ -257,7 +260,8 @@ def coverage(what: str, *, epsilon: str, draws: int, wrong: float = 0.0, weigh: 
         if wrong:
             table = undone(table, wrong + 0.01 * rng.standard_normal(), 0.01)
         found.append(held(weighed(table, rates) if weigh else table, what))
-    return np.mean(found, axis=0)
+    often: Floats = np.mean(found, axis=0)
+    return often
 
 
 @pytest.mark.parametrize("what", ["cells", "wages", "mean"])
