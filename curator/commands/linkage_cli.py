@@ -1,11 +1,13 @@
-"""`veiltab curator linkage`: what a curator knows after it was linked with the others."""
+"""`veiltab curator linkage` and `match-rates`: what a curator knows of its links, and what it releases of them."""
 
 from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
-from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.command.cli import PATH, emit, json_option, json_text
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.budget.entries import percent
+from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import with_standing
 
@@ -25,7 +27,6 @@ from veiltab.curator.officer.options import with_standing
 @json_option
 def linkage(standing: OpenedState, picture: Path | None, out: Path | None, as_json: bool) -> None:
     """Show which keys linked how many rows, and how good the links are by estimate; the command sends nothing."""
-    from veiltab.curator.linkage.linkage_report import report_from_text
     from veiltab.curator.linkage.linkage_text import (
         ladder_picture,
         linkage_json,
@@ -33,21 +34,9 @@ def linkage(standing: OpenedState, picture: Path | None, out: Path | None, as_js
         own_words,
         wrong_links_json,
     )
-    from veiltab.curator.linkage.linkages import Linkages
+    from veiltab.curator.officer.match_rates import linked_report
 
-    where = f"curator {standing.name}"
-    if standing.study.identity is None:
-        raise InvalidInputError(
-            "the study has ids, and links nobody",
-            where=where,
-            remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
-        )
-    text = Linkages(standing.store.connection, standing.store.audit).latest_report()
-    if not text:
-        raise NotReadyError(
-            "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
-        )
-    report = report_from_text(text)
+    _, report = linked_report(standing)
     categories, lacking = own_words(standing.study, standing.name)
     for path in filter(None, (picture, out)):
         if not path.parent.is_dir():
@@ -57,3 +46,53 @@ def linkage(standing: OpenedState, picture: Path | None, out: Path | None, as_js
     if out is not None:
         out.write_text(wrong_links_json(report, standing.name), "utf-8")
     emit(as_json, linkage_json(report, categories, lacking), linkage_text(report, categories, lacking))
+
+
+@click.command(
+    "match-rates",
+    epilog="Example: veiltab curator match-rates study.toml --name alice --state state --attribute age --epsilon 0.1"
+    " --out rates.json --yes",
+)
+@with_standing
+@click.option("--attribute", required=True, help="Of this curator; each has one table, once and for all.")
+@click.option("--epsilon", required=True, help="Of the table, pure: it has noise of about 2.8 rows over epsilon.")
+@click.option("--out", required=True, type=PATH, help="Write the table there, as JSON.")
+@click.option("--person", "persons", multiple=True, help="Who decides; each of them, if the policy asks for several.")
+@click.option("--yes", "is_agreed", is_flag=True, help="Charge and write it; else only show what it takes.")
+@json_option
+def match_rates(
+    standing: OpenedState,
+    attribute: str,
+    epsilon: str,
+    out: Path,
+    persons: tuple[str, ...],
+    is_agreed: bool,
+    as_json: bool,
+) -> None:
+    """Release how many rows of each category of an attribute are linked, with noise, and charge this curator's ledger.
+
+    `veiltab researcher estimate --match-rates` weights with it, so that links that are missing bias less. The same
+    command later writes the same table and charges nothing.
+    """
+    from veiltab.common.storage.files import written_whole
+    from veiltab.curator.linkage.linkage_text import rates_json, rates_text
+    from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, release_rates
+
+    asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
+    _, report = linked_report(standing)
+    allowance = standing.ledger.allowance
+    share = allowance.share(allowance.charge_of_pure_epsilon(asked))
+    if not out.parent.is_dir():
+        raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
+    if not is_agreed:
+        told = f"A table of {attribute} takes {percent(share)} of the budget. {spent_text(standing.ledger)}"
+        data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
+        emit(as_json, data, f"{told}\nNothing is charged or written; say --yes to release it.")
+        return
+    rates, is_new = release_rates(standing, attribute, asked, names)
+    data = rates_json(rates, is_hub=report.is_hub)
+    with written_whole(out) as file:
+        file.write(f"{json_text(data)}\n".encode())
+    charge = f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget."
+    told = rates_text(rates, charge, is_hub=report.is_hub)
+    emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

@@ -1,12 +1,14 @@
 """A linkage as text and as a picture: which keys linked how many rows, and how good the links are by estimate."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from markupsafe import Markup
 
 from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
+from veiltab.common.linkage.match_rates import MatchRates, changed_rows
 from veiltab.common.linkage.quality import Estimate
 from veiltab.common.study.file import Study
 from veiltab.common.study.identity_table import absent_fields
@@ -200,6 +202,36 @@ def wrong_links_json(report: LinkageReport, curator: str) -> str:
         )
     wrong, _ = report.quality
     return json_text({curator: {"lambda": wrong.share, "lambda_chance": wrong.chance, "sd": wrong.sd}}) + "\n"
+
+
+def rates_json(rates: MatchRates, *, is_hub: bool) -> dict[str, object]:
+    """Return a table of match rates as it is written to a file, with the epsilon of each statement."""
+    added, altered = changed_rows(is_hub=is_hub)
+    return {
+        **asdict(rates),
+        "epsilon": str(rates.epsilon),
+        "sd": rates.sd,
+        "noise": "two-sided geometric, each count by itself",
+        "protects": {
+            "one row's attribute, given the links": str(rates.epsilon),
+            "a row of a spoke that is added or removed": str(added * rates.epsilon),
+            "other identifiers in a row of a spoke": str(altered * rates.epsilon),
+        },
+    }
+
+
+def rates_text(rates: MatchRates, charge: str, *, is_hub: bool) -> str:
+    """Return for people what is released, whom it protects, and, as a sentence, what is charged."""
+    added, altered = changed_rows(is_hub=is_hub)
+    width = max(map(len, rates.categories))
+    counts = zip(rates.categories, rates.linked, rates.unlinked, strict=True)
+    return (
+        f"{rates.attribute}, noise of standard deviation {rates.sd:.1f} in each count:\n"
+        + "".join(f"    {name:<{width}}  {linked:>10,} linked  {other:>10,} not\n" for name, linked, other in counts)
+        + f"{charge} It protects one row's {rates.attribute}, given the links, from all but this curator.\n"
+        f"A row of a spoke that is added or removed changes up to {added} rows of the table (epsilon"
+        f" {added * rates.epsilon}), other identifiers in one up to {altered} ({altered * rates.epsilon})."
+    )
 
 
 def ladder_picture(report: LinkageReport) -> Markup:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+import veiltab
 from tests.protocol.chance import agreement
 from tests.protocol.linked_registers import ASKED, RULE, Linked, linked_world
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
+from veiltab.curator.evidence.check import check_evidence
 
 SURE = 1e-6  # level at which an answer is wrong
 
@@ -41,6 +43,7 @@ def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -
         world.local.start_all()
         check_release(world)
         check_reports(world, tmp_path)
+        check_match_rates(world, tmp_path)
         logs = world.logs()
     assert world.mentions(logs) == []
 
@@ -73,6 +76,47 @@ def check_reports(world: Linked, folder: Path) -> None:
     nowhere = world.curator_command("linkage", "bob", "--picture", str(folder / "none" / "ladder.svg"))
     assert nowhere.code == InvalidInputError.exit_code
     assert "there is no such folder" in nowhere.errors
+
+
+def check_match_rates(world: Linked, folder: Path) -> None:
+    """A spoke releases match rates beside its running process; a researcher weights, and the other curators go on."""
+    path = folder / "rates.json"
+    asked = (
+        "match-rates",
+        "bob",
+        "--attribute",
+        "income",
+        "--epsilon",
+        "1",
+        "--out",
+        str(path),
+        "--person",
+        "Ana Diaz",
+    )
+    found = world.curator_command(*asked, "--yes")
+    assert found.code == 0, found.errors
+    links = len(world.links())
+    assert abs(sum(found.data["linked"]) - links) < 20 * found.data["sd"]
+    assert abs(sum(found.data["unlinked"]) - (len(world.rows["bob"]) - links)) < 20 * found.data["sd"]
+    with world.client() as client:
+        (before,) = client.releases()
+        estimate = client.release(before.release_id).estimate(ASKED, linkage_error=veiltab.links(rates=path))
+        assert "Weighted by income with the match rates of curator bob" in estimate.remarks[0]
+        # Bob's ledger is longer now than releases were ever planned.
+        world.restart(BOB)
+        asked_again = client.request(ASKED, epsilon="1", label=world.label())
+        asked_again.wait(120)
+    assert [one["attributes"] for one in world.curator_command("ledger", "bob").data["entries"]] == [
+        list(ASKED),
+        ["income"],
+        list(ASKED),
+    ]
+    assert len(world.curator_command("ledger", "alice").data["entries"]) == 2
+    evidence, pki = folder / "evidence.zip", world.local.folder / "pki"
+    given = ("--identity", str(pki / "curator-bob"), "--out", str(evidence), "--person", "Ana Diaz")
+    assert world.curator_command("evidence", "bob", *given).code == 0
+    checked = check_evidence(evidence, (pki / "ca.pem").read_bytes(), None)
+    assert checked.holds, checked.findings
 
 
 def check_wrong_links(world: Linked, path: Path) -> None:
