@@ -18,10 +18,10 @@ from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyErro
 from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.match_rates import MatchRates, geometric
 from veiltab.common.storage.database import transaction
-from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, report_from_text
-from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.audit.log import Event
 from veiltab.curator.budget.entries import OwnTable
+from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, report_from_text
+from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person
 from veiltab.curator.officer.persons import person_name

@@ -16,10 +16,10 @@ from tests.curator.made_curators import Make, Terminal, terminal_fixture  # noqa
 from veiltab.common.errors import BudgetExceededError, ConflictError, InvalidInputError, NotReadyError
 from veiltab.common.linkage.match_rates import rates_of
 from veiltab.common.privacy.pricing.price import price_of_pure_epsilon
-from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, PassCount
-from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, PassCount
+from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.planning.checks import check_shown_ledger
 
 IDENTITY = b"""

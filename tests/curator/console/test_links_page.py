@@ -22,7 +22,7 @@ from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
 from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, MatchRate, PassCount
 from veiltab.curator.linkage.linkages import Linkages
-from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.certificates import init_pki
 
@@ -53,7 +53,7 @@ HUB = replace(
 
 
 @contextmanager
-def office_of(folder: Path, name: str, report: LinkageReport | None) -> Iterator[tuple[Standing, Guest]]:
+def office_of(folder: Path, name: str, report: LinkageReport | None) -> Iterator[tuple[OpenedState, Guest]]:
     """Open the console of a curator that knows a linkage; its service does not run."""
     path = folder / "study.toml"
     path.write_bytes(STUDY)
@@ -65,7 +65,7 @@ def office_of(folder: Path, name: str, report: LinkageReport | None) -> Iterator
     store.close()
     init_pki(study_from_bytes(STUDY, ""), folder / "pki")
     identity = load_identity(folder / f"pki/curator-{name}", Role.CURATOR, name)
-    with open_standing(path, name, folder / "state", None) as standing:
+    with open_state(path, name, folder / "state", None) as standing:
         console = curator_console(
             Books(standing, path), AuditJournal(store=standing.store), identity=identity, inspect=None
         )

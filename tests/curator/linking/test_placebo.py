@@ -30,7 +30,7 @@ from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessag
 from veiltab.curator.alignment.linking.spoke_work import _FOUND, SpokeWork
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import hashed
-from veiltab.curator.commands.linkage_text import linkage_json, linkage_text, wrong_links_json
+from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.play.registers.people import made_registers
 
