@@ -25,6 +25,7 @@ IDENTITY = """
 hub = "alice"
 fields = ["given", "family", "birth", "sex", "postcode"]
 deletions = 2
+placebo = true
 """
 RULE = identity(keys=default_ladder(dict(KINDS), 2))
 
