@@ -36,7 +36,7 @@ def check_release(world: Linked) -> None:
 
 @pytest.mark.parametrize("alignment", ["tokens", "psi"])
 def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -> None:
-    world = linked_world(tmp_path, alignment)
+    world = linked_world(tmp_path, alignment, more="placebo = true\n")
     with world.local:
         world.local.start_all()
         check_release(world)
