@@ -54,8 +54,11 @@ class Linked(World):
         return np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64)
 
 
-def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 800) -> Linked:
-    """Make registers of the same people, whom each but the hub writes down with errors, and of others."""
+def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 800, more: str = "") -> Linked:
+    """Make registers of the same people, whom each but the hub writes down with errors, and of others.
+
+    `more` are lines of the study's table [identity].
+    """
     owners = dict(list(OWNERS.items())[:curators])
     shared, rows, symbols, tables = people(common, 1), {}, {}, {}
     tables_folder = folder / "tables"
@@ -75,7 +78,7 @@ def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 
     text = study_file(owners, endpoints, Rules(alignment=alignment))
     columns = ", ".join(f'{one} = "{one}"' for one in FIELDS)
     text = text.replace('id_columns = ["id"]', f"identity = {{ {columns} }}")
-    (folder / "study.toml").write_text(text + IDENTITY, "utf-8")
+    (folder / "study.toml").write_text(text + IDENTITY + more, "utf-8")
     init_pki(study_from_bytes((folder / "study.toml").read_bytes(), "study.toml"), folder / "pki")
     policies = {}
     for name in tables:

@@ -38,7 +38,7 @@ def check_release(world: Linked) -> None:
 
 @pytest.mark.parametrize("alignment", ["tokens", "psi"])
 def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -> None:
-    world = linked_world(tmp_path, alignment)
+    world = linked_world(tmp_path, alignment, more="placebo = true\n")
     with world.local:
         world.local.start_all()
         check_release(world)
@@ -56,6 +56,7 @@ def check_reports(world: Linked, folder: Path) -> None:
     assert said["links"] == links == sum(one["linked"] for one in said["passes"])
     assert [one["key"] for one in said["passes"]] == [step.name for step in RULE.ladder]
     assert said["precision_estimated"]["value"] > 0.99
+    assert said["placebo_rows"] == len(world.rows["bob"])
     assert 0.9 < said["recall_estimated"]["value"] <= 1
     assert [one["category"] for one in said["match_rates"]["income"]] == ["low", "middle", "high"]
     assert sum(one["linked"] for one in said["match_rates"]["income"]) == links
@@ -139,7 +140,7 @@ def check_wrong_links(world: Linked, path: Path) -> None:
     plain, undone = (
         world.command("researcher", "estimate", world.local.study_path, *rosa, *more) for more in ((), links)
     )
-    assert [one["estimate"] for one in undone.data["cells"]] != [one["estimate"] for one in plain.data["cells"]]
+    assert [one["low"] for one in undone.data["cells"]] != [one["low"] for one in plain.data["cells"]]
     assert "of the links with bob a share of" in str(undone.data)
     hub = world.curator_command("linkage", "alice", "--for-researcher", str(path.with_name("hub.json")))
     assert (hub.code, path.with_name("hub.json").exists()) == (InvalidInputError.exit_code, False)
