@@ -23,7 +23,8 @@ QUESTION_EXAMPLES = (
     "--correlation wage,hours\n\n"
     "--survival months:died=yes --given arm --until 24\n\n"
     "--survival 'months:died=yes ~ arm + stage' --ratio\n\n"
-    "--mean wage --given age --linkage-error 0.02:0.005"
+    "--mean wage --given age --linkage-error 0.02:0.005\n\n"
+    "--mean wage --match-rates rates.json"
 )
 
 _CONTRASTS = {

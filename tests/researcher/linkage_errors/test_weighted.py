@@ -16,6 +16,7 @@ from tests.researcher.linkage_errors.made_links import (
     undone,
     weighed,
 )
+from tests.researcher.linkage_errors.test_corrected import QUESTIONS as EVERY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.match_rates import MatchRates
 from veiltab.common.study.file import Study, study_from_bytes
@@ -129,6 +130,20 @@ def test_it_is_said(observed: Estimate) -> None:
     found = answer(Question(mean="wage"), weighed(observed, RATES))
     assert said in found.remarks
     assert (found.low < found.estimate).all()
+
+
+@pytest.mark.parametrize("question", EVERY, ids=str)
+def test_every_question_is_answered_as_of_a_table_of_everyone(question: Question) -> None:
+    """Of little noise the answer is near that to the table of all 20,000 people."""
+    rng = np.random.default_rng(5)
+    found = answer(question, weighed(released(LINKED, 10**7, rng), RATES))
+    # Totals are scaled to the linked people.
+    scale = LINKED.sum() / EVERYONE.sum() if question.totals or question.sum else 1.0
+    truth = scale * answer(question, released(EVERYONE, 10**7, rng)).estimate
+    assert found.estimate == pytest.approx(truth, rel=0.1, abs=0.02)
+    assert (found.low <= truth).all()
+    assert (truth <= found.high).all()
+    assert any(one.startswith("Weighted by age") for one in found.remarks)
 
 
 def test_equal_rates_change_nothing_but_the_errors(observed: Estimate) -> None:
