@@ -5,12 +5,12 @@ one another. Everything in a study file is public among the parties: nothing in 
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from veiltab.common.core.domain import Domain, check_names
 from veiltab.common.core.numbers.nearest import known_names
@@ -51,6 +51,8 @@ __all__ = [
     "read_file",
     "study_from_bytes",
 ]
+
+Found = TypeVar("Found")
 
 MAX_CELLS = 2**22
 """Largest number of cells that a study may allow a table."""
@@ -149,19 +151,11 @@ class Study:
 
     def curator(self, name: str) -> CuratorMember:
         """Return a curator by name."""
-        for curator in self.curators:
-            if curator.name == name:
-                return curator
-        known = known_names("Curators", [curator.name for curator in self.curators], name)
-        raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=known)
+        return self._named("curator", {one.name: one for one in self.curators}, name)
 
     def analyst(self, name: str) -> AnalystMember:
         """Return an analyst by name."""
-        for analyst in self.analysts:
-            if analyst.name == name:
-                return analyst
-        known = known_names("Analysts", [analyst.name for analyst in self.analysts], name)
-        raise InvalidInputError(f"no analyst {name!r}", where=f"study {self.id}", remedy=known)
+        return self._named("analyst", {one.name: one for one in self.analysts}, name)
 
     def analysts_of(self, researcher: str) -> tuple[AnalystMember, ...]:
         """Return the analysts of a researcher."""
@@ -169,11 +163,7 @@ class Study:
 
     def question(self, name: str) -> Question:
         """Return a question by name."""
-        for question in self.questions:
-            if question.name == name:
-                return question
-        known = known_names("Questions", [question.name for question in self.questions], name)
-        raise InvalidInputError(f"no question {name[:60]!r}", where=f"study {self.id}", remedy=known)
+        return self._named("question", {one.name: one for one in self.questions}, name)
 
     def share_of(self, researcher: str) -> Fraction:
         """Return what the rounds of one researcher together may cost one node (nats); 0 without nodes."""
@@ -199,11 +189,13 @@ class Study:
 
     def owner_of(self, name: str) -> str:
         """Return the curator that owns an attribute."""
-        for rule in self.attributes:
-            if rule.name == name:
-                return rule.owner
-        known = known_names("Attributes", [rule.name for rule in self.attributes], name)
-        raise InvalidInputError(f"no attribute {name!r}", where=f"study {self.id}", remedy=known)
+        return self._named("attribute", {rule.name: rule.owner for rule in self.attributes}, name)
+
+    def _named(self, kind: str, known: Mapping[str, Found], name: str) -> Found:
+        if name in known:
+            return known[name]
+        remedy = known_names(f"{kind.capitalize()}s", list(known), name)
+        raise InvalidInputError(f"no {kind} {name[:60]!r}", where=f"study {self.id}", remedy=remedy)
 
 
 def load_study(path: Path) -> Study:
