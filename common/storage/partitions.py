@@ -132,12 +132,14 @@ class Partitions:
         scratch: holds them.
         bits: how many leading bits tell partitions apart.
         joins: whether a part may have several partitions; else it has one.
+        batch: records that are put in order and written at once.
     """
 
-    def __init__(self, scratch: Scratch, *, bits: int = PARTITION_BITS, joins: bool = True) -> None:
+    def __init__(self, scratch: Scratch, *, bits: int = PARTITION_BITS, joins: bool = True, batch: int = BATCH) -> None:
         self._scratch = scratch
         self._bits = bits
         self._least = PART if joins else 1
+        self._batch = batch
         self._written: list[Batch] = []
         self._waiting: list[Fields] = []
         self._waiting_rows = 0
@@ -154,7 +156,7 @@ class Partitions:
         self._forms = tuple(field[:0] for field in fields)
         self._waiting.append((leading, *fields))
         self._waiting_rows += len(leading)
-        if self._waiting_rows >= BATCH:
+        if self._waiting_rows >= self._batch:
             self._write()
 
     @property

@@ -13,6 +13,7 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.sorted_records import SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
 from veiltab.curator.alignment.linking.leg import (
     ASKED_A_PAIR,
@@ -28,13 +29,13 @@ from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessag
 from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES, VALUE_BYTES, Handles, scalar_of
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
-    HubKeys,
+    Kept,
     OwnRows,
     compared_fields,
     hub_entries,
+    hub_keys,
     matching_rows,
 )
-from veiltab.curator.alignment.linking.sorted_records import SortedRecords
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.masking import count
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES
@@ -58,7 +59,7 @@ class HubWork:
         self._spokes = tuple(spokes)
         self._joint = Handles(handle_key)
         self._line: HubLine | None = None
-        self._keys: tuple[int, HubKeys] | None = None
+        self._keys: tuple[int, Kept] | None = None
         self.asked: dict[str, dict[int, int]] = {spoke: {} for spoke in spokes}
         """Spoke -> pass -> elements that it asked for."""
         self.accepted: dict[str, int] = {}
@@ -127,14 +128,14 @@ class HubWork:
         path = await self._leg.here(spoke, message, MOST_LINE, check)
         return read_spoke_line(path.read_bytes(), line, most, spoke).rows
 
-    async def _pass_keys(self, step: Pass) -> HubKeys:
+    async def _pass_keys(self, step: Pass) -> Kept:
         """Return the keys of a pass; those of one are kept."""
         if self._keys is None or self._keys[0] != step.number:
             own, leg = await self._leg.own(), self._leg
 
-            def made() -> HubKeys:
+            def made() -> Kept:
                 records = own.records(step, np.arange(len(own)), leg.session.alignment, leg.folder)
-                return HubKeys(records, leg.folder, masking.BATCH, has_many=bool(step.deletion))
+                return hub_keys(records, leg.folder, masking.BATCH, has_many=bool(step.deletion))
 
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
@@ -145,17 +146,17 @@ class HubWork:
         least = np.argsort(np.ascontiguousarray(self._handles(spoke).of(linked)).view(f"S{HANDLE_BYTES}").ravel())
         rows = np.sort(linked[least[:MOST_PAIRS]])
 
-        async def keys() -> HubKeys:
+        async def keys() -> Kept:
             asked = list(enumerate(compared_fields(leg.identity), 1))
             handles = self._handles(spoke).of(rows)
             records = await asyncio.to_thread(own.pair_records, rows, handles, asked, leg.session.alignment, leg.folder)
-            return HubKeys(records, leg.folder, masking.BATCH, has_many=False)
+            return hub_keys(records, leg.folder, masking.BATCH, has_many=False)
 
         await self._show(COMPARED, spoke, keys)
         if leg.key is None:
             await self._answer(COMPARED, spoke, ASKED_A_PAIR * len(rows))
 
-    async def _show(self, number: int, spoke: str, made: Callable[[], Awaitable[HubKeys]]) -> None:
+    async def _show(self, number: int, spoke: str, made: Callable[[], Awaitable[Kept]]) -> None:
         """Write the hub's keys of a pass for a spoke."""
         leg = self._leg
         path = leg.path(LinkMessage(kind=LinkKind.TABLE, spoke=spoke, number=number))
@@ -181,9 +182,9 @@ class HubWork:
 
         def check(path: Path) -> None:
             check_whole(path, ELEMENT_BYTES, spoke)
-            words = np.sort(np.fromfile(path, f"S{ELEMENT_BYTES}"))
-            if not np.all(words[1:] > words[:-1]):
-                raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
+            for part in SortedRecords.of_file(path, ELEMENT_BYTES).parts():
+                if (part[1:] == part[:-1]).all(axis=1).any():
+                    raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
 
         path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering pass {number} of {spoke}"
         self.asked[spoke][number] = count(path)
@@ -219,7 +220,8 @@ class HubWork:
         path = self._leg.path(LinkMessage(kind=LinkKind.JOINT, spoke=spoke))
         if not path.exists():
             both = np.concatenate([self._handles(spoke).of(joint), self._joint.of(joint)], axis=1)
-            write(path, np.sort(np.ascontiguousarray(both).view(f"S{2 * HANDLE_BYTES}").ravel()).tobytes())
+            both.view(f"S{2 * HANDLE_BYTES}").sort(axis=0)
+            write(path, both.data)
 
     def _scalar(self, spoke: str, number: int) -> bytes:
         """Return the scalar of a pass: another one for each, else elements of one pass would test keys of another."""
@@ -232,10 +234,7 @@ class HubWork:
 
 def _write_padded(source: Path, path: Path) -> None:
     """Write keys in ascending order with random ones among them, so that they are as many as a multiple of PAD."""
-    records = SortedRecords(path.parent, VALUE_BYTES)
-    with source.open("rb") as file:
-        while data := file.read(masking.BATCH * VALUE_BYTES):
-            records.add(np.frombuffer(data, np.uint8).reshape(-1, VALUE_BYTES))
+    records = SortedRecords.of_file(source, VALUE_BYTES)
     missing = -records.count % PAD or (0 if records.count else PAD)
     if missing:
         records.add(np.frombuffer(secrets.token_bytes(missing * VALUE_BYTES), np.uint8).reshape(-1, VALUE_BYTES))

@@ -147,7 +147,7 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, sp
     return rows * (VALUE_BYTES * sum(keys) * spokes + 2 * RECORD_BYTES * max(keys) + 4 * row) + FOLDERS
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes | memoryview) -> None:
     """Write a file that is there whole or not."""
     with written_whole(path) as file:
         file.write(data)

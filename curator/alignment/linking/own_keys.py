@@ -1,35 +1,36 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from veiltab.common.core.randomness import MAX_FILL, CipherStream
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
-from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, Bytes, digests
-from veiltab.curator.alignment.linking.sorted_records import SortedRecords
+from veiltab.common.storage.sorted_records import Bytes, SortedRecords
+from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, digests
 from veiltab.curator.table.table_rows import TableRows
 
-RECORD_BYTES = DIGEST_BYTES + 8
+_NUMBER_BYTES = 8
+
+RECORD_BYTES = DIGEST_BYTES + _NUMBER_BYTES
 """A digest, and the number of a row, big-endian."""
 
 MANY = 2**64 - 1
 """In place of a row's number: several rows have the key."""
 
 _CHUNK = 2**14
-"""Rows whose keys are made at once."""
+"""Rows whose keys are made at once, at most 2^16."""
 
 Rows = NDArray[np.int64]
 """(n,) numbers of rows of one's own table, in file order from 0."""
 
 
-_Chunk = dict[str, tuple[FieldKind, Sequence[str], Rows]]
+_Chunk = dict[str, tuple[FieldKind, Sequence[str], NDArray[np.uint16]]]
 """Some rows, by field: its kind, distinct values, and the place of each row's value among them."""
 
 Asked = tuple[int, str]
@@ -48,12 +49,20 @@ class OwnRows:
     def __init__(self, identity: Identity, date_order: str, table: TableRows) -> None:
         self._chunks: list[_Chunk] = []
         self._starts = [0]
+        known: dict[str, str] = {}  # one text in memory for all chunks that have it
         for batch in table.batches():
             for start in range(0, len(batch.ids), _CHUNK):
                 ids = batch.ids.slice(start, _CHUNK)
                 columns = normal_rows(identity, date_order, identity_columns(ids, identity)).columns
                 self._chunks.append(
-                    {name: (one.kind, one.values, np.array(one.places, np.int32)) for name, one in columns.items()}
+                    {
+                        name: (
+                            one.kind,
+                            [known.setdefault(value, value) for value in one.values],
+                            np.array(one.places, np.uint16),
+                        )
+                        for name, one in columns.items()
+                    }
                 )
                 self._starts.append(self._starts[-1] + len(ids))
 
@@ -110,52 +119,65 @@ def compared_fields(identity: Identity) -> tuple[str, ...]:
 
 def matching_rows(records: SortedRecords) -> set[int]:
     """Return the rows that agree with exactly one other row in a pass."""
-    pairs, crowded = list[NDArray[np.uint64]](), set[int]()
+    pairs, crowded = list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
     for part in records.parts():
         starts, counts = _groups(part)
-        rows = _rows(part)
+        rows = numbers_of(part)
         first = starts[counts == 2]
         pairs.append(np.stack([rows[first], rows[first + 1]], axis=1))
-        crowded.update(rows[np.repeat(counts > 2, counts)].tolist())
+        crowded.append(np.unique(rows[np.repeat(counts > 2, counts)]))
     if not pairs:
         return set()
     one_way = np.unique(np.concatenate(pairs), axis=0)
     both = np.unique(np.concatenate([one_way, one_way[:, ::-1]]), axis=0)
     rows, others = np.unique(both[:, 0], return_counts=True)
-    return set(rows[others == 1].tolist()) - crowded
+    return set(np.setdiff1d(rows[others == 1], np.concatenate(crowded)).tolist())
 
 
-class HubKeys:
-    """The keys of a hub in a pass: each digest once, with the only row that has it, or MANY.
+class Kept:
+    """Records on disk that are read back in batches, each of which begins at a multiple of `batch`.
 
     Args:
-        records: of all rows of the hub.
-        has_many: whether a key of several rows is there, as MANY, as in a deletion pass; else nothing is said of it.
+        parts: the records.
         folder: on whose disk they lie.
         batch: how many are read at a time.
     """
 
-    def __init__(self, records: SortedRecords, folder: Path, batch: int, *, has_many: bool) -> None:
+    def __init__(self, parts: Iterable[Bytes], folder: Path, batch: int) -> None:
         self._file, self._starts, self._batch = Scratch(folder), list[int](), batch
+        self._width = 0
         self.count = 0
-        """How many keys."""
-        rest = np.empty((0, RECORD_BYTES), np.uint8)
-        for part in records.parts():
-            rest = np.concatenate([rest, _single(part, has_many=has_many)])
+        """How many records."""
+        rest: Bytes | None = None
+        for part in parts:
+            rest = part if rest is None else np.concatenate([rest, part])
             while len(rest) >= batch:
                 self._append(rest[:batch])
                 rest = rest[batch:]
-        if len(rest):
+        if rest is not None and len(rest):
             self._append(rest)
 
     def read(self, start: int) -> bytes:
-        """Return the batch of records that begins at a multiple of the batch."""
-        length = min(self._batch, self.count - start) * RECORD_BYTES
+        """Return the batch of records that begins there."""
+        length = min(self._batch, self.count - start) * self._width
         return self._file.read(self._starts[start // self._batch], length).tobytes()
 
     def _append(self, records: Bytes) -> None:
         self._starts.append(self._file.append(records))
         self.count += len(records)
+        self._width = records.shape[1]
+
+
+def hub_keys(records: SortedRecords, folder: Path, batch: int, *, has_many: bool) -> Kept:
+    """Return the keys of a hub in a pass: each digest once, with the only row that has it, or MANY.
+
+    Args:
+        records: of all rows of the hub.
+        folder: on whose disk they lie.
+        batch: how many are read at a time.
+        has_many: whether a key of several rows is there, as MANY, as in a deletion pass; else nothing is said of it.
+    """
+    return Kept((_single(part, has_many=has_many) for part in records.parts()), folder, batch)
 
 
 def hub_entries(records: bytes, values: Callable[[bytes], bytes], handles: Callable[[Rows], Bytes]) -> bytes:
@@ -168,44 +190,32 @@ def hub_entries(records: bytes, values: Callable[[bytes], bytes], handles: Calla
     """
     table = np.frombuffer(records, np.uint8).reshape(-1, RECORD_BYTES)
     made = np.frombuffer(values(table[:, :DIGEST_BYTES].tobytes()), np.uint8).reshape(len(table), -1).copy()
-    rows = _rows(table)
+    rows = numbers_of(table)
     made[:, HANDLE_BYTES:] ^= np.where((rows == MANY)[:, None], 0, handles(np.where(rows == MANY, 0, rows).view("<i8")))
     return made.tobytes()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpokeKeys:
-    """The keys of some rows of a spoke in a pass.
+    """The keys of some rows of a spoke in a pass, in an order that says nothing: that of their digests, encrypted.
 
     Args:
-        digests: (m, 32), each once, in the secret order in which they are asked about.
-        rows: (k,) rows.
-        places: (k,) the place among `digests` of a digest that the row has.
+        records: of the rows.
+        folder: on whose disk they lie.
+        batch: how many digests are read at a time.
+        order_key: a secret key.
     """
 
-    digests: Bytes
-    rows: Rows
-    places: Rows
-
-    @classmethod
-    def of(cls, records: SortedRecords, order_key: bytes) -> "SpokeKeys":
-        """Bring the digests in an order that says nothing, drawn under a secret key."""
-        distinct, rows, groups, count = list[Bytes](), list[Rows](), list[Rows](), 0
+    def __init__(self, records: SortedRecords, folder: Path, batch: int, order_key: bytes) -> None:
+        # Two blocks a digest: an order is all that is asked of the cipher, and digests differ in the first.
+        cipher = Cipher(algorithms.AES(order_key), modes.ECB())  # noqa: S305
+        self._records = SortedRecords(folder, RECORD_BYTES)
         for part in records.parts():
-            starts, counts = _groups(part)
-            distinct.append(part[starts, :DIGEST_BYTES])
-            rows.append(_rows(part).astype(np.int64))
-            groups.append(np.repeat(np.arange(count, count + len(starts)), counts))
-            count += len(starts)
-        if not count:
-            empty = np.empty(0, np.int64)
-            return cls(digests=np.empty((0, DIGEST_BYTES), np.uint8), rows=empty, places=empty)
-        order = _secret_order(count, order_key)
-        return cls(
-            digests=np.concatenate(distinct)[order],
-            rows=np.concatenate(rows),
-            places=np.argsort(order)[np.concatenate(groups)],
-        )
+            hidden = part.copy()
+            hidden[:, :DIGEST_BYTES] = _applied(cipher.encryptor().update, part)
+            self._records.add(hidden)
+        shown = (_applied(cipher.decryptor().update, part[_groups(part)[0]]) for part in self._records.parts())
+        self.digests = Kept(shown, folder, batch)
+        """Each digest once, in the order in which they are asked about."""
 
     def candidates(self, found: NDArray[np.bool_], handles: Bytes) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate, ascending, and its handle.
@@ -216,15 +226,21 @@ class SpokeKeys:
             found: (m,) whether the hub has each digest.
             handles: (m, 16) what it says of it.
         """
-        kept = found[self.places]
-        rows, places = self.rows[kept], self.places[kept]
+        parts, first = [(np.empty(0, np.int64), np.empty(0, np.int64))], 0
+        for part in self._records.parts():
+            starts, counts = _groups(part)
+            places = np.repeat(np.arange(first, first + len(starts)), counts)
+            kept = found[places]
+            parts.append((numbers_of(part)[kept].astype(np.int64), places[kept]))
+            first += len(starts)
+        rows, places = (np.concatenate(column) for column in zip(*parts, strict=True))
         if not len(rows):
             return rows, np.empty((0, HANDLE_BYTES), np.uint8)
         order = np.argsort(rows, kind="stable")
         rows, named = rows[order], handles[places[order]]
         starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 1))
-        first = np.repeat(starts, np.diff(starts, append=len(rows)))
-        alike = np.logical_and.reduceat((named == named[first]).all(axis=1), starts)
+        first_of = np.repeat(starts, np.diff(starts, append=len(rows)))
+        alike = np.logical_and.reduceat((named == named[first_of]).all(axis=1), starts)
         chosen = starts[alike & named[starts].any(axis=1)]
         return rows[chosen], named[chosen]
 
@@ -238,12 +254,17 @@ def _part(chunk: _Chunk, rows: Rows) -> NormalRows:
 
 
 def _records(digests_: bytes, rows: Rows) -> Bytes:
-    numbers = rows.astype(">u8").view(np.uint8).reshape(-1, 8)
-    return np.concatenate([np.frombuffer(digests_, np.uint8).reshape(-1, DIGEST_BYTES), numbers], axis=1)
+    return np.concatenate([np.frombuffer(digests_, np.uint8).reshape(-1, DIGEST_BYTES), numbered(rows)], axis=1)
 
 
-def _rows(records: Bytes) -> NDArray[np.uint64]:
-    return np.ascontiguousarray(records[:, DIGEST_BYTES:]).view(">u8").ravel().astype(np.uint64)
+def numbered(rows: Rows) -> Bytes:
+    """Return numbers of rows as the last bytes of records."""
+    return rows.astype(">u8").view(np.uint8).reshape(-1, _NUMBER_BYTES)
+
+
+def numbers_of(records: Bytes) -> NDArray[np.uint64]:
+    """Return the numbers that stand last in records."""
+    return np.ascontiguousarray(records[:, -_NUMBER_BYTES:]).view(">u8").ravel().astype(np.uint64)
 
 
 def _groups(records: Bytes) -> tuple[Rows, Rows]:
@@ -264,10 +285,6 @@ def _single(records: Bytes, *, has_many: bool) -> Bytes:
     return made
 
 
-def _secret_order(count: int, key: bytes) -> Rows:
-    """Return a random order of so many places."""
-    stream, words = CipherStream(key), np.empty(count, "<u8")
-    data = words.view(np.uint8)
-    for chunk, start in enumerate(range(0, len(data), MAX_FILL)):
-        stream.fill(data[start : start + MAX_FILL], label=0, chunk=chunk)
-    return np.argsort(words, kind="stable")
+def _applied(cipher: Callable[[bytes], bytes], records: Bytes) -> Bytes:
+    """Return the digests of records, encrypted or decrypted."""
+    return np.frombuffer(cipher(records[:, :DIGEST_BYTES].tobytes()), np.uint8).reshape(-1, DIGEST_BYTES)

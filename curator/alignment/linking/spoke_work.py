@@ -13,6 +13,7 @@ from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.mapped import mapped_array
+from veiltab.common.storage.sorted_records import Bytes, SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
 from veiltab.curator.alignment.linking.leg import COMPARED, MOST_PAIRS, PAD, Leg, check_ascending, check_whole, write
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
@@ -20,13 +21,12 @@ from veiltab.curator.alignment.linking.oblivious import (
     DIGEST_BYTES,
     HANDLE_BYTES,
     VALUE_BYTES,
-    Bytes,
     elements,
     inverse,
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields
+from veiltab.curator.alignment.linking.own_keys import Kept, Rows, SpokeKeys, compared_fields, numbered, numbers_of
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
@@ -137,7 +137,7 @@ class SpokeWork:
 
         def made() -> SpokeKeys:
             records = own.pair_records(rows[order], handles[order], asked, leg.session.alignment, leg.folder)
-            return SpokeKeys.of(records, leg.derived(f"order {COMPARED}"))
+            return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {COMPARED}"))
 
         found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
@@ -147,11 +147,11 @@ class SpokeWork:
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
         leg = self._leg
-        values = leg.folder / f"values-{number}.bin"
-        digests = keys.digests.tobytes()
+        values, what = leg.folder / f"values-{number}.bin", f"preparing pass {number}"
+        digests = keys.digests
         if leg.key is not None:
-            data = await asyncio.to_thread(leg.values_of(number, bytes), digests)
-            await asyncio.to_thread(write, values, data)
+            tokens = leg.values_of(number, bytes)
+            await leg.masking.write(values, digests.count, digests.read, tokens, what, size=DIGEST_BYTES)
         else:
             await self._ask(number, digests)
             await self._unblind(number, digests, values)
@@ -160,7 +160,7 @@ class SpokeWork:
         found, handles = await asyncio.to_thread(_found_in, table, values)
         for path in (table, values, leg.folder / self._message(LinkKind.ANSWERED, number).received_name):
             path.unlink(missing_ok=True)
-        return keys.candidates(found, handles)
+        return await asyncio.to_thread(keys.candidates, found, handles)
 
     async def _pass_keys(self, step: Pass) -> SpokeKeys:
         """Return the keys of the rows without a candidate."""
@@ -170,27 +170,26 @@ class SpokeWork:
             def made() -> SpokeKeys:
                 left = np.flatnonzero(self.numbers == 0)
                 records = own.records(step, left, leg.session.alignment, leg.folder)
-                return SpokeKeys.of(records, leg.derived(f"order {step.number}"))
+                return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {step.number}"))
 
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _ask(self, number: int, digests: bytes) -> None:
+    async def _ask(self, number: int, digests: Kept) -> None:
         """Write the blinded keys of a pass."""
         leg, blind = self._leg, self._blind(number)
-        size = DIGEST_BYTES * masking.BATCH
         await leg.masking.write(
             leg.path(self._message(LinkKind.ASKED, number)),
-            len(digests) // DIGEST_BYTES,
-            lambda start: digests[start * DIGEST_BYTES : start * DIGEST_BYTES + size],
+            digests.count,
+            digests.read,
             lambda part: masked(elements(number, part), blind),
             f"asking pass {number}",
             size=DIGEST_BYTES,
         )
 
-    async def _unblind(self, number: int, digests: bytes, path: Path) -> None:
+    async def _unblind(self, number: int, digests: Kept, path: Path) -> None:
         """Write the values of one's own keys, from what the hub answers."""
-        leg, total = self._leg, len(digests) // DIGEST_BYTES
+        leg, total = self._leg, digests.count
 
         def check(answered: Path) -> None:
             if check_whole(answered, ELEMENT_BYTES, self.hub) != total:
@@ -200,10 +199,9 @@ class SpokeWork:
         rest, size = inverse(self._blind(number)), ELEMENT_BYTES * masking.BATCH
 
         def read(start: int) -> bytes:
-            first = ELEMENT_BYTES * start
             with answered.open("rb") as file:
-                file.seek(first)
-                parts = digests[first : first + size], file.read(size)
+                file.seek(ELEMENT_BYTES * start)
+                parts = digests.read(start), file.read(size)
             return np.stack([np.frombuffer(part, f"V{ELEMENT_BYTES}") for part in parts], axis=1).tobytes()
 
         def compute(part: bytes) -> bytes:
@@ -277,10 +275,30 @@ def _found_in(table: Path, values: Path) -> tuple[NDArray[np.bool_], Bytes]:
         table: file of tags and masked handles, ascending.
         values: file of F of one's own keys.
     """
-    own = np.fromfile(values, np.uint8).reshape(-1, VALUE_BYTES)
-    shown = mapped_array(table, f"S{VALUE_BYTES}")
-    # A tag alone comes right before the record that begins with it.
-    places = np.searchsorted(shown, _words(own[:, :HANDLE_BYTES]).astype(f"S{VALUE_BYTES}"))
-    records = shown[np.minimum(places, len(shown) - 1)].view(np.uint8).reshape(-1, VALUE_BYTES)
-    found = (records[:, :HANDLE_BYTES] == own[:, :HANDLE_BYTES]).all(axis=1)
-    return found, records[:, HANDLE_BYTES:] ^ own[:, HANDLE_BYTES:]
+    count, pieces = values.stat().st_size // VALUE_BYTES, SortedRecords(values.parent, VALUE_BYTES + 8)
+    with values.open("rb") as file:
+        for start in range(0, count, _PIECE):
+            data = np.frombuffer(file.read(_PIECE * VALUE_BYTES), np.uint8).reshape(-1, VALUE_BYTES)
+            pieces.add(np.concatenate([data, numbered(np.arange(start, start + len(data)))], axis=1))
+    shown, found, handles = (
+        mapped_array(table, f"S{VALUE_BYTES}"),
+        np.zeros(count, np.bool_),
+        np.zeros((count, HANDLE_BYTES), np.uint8),
+    )
+    for part in pieces.parts():
+        # A tag alone comes right before the record that begins with it.
+        tags = _words(part[:, :HANDLE_BYTES])
+        first, last = np.searchsorted(shown, tags[[0, -1]].astype(shown.dtype))
+        for start in range(first, min(last + 1, len(shown)), _PIECE):
+            records = np.fromfile(table, np.uint8, VALUE_BYTES * _PIECE, offset=VALUE_BYTES * start).reshape(
+                -1, VALUE_BYTES
+            )
+            there = _words(records[:, :HANDLE_BYTES])
+            own = part[np.searchsorted(tags, there[0]) : np.searchsorted(tags, there[-1], side="right")]
+            same = np.searchsorted(there, _words(own[:, :HANDLE_BYTES]))
+            is_there = there[same] == _words(own[:, :HANDLE_BYTES])
+            own, same = own[is_there], same[is_there]
+            places = numbers_of(own).astype(np.int64)
+            found[places] = True
+            handles[places] = records[same, HANDLE_BYTES:] ^ own[:, HANDLE_BYTES:VALUE_BYTES]
+    return found, handles

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import IntegrityError
+from veiltab.common.storage.sorted_records import SortedRecords
 from veiltab.curator.alignment.linking.oblivious import (
     DIGEST_BYTES,
     Handles,
@@ -19,7 +20,6 @@ from veiltab.curator.alignment.linking.oblivious import (
     unblinded_values,
     values,
 )
-from veiltab.curator.alignment.linking.sorted_records import SortedRecords
 from veiltab.curator.alignment.private.ristretto import load, masked
 
 KEYS = [f"\x01ann{number}\x1flee\x1f19700101".encode() for number in range(50)]
