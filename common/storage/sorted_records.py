@@ -13,7 +13,7 @@ Bytes = NDArray[np.uint8]
 """(n, length) byte strings of one length, one a row."""
 
 _BATCH = 2**17
-"""Records that are written at once."""
+"""Records that are written at once, and those that are read at once."""
 
 _PIECE = 2**16
 """Records of a file that are read at once."""

@@ -23,7 +23,7 @@ RECORD_BYTES = DIGEST_BYTES + _NUMBER_BYTES
 MANY = 2**64 - 1
 """In place of a row's number: several rows have the key."""
 
-_CHUNK = 2**14
+_CHUNK = 2**13
 """Rows whose keys are made at once, at most 2^16."""
 
 Rows = NDArray[np.int64]
