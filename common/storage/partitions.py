@@ -84,20 +84,20 @@ def write_batch(file: SealedFile, leading: NDArray[np.uint16], fields: Fields, *
     return Batch(start=start, firsts=firsts.astype(np.uint32).tobytes())
 
 
-def sections(counts: NDArray[np.int64], *, part: int | None = None, section: int | None = None) -> Iterator[Edges]:
+def sections(counts: NDArray[np.int64], *, part: int | None = None, batch: int | None = None) -> Iterator[Edges]:
     """Cut partitions into sections, and each section into parts; nothing is empty.
 
     Args:
         counts: records of each partition.
         part: records that a part has on average, or more where one partition has more; PART by default.
-        section: the same of a section; SECTION by default.
+        batch: records of a section, likewise; SECTION by default.
 
     Yields:
         The edges of a section's parts.
     """
     ends = np.cumsum(counts)
     # Where enough records have come for another part, or another section.
-    parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, section or SECTION))
+    parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, batch or SECTION))
     bounds = [0, *np.union1d(parts, wholes).tolist(), len(ends)]
     section = [0]
     for first, stop in pairwise(bounds):
@@ -171,7 +171,7 @@ class Partitions:
     def parts(self) -> Iterator[list[NDArray[np.generic]]]:
         """Yield the fields of each part."""
         self._write()
-        for edges in sections(self._counts, part=self._least, section=self._batch):
+        for edges in sections(self._counts, part=self._least, batch=self._batch):
             yield from parts_of(((self._scratch, batch.cut(edges)) for batch in self._written), self._forms)
 
     def _write(self) -> None:
