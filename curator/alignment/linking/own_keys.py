@@ -208,8 +208,9 @@ class SpokeKeys:
     def __init__(self, records: SortedRecords, folder: Path, batch: int, order_key: bytes) -> None:
         # Two blocks a digest: an order is all that is asked of the cipher, and digests differ in the first.
         cipher = Cipher(algorithms.AES(order_key), modes.ECB())  # noqa: S305
-        self._records = SortedRecords(folder, RECORD_BYTES)
+        self._records, self._rows = SortedRecords(folder, RECORD_BYTES), 0
         for part in records.parts():
+            self._rows = max(self._rows, int(numbers_of(part).max()) + 1)
             hidden = part.copy()
             hidden[:, :DIGEST_BYTES] = _applied(cipher.encryptor().update, part)
             self._records.add(hidden)
@@ -226,23 +227,19 @@ class SpokeKeys:
             found: (m,) whether the hub has each digest.
             handles: (m, 16) what it says of it.
         """
-        parts, first = [(np.empty(0, np.int64), np.empty(0, np.int64))], 0
+        chosen, is_one, first = np.full(self._rows, -1, np.int32), np.ones(self._rows, np.bool_), 0
         for part in self._records.parts():
             starts, counts = _groups(part)
             places = np.repeat(np.arange(first, first + len(starts)), counts)
             kept = found[places]
-            parts.append((numbers_of(part)[kept].astype(np.int64), places[kept]))
+            rows, places = numbers_of(part)[kept].astype(np.int64), places[kept]
+            is_new = chosen[rows] < 0
+            chosen[rows[is_new]] = places[is_new]
+            is_one[rows[(handles[chosen[rows]] != handles[places]).any(axis=1)]] = False
             first += len(starts)
-        rows, places = (np.concatenate(column) for column in zip(*parts, strict=True))
-        if not len(rows):
-            return rows, np.empty((0, HANDLE_BYTES), np.uint8)
-        order = np.argsort(rows, kind="stable")
-        rows, named = rows[order], handles[places[order]]
-        starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 1))
-        first_of = np.repeat(starts, np.diff(starts, append=len(rows)))
-        alike = np.logical_and.reduceat((named == named[first_of]).all(axis=1), starts)
-        chosen = starts[alike & named[starts].any(axis=1)]
-        return rows[chosen], named[chosen]
+        rows = np.flatnonzero((chosen >= 0) & is_one)
+        rows = rows[handles[chosen[rows]].any(axis=1)]
+        return rows, handles[chosen[rows]]
 
 
 def _part(chunk: _Chunk, rows: Rows) -> NormalRows:

@@ -31,7 +31,7 @@ from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
 _FOUND = np.dtype([("row", "<i8"), ("handle", f"V{HANDLE_BYTES}")])
-_PIECE = 2**16  # proposals that are resolved together, or a few more
+_PIECE = 2**16
 
 
 class SpokeWork:
@@ -118,14 +118,18 @@ class SpokeWork:
         """Find the candidates of the rows that have none yet."""
         found = self._leg.folder / f"found-{step.number}.bin"
         if not found.exists():
-            keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
-            rows, handles = await self._looked_up(step.number, keys, most)
-            records = np.zeros(len(rows), _FOUND)
-            records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
-            await asyncio.to_thread(write, found, records.tobytes())
+            await self._find(step, line, found)
         records = np.fromfile(found, _FOUND)
         self.numbers[records["row"]] = step.number
         self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
+
+    async def _find(self, step: Pass, line: HubLine, path: Path) -> None:
+        """Write the candidates of a pass."""
+        keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
+        rows, handles = await self._looked_up(step.number, keys, most)
+        records = np.zeros(len(rows), _FOUND)
+        records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
+        await asyncio.to_thread(write, path, records.data)
 
     async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
         """Find in which fields some linked pairs agree."""
@@ -231,35 +235,32 @@ class SpokeWork:
         """Refuse handles that were not accepted here, and common ones that stand twice."""
         check_ascending(path, 2 * HANDLE_BYTES, HANDLE_BYTES, self.hub)
         both = np.fromfile(path, np.uint8).reshape(-1, 2 * HANDLE_BYTES)
-        joint = np.unique(_words(both[:, HANDLE_BYTES:]))
-        if len(joint) < len(both) or not np.isin(_words(both[:, :HANDLE_BYTES]), _words(accepted)).all():
+        joint, own = np.sort(_words(both[:, HANDLE_BYTES:])), _words(both[:, :HANDLE_BYTES])
+        if (joint[1:] == joint[:-1]).any() or not masking.among(own, _words(accepted)).all():
             raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
 
     def _resolved(self, most: int) -> tuple[Rows, Bytes]:
         """Return the linked rows and their handles, of `most` of the hub, by handle, as the hub rule accepts them."""
-        rows = np.flatnonzero(self.numbers)
-        distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
-        if len(distinct) > most:
+        linked, handles, count, ties, tied = list[Rows](), list[Bytes](), 0, 0, 0
+        for first in range(256):  # handles are uniform
+            rows = np.flatnonzero((self.numbers > 0) & (self._handle[:, 0] == first))
+            distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
+            numbers = self.numbers[rows]
+            links = accept(list(zip(numbers.tolist(), place.tolist(), strict=True)))
+            is_linked = np.zeros(len(distinct), np.bool_)
+            is_linked[list(links)] = True
+            linked.append(rows[list(links.values())])
+            handles.append(distinct[is_linked].view(np.uint8).reshape(-1, HANDLE_BYTES))
+            # Without those that lost to an earlier pass.
+            earliest = np.full(len(distinct), np.iinfo(np.uint8).max, np.uint8)
+            np.minimum.at(earliest, place, numbers)
+            count += len(distinct)
+            ties += int(np.count_nonzero(~is_linked[place] & (numbers == earliest[place])))
+            tied += int(np.count_nonzero(~is_linked))
+        if count > most:
             raise IntegrityError("gave handles to more of its rows than it states", where=f"curator {self.hub}")
-        order = np.argsort(place, kind="stable")
-        linked = np.empty(len(distinct), np.int64)
-        is_linked = np.zeros(len(distinct), np.bool_)
-        edges = np.searchsorted(place[order], np.arange(len(distinct) + 1))
-        for start in range(0, len(distinct), _PIECE):
-            chosen = order[edges[start] : edges[min(start + _PIECE, len(distinct))]]
-            numbers, places = self.numbers[rows[chosen]].tolist(), place[chosen].tolist()
-            for handle, proposer in accept(list(zip(numbers, places, strict=True))).items():
-                linked[handle], is_linked[handle] = rows[chosen[proposer]], True
-        self.ties = self._ties(rows, place, is_linked)
-        handles = distinct[is_linked].view(np.uint8).reshape(-1, HANDLE_BYTES)
-        return linked[is_linked], handles
-
-    def _ties(self, rows: Rows, place: Rows, is_linked: NDArray[np.bool_]) -> tuple[int, int]:
-        """Count the rows that tie, without those that lost to an earlier pass, and the handles that accept nobody."""
-        earliest = np.full(len(is_linked), np.iinfo(np.uint8).max, np.uint8)
-        np.minimum.at(earliest, place, self.numbers[rows])
-        ties = ~is_linked[place] & (self.numbers[rows] == earliest[place])
-        return int(np.count_nonzero(ties)), int(np.count_nonzero(~is_linked))
+        self.ties = ties, tied
+        return np.concatenate(linked), np.concatenate(handles)
 
 
 def _words(handles: Bytes) -> NDArray[np.bytes_]:
