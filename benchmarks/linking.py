@@ -1,11 +1,11 @@
-"""Links two registers of made people between real processes: python -m benchmarks.linking --rows 1e6 --alignment tokens.
+"""Links two registers of made people between real processes: python -m benchmarks.linking --rows 1e6.
 
 The registers are those of `veiltab demo link`, in CSV; four in five people stand in both. Two curators start, each a
 process of its own under mutual TLS, load their tables, link them and align the linked rows; nothing is released.
 
-"wall" is from the start of both until both are aligned, CPU is user and system time, and memory is the peak that the
-kernel counts (VmHWM), pages of mapped files included. With --truth the same tables are linked once more in this
-process, which takes 3 GB and some minutes at 10^6 rows: the number of links has to be the same.
+"wall" is from the start of both until both are aligned, "cpu" user and system time. "own_mib" is the most memory of its
+own that a process had, "resident_mib" the kernel's own peak, which has pages of program files in it. With --truth the same
+tables are linked once more in this process, which takes 3 GB and some minutes at 10^6 rows: both make as many links.
 """
 
 import json
@@ -26,51 +26,53 @@ from veiltab.play.linkage.linking import HUB, SPOKE, LinkOptions, known_links, l
 from veiltab.play.local.processes import LocalStudy
 from veiltab.play.registers.people import Registers, made_registers
 
-_LOOK_AGAIN, _SAY_AGAIN = 0.2, 30.0
+_CURATORS = (HUB, SPOKE)
+_LOOK_AGAIN, _SAY_AGAIN = 0.1, 30.0
 
 
-def measure(
-    folder: Path, rows: int, alignment: str, deletions: int, kill: float | None, *, truth: bool
-) -> dict[str, Any]:
+def measure(options: LinkOptions, rows: int, kill: float | None, *, truth: bool) -> dict[str, Any]:
     """Link two registers, and return what that took.
 
     Args:
-        folder: holds all files.
+        options: of the study; its folder is new.
         rows: of each register.
-        alignment: "psi" or "tokens".
-        deletions: deletion passes behind the default keys.
         kill: seconds after which the spoke is killed and started again; None for never.
         truth: whether the links are compared with those of the rule, and with the people.
     """
     note(f"making two registers of {rows:,} rows")
-    registers = made_registers(rows, "bench")
-    options = LinkOptions(out=folder / "study", alignment=alignment, deletions=deletions, misfiled=0)
+    registers = made_registers(rows, options.seed)
     local, _ = prepare(options, registers)
-    found: dict[str, Any] = {"rows": rows, "alignment": alignment, "deletions": deletions, "killed_after": kill}
+    found: dict[str, Any] = {"rows": rows, "alignment": options.alignment, "deletions": options.deletions}
+    found["killed_after"] = kill
     with local:
-        began = time.monotonic()
-        for name in (HUB, SPOKE):
+        for name in _CURATORS:
             local.options[Role.CURATOR, name] = ("--verbose",)
-        processes = {name: psutil.Process(local.start(Role.CURATOR, name)) for name in (HUB, SPOKE)}
-        spent = dict.fromkeys(processes, 0.0)
-        said = began
-        while not all(_is_aligned(local, name) for name in processes):
+        began = said = time.monotonic()
+        parties = {name: psutil.Process(local.start(Role.CURATOR, name)) for name in _CURATORS}
+        spent, own, resident = (dict.fromkeys(_CURATORS, 0.0) for _ in range(3))
+        while not all(_is_aligned(local, name) for name in _CURATORS):
             if ended := local.ended():
                 raise AssertionError(f"ended: {ended}; the logs are in {local.folder}")
+            for name, one in parties.items():
+                memory = memory_of(one.pid)
+                own[name] = max(own[name], memory.get("RssAnon", 0))
+                resident[name] = max(resident[name], memory.get("VmHWM", 0))
             now = time.monotonic()
             if kill is not None and now - began > kill:
-                spent[SPOKE] = cpu_of(processes[SPOKE])
+                spent[SPOKE] = cpu_of(parties[SPOKE])
                 local.kill(Role.CURATOR, SPOKE)
-                processes[SPOKE], kill = psutil.Process(local.start(Role.CURATOR, SPOKE)), None
+                parties[SPOKE], kill = psutil.Process(local.start(Role.CURATOR, SPOKE)), None
                 note(f"killed {SPOKE} and started it again")
             if now - said > _SAY_AGAIN:
                 said = now
-                note(f"{now - began:.0f} s: {'; '.join(_state(local, name, one) for name, one in processes.items())}")
+                state = (f"{name} {own[name] / 2**20:.0f} MiB, {cpu_of(one):.0f} s" for name, one in parties.items())
+                note(f"{now - began:.0f} s: {'; '.join(state)}")
             time.sleep(_LOOK_AGAIN)
         found["wall"] = round(time.monotonic() - began, 1)
-        found["cpu"] = {name: round(spent[name] + cpu_of(one), 1) for name, one in processes.items()}
-        found["peak_mib"] = {name: memory_of(one.pid)["VmHWM"] >> 20 for name, one in processes.items()}
-        found["received"] = {name: _received(local, name) for name in processes}
+        found["cpu"] = {name: round(spent[name] + cpu_of(one), 1) for name, one in parties.items()}
+        found["own_mib"] = {name: round(size / 2**20) for name, size in own.items()}
+        found["resident_mib"] = {name: round(size / 2**20) for name, size in resident.items()}
+        found["received"] = {name: _received(local, name) for name in _CURATORS}
         report = linkage_report(local, SPOKE)
         found |= {"links": report["links"], "asked": _asked(local)}
     if truth:
@@ -87,12 +89,6 @@ def _is_aligned(local: LocalStudy, curator: str) -> bool:
             return connection.execute("SELECT 1 FROM alignment").fetchone() is not None
         except sqlite3.OperationalError:  # the curator has not made its tables yet
             return False
-
-
-def _state(local: LocalStudy, curator: str, process: psutil.Process) -> str:
-    lines = local.log(Role.CURATOR, curator).read_text("utf-8", errors="replace").splitlines()
-    last = lines[-1][-100:] if lines else ""
-    return f"{curator} {memory_of(process.pid).get('VmHWM', 0) >> 20} MiB, {cpu_of(process):.0f} s of CPU, {last}"
 
 
 def _received(local: LocalStudy, curator: str) -> int:
@@ -130,7 +126,10 @@ def main(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Measure the linking of two registers; prints JSON."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="veiltab-linking-") as name:
-        found = measure(Path(name), int(rows), alignment, deletions, kill, truth=truth)
+        options = LinkOptions(
+            out=Path(name) / "study", alignment=alignment, deletions=deletions, misfiled=0, seed="bench"
+        )
+        found = measure(options, int(rows), kill, truth=truth)
     click.echo(json.dumps(found, indent=2))
 
 
