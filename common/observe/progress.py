@@ -81,9 +81,14 @@ def _amount(seconds: float) -> str:
 
 
 class Stage:
-    """What somebody does now, for anyone who asks; empty between two pieces of work."""
+    """What somebody does now, for anyone who asks; empty between two pieces of work.
 
-    def __init__(self) -> None:
+    Args:
+        tell: takes a line about it from time to time.
+    """
+
+    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
+        self._tell = tell
         self._progress: Progress | None = None
 
     def __str__(self) -> str:
@@ -94,7 +99,7 @@ class Stage:
     def of(self, what: str, total: int | None, *, done: int = 0) -> Iterator[Progress]:
         """Let a block be under way; what is under way in it for a while is said instead."""
         around = self._progress
-        self._progress = progress = Progress(what, total, done=done)
+        self._progress = progress = Progress(what, total, done=done, tell=self._tell)
         try:
             yield progress
         finally:

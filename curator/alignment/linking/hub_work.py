@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import most_variants
+from veiltab.common.observe.progress import Progress
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.sorted_records import SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
@@ -99,20 +100,23 @@ class HubWork:
             paths = [leg.path(LinkMessage(kind=LinkKind.AGREEMENT, spoke=spoke)) for spoke in self._spokes]
             if not paths[-1].exists():
                 own = await leg.own()
-                with leg.masking.stage.of("counting rows that agree with another", None):
-                    text = await asyncio.to_thread(self._stated, own)
+                passes = len(leg.identity.ladder)
+                with leg.masking.stage.of("counting rows that agree with another", passes) as progress:
+                    text = await asyncio.to_thread(self._stated, own, progress)
                 for path in paths:
                     await asyncio.to_thread(write, path, text)
             self._line = read_hub_line(paths[-1].read_bytes(), leg.identity, leg.curator)
         return self._line
 
-    def _stated(self, own: OwnRows) -> bytes:
+    def _stated(self, own: OwnRows, progress: Progress) -> bytes:
         """Return what is stated."""
         leg, every = self._leg, np.arange(len(own))
         fields = compared_fields(leg.identity)
 
         def matching(step: Pass) -> set[int]:
-            return matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
+            rows = matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
+            progress.advance(1)
+            return rows
 
         dated = own.filled(fields[2]) if fields else 0
         return stated(leg.identity, len(own), dated, matching).text.encode()
@@ -169,7 +173,7 @@ class HubWork:
             keys.count,
             keys.read,
             lambda records: hub_entries(records, values, handles.of),
-            f"preparing pass {number} for {spoke}",
+            f"preparing {leg.named(number)} for {spoke}",
             size=RECORD_BYTES,
         )
         await asyncio.to_thread(_write_padded, unsorted, path)
@@ -186,7 +190,7 @@ class HubWork:
                 if (part[1:] == part[:-1]).all(axis=1).any():
                     raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
 
-        path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering pass {number} of {spoke}"
+        path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering {leg.named(number)}"
         self.asked[spoke][number] = count(path)
         made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=number))
         try:

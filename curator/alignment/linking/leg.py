@@ -125,6 +125,10 @@ class Leg:
             return partial(token_values, number, key=self.key)
         return partial(direct_values, number, scalar=scalar())
 
+    def named(self, number: int) -> str:
+        """Return what people call a pass."""
+        return "the comparison" if number == COMPARED else f"pass {number} of {len(self.identity.ladder)}"
+
     def derived(self, label: str) -> bytes:
         """Return a secret key of this session for one purpose."""
         return derive(self.secret, f"linkage {label}")

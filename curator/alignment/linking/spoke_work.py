@@ -151,7 +151,7 @@ class SpokeWork:
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
         leg = self._leg
-        values, what = leg.folder / f"values-{number}.bin", f"preparing pass {number}"
+        values, what = leg.folder / f"values-{number}.bin", f"preparing {leg.named(number)}"
         digests = keys.digests
         if leg.key is not None:
             tokens = leg.values_of(number, bytes)
@@ -187,7 +187,7 @@ class SpokeWork:
             digests.count,
             digests.read,
             lambda part: masked(elements(number, part), blind),
-            f"asking pass {number}",
+            f"asking {leg.named(number)}",
             size=DIGEST_BYTES,
         )
 
@@ -212,7 +212,7 @@ class SpokeWork:
             both = np.frombuffer(part, np.uint8).reshape(-1, DIGEST_BYTES + ELEMENT_BYTES)
             return unblinded_values(number, both[:, :DIGEST_BYTES].tobytes(), both[:, DIGEST_BYTES:].tobytes(), rest)
 
-        what = f"reading the answers of pass {number}"
+        what = f"reading the answers of {leg.named(number)}"
         try:
             await leg.masking.write(path, total, read, compute, what, size=DIGEST_BYTES + ELEMENT_BYTES)
         except IntegrityError:
