@@ -137,7 +137,8 @@ class Leg:
 def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, spokes: int) -> int:
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
-    The keys of a pass lie there twice while they are sorted; what is shown of all passes stays until it was fetched.
+    The keys of a pass lie there up to five times: sorted, as they are asked about, and with their values; what is shown
+    of all passes stays until it was fetched.
     Rows are written, and then put in order, twice each.
 
     Args:
@@ -148,7 +149,7 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, sp
     """
     keys = [most_variants(step, identity) for step in identity.ladder]
     row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
-    return rows * (VALUE_BYTES * sum(keys) * spokes + 2 * RECORD_BYTES * max(keys) + 4 * row) + FOLDERS
+    return rows * (VALUE_BYTES * sum(keys) * spokes + 5 * RECORD_BYTES * max(keys) + 4 * row) + FOLDERS
 
 
 def write(path: Path, data: bytes | memoryview) -> None:
