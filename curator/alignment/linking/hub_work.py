@@ -223,9 +223,11 @@ class HubWork:
         """Write for a spoke its handle and the common one of each row that all link."""
         path = self._leg.path(LinkMessage(kind=LinkKind.JOINT, spoke=spoke))
         if not path.exists():
-            both = np.concatenate([self._handles(spoke).of(joint), self._joint.of(joint)], axis=1)
-            both.view(f"S{2 * HANDLE_BYTES}").sort(axis=0)
-            write(path, both.data)
+            records, own = SortedRecords(path.parent, 2 * HANDLE_BYTES), self._handles(spoke)
+            for start in range(0, len(joint), masking.BATCH):
+                rows = joint[start : start + masking.BATCH]
+                records.add(np.concatenate([own.of(rows), self._joint.of(rows)], axis=1))
+            _write_sorted(records, path)
 
     def _scalar(self, spoke: str, number: int) -> bytes:
         """Return the scalar of a pass: another one for each, else elements of one pass would test keys of another."""
@@ -242,6 +244,10 @@ def _write_padded(source: Path, path: Path) -> None:
     missing = -records.count % PAD or (0 if records.count else PAD)
     if missing:
         records.add(np.frombuffer(secrets.token_bytes(missing * VALUE_BYTES), np.uint8).reshape(-1, VALUE_BYTES))
+    _write_sorted(records, path)
+
+
+def _write_sorted(records: SortedRecords, path: Path) -> None:
     with written_whole(path) as file:
         for part in records.parts():
-            file.write(part.tobytes())
+            file.write(part.data)

@@ -78,7 +78,8 @@ class Leg:
         """Return one's own identity fields, normalised once a process."""
         if self._own is None:
             with self.masking.stage.of("normalising identity fields", None):
-                self._own = await asyncio.to_thread(OwnRows, self.identity, self.date_order, self.table.respondents)
+                rows = self.table.respondents
+                self._own = await asyncio.to_thread(OwnRows, self.identity, self.date_order, rows, self.folder)
         return self._own
 
     def path(self, message: LinkMessage) -> Path:

@@ -120,7 +120,9 @@ class Handles:
         """Return the handle of each row, (n, 16)."""
         blocks = np.zeros(len(rows), _BLOCK)
         blocks["row"] = rows
-        return np.frombuffer(self._cipher.encryptor().update(blocks.tobytes()), np.uint8).reshape(-1, HANDLE_BYTES)
+        return np.frombuffer(self._cipher.encryptor().update(blocks.view(np.uint8).data), np.uint8).reshape(
+            -1, HANDLE_BYTES
+        )
 
     def rows(self, handles: bytes, count: int) -> NDArray[np.int64]:
         """Return the row of each handle, given how many rows there are.

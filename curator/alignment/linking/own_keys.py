@@ -1,6 +1,6 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,8 @@ Rows = NDArray[np.int64]
 """(n,) numbers of rows of one's own table, in file order from 0."""
 
 
+_VALUES_END, _FIELD_ENDS = "\x1f", "\x1e"  # which no normalised value has
+
 _Chunk = dict[str, tuple[FieldKind, Sequence[str], NDArray[np.uint16]]]
 """Some rows, by field: its kind, distinct values, and the place of each row's value among them."""
 
@@ -38,32 +40,28 @@ Asked = tuple[int, str]
 
 
 class OwnRows:
-    """The identity fields of a curator's rows, normalised.
+    """The identity fields of a curator's rows, normalised, in scratch space on disk.
 
     Args:
         identity: has the fields.
         date_order: how the table writes dates.
         table: the respondents.
+        folder: on whose disk they lie.
     """
 
-    def __init__(self, identity: Identity, date_order: str, table: TableRows) -> None:
-        self._chunks: list[_Chunk] = []
+    def __init__(self, identity: Identity, date_order: str, table: TableRows, folder: Path) -> None:
+        self._file, self._kinds = Scratch(folder), identity.kinds
+        # Where the texts of a chunk begin, their length, and where the places of its rows' values begin.
+        self._pieces: list[tuple[int, int, int]] = []
         self._starts = [0]
-        known: dict[str, str] = {}  # one text in memory for all chunks that have it
         for batch in table.batches():
             for start in range(0, len(batch.ids), _CHUNK):
                 ids = batch.ids.slice(start, _CHUNK)
                 columns = normal_rows(identity, date_order, identity_columns(ids, identity)).columns
-                self._chunks.append(
-                    {
-                        name: (
-                            one.kind,
-                            [known.setdefault(value, value) for value in one.values],
-                            np.array(one.places, np.uint16),
-                        )
-                        for name, one in columns.items()
-                    }
-                )
+                texts = (_VALUES_END.join(one.values) + _FIELD_ENDS for one in columns.values())
+                text = np.frombuffer("".join(texts).encode(), np.uint8)
+                places = np.array([one.places for one in columns.values()], np.uint16)
+                self._pieces.append((self._file.append(text), len(text), self._file.append(places)))
                 self._starts.append(self._starts[-1] + len(ids))
 
     def __len__(self) -> int:
@@ -73,7 +71,7 @@ class OwnRows:
     def records(self, step: Pass, rows: Rows, alignment: str, folder: Path) -> SortedRecords:
         """Return (digest, row) of each key of some ascending rows in a pass."""
         made = SortedRecords(folder, RECORD_BYTES)
-        for start, stop, chunk in zip(self._starts[:-1], self._starts[1:], self._chunks, strict=True):
+        for start, stop, chunk in self._chunks():
             chosen = rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)]
             if len(chosen):
                 keys = pass_keys(step, _part(chunk, chosen - start))
@@ -91,7 +89,7 @@ class OwnRows:
         The key is the pair's handle, the number of the hub's field, and the value that is compared with it.
         """
         made = SortedRecords(folder, RECORD_BYTES)
-        for start, stop, chunk in zip(self._starts[:-1], self._starts[1:], self._chunks, strict=True):
+        for start, stop, chunk in self._chunks():
             first, last = np.searchsorted(rows, [start, stop])
             for place, (number, field) in enumerate(asked):
                 _, values, places = chunk[field]
@@ -106,8 +104,16 @@ class OwnRows:
 
     def filled(self, field: str) -> int:
         """Return how many rows have a field."""
-        columns = (chunk[field] for chunk in self._chunks)
+        columns = (chunk[field] for _, _, chunk in self._chunks())
         return sum(int(np.count_nonzero(np.array([*map(bool, values)])[places])) for _, values, places in columns)
+
+    def _chunks(self) -> Iterator[tuple[int, int, _Chunk]]:
+        """Yield the first row of a chunk, the row behind its last one, and the chunk."""
+        for start, stop, (text, length, at) in zip(self._starts[:-1], self._starts[1:], self._pieces, strict=True):
+            texts = self._file.read(text, length).tobytes().decode().split(_FIELD_ENDS)[:-1]
+            places = self._file.read(at, 2 * len(texts) * (stop - start)).view(np.uint16).reshape(len(texts), -1)
+            fields = zip(self._kinds.items(), texts, places, strict=True)
+            yield start, stop, {name: (kind, values.split(_VALUES_END), own) for (name, kind), values, own in fields}
 
 
 def compared_fields(identity: Identity) -> tuple[str, ...]:

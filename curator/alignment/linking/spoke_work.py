@@ -51,6 +51,7 @@ class SpokeWork:
         self.numbers = np.zeros(leg.table.rows, np.uint8)
         """Of each row, the pass in which it has its candidate; 0 before, or if none."""
         self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
+        self._links: tuple[Rows, Bytes] | None = None
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""
         self.ties = 0, 0
@@ -72,7 +73,10 @@ class SpokeWork:
         for step in line.running(leg.identity)[self._done :]:
             await self._pass(step, line)
             self._done += 1
-        rows, handles = await asyncio.to_thread(self._resolved, line.rows)
+        if self._links is None:
+            self._links = await asyncio.to_thread(self._resolved, line.rows)
+            self._handle = self._handle[:0].copy()
+        rows, handles = self._links
         self.accepted = rows
         path = leg.path(self._message(LinkKind.ACCEPTED))
         if not path.exists():
@@ -80,7 +84,7 @@ class SpokeWork:
         joint = await leg.here(
             self.hub, self._message(LinkKind.JOINT), 2 * HANDLE_BYTES * len(rows), partial(self._check_joint, handles)
         )
-        both = np.frombuffer(joint.read_bytes(), np.uint8).reshape(-1, 2 * HANDLE_BYTES)
+        both = _pairs_in(joint)
         places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
         if compared_fields(leg.identity):
             await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
@@ -234,7 +238,7 @@ class SpokeWork:
     def _check_joint(self, accepted: Bytes, path: Path) -> None:
         """Refuse handles that were not accepted here, and common ones that stand twice."""
         check_ascending(path, 2 * HANDLE_BYTES, HANDLE_BYTES, self.hub)
-        both = np.fromfile(path, np.uint8).reshape(-1, 2 * HANDLE_BYTES)
+        both = _pairs_in(path)
         joint, own = np.sort(_words(both[:, HANDLE_BYTES:])), _words(both[:, :HANDLE_BYTES])
         if (joint[1:] == joint[:-1]).any() or not masking.among(own, _words(accepted)).all():
             raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
@@ -267,6 +271,11 @@ def _words(handles: Bytes) -> NDArray[np.bytes_]:
     """Return handles as they are compared."""
     words: NDArray[np.bytes_] = np.ascontiguousarray(handles).view(f"S{HANDLE_BYTES}").ravel()
     return words
+
+
+def _pairs_in(path: Path) -> Bytes:
+    """Return what a file has of linked rows, two handles each, mapped from disk."""
+    return masking.elements_of(path).view(np.uint8).reshape(-1, 2 * HANDLE_BYTES)
 
 
 def _found_in(table: Path, values: Path) -> tuple[NDArray[np.bool_], Bytes]:

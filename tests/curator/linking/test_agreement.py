@@ -30,7 +30,7 @@ def register(twins: int, seed: int) -> list[Person]:
 @pytest.mark.parametrize("twins", [0, 1, 2, 6])
 def test_counts_on_disk_are_those_of_the_rule(tmp_path: Path, twins: int) -> None:
     rows = register(twins, twins)
-    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents)
+    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents, tmp_path)
     every = np.arange(len(rows))
     line = stated(RULE, len(rows), 0, lambda step: matching_rows(own.records(step, every, "a", tmp_path)))
     wanted = self_matches(RULE, normal_rows(RULE, "ymd", list(zip(*rows, strict=True))))
@@ -85,7 +85,7 @@ def test_a_statement_that_does_not_follow_the_rule_is_refused() -> None:
 def test_keys_are_asked_in_a_secret_order(tmp_path: Path) -> None:
     """Under another key it is another order; in that of digests, a list of names would say which is whose."""
     rows = people(300, 1)
-    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents)
+    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents, tmp_path)
     records = own.records(RULE.ladder[0], np.arange(300), "a", tmp_path)
     first, second = (SpokeKeys(records, tmp_path, 64, bytes(31) + bytes([number])) for number in range(2))
     texts = [digests_of(keys) for keys in (first, second)]
