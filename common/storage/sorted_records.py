@@ -1,6 +1,6 @@
 """Records of one length in ascending order, through encrypted scratch space: a part of them is in memory at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,3 +56,37 @@ class SortedRecords:
             records = part.view(f"S{self._width}")
             records.sort(axis=0)
             yield records.view(np.uint8)
+
+
+class Kept:
+    """Records on disk that are read back in batches, each of which begins at a multiple of `batch`.
+
+    Args:
+        parts: the records.
+        folder: on whose disk they lie.
+        batch: how many are read at a time.
+    """
+
+    def __init__(self, parts: Iterable[Bytes], folder: Path, batch: int) -> None:
+        self._file, self._starts, self._batch = Scratch(folder), list[int](), batch
+        self._width = 0
+        self.count = 0
+        """How many records."""
+        rest: Bytes | None = None
+        for part in parts:
+            rest = part if rest is None else np.concatenate([rest, part])
+            while len(rest) >= batch:
+                self._append(rest[:batch])
+                rest = rest[batch:]
+        if rest is not None and len(rest):
+            self._append(rest)
+
+    def read(self, start: int) -> bytes:
+        """Return the batch of records that begins there."""
+        length = min(self._batch, self.count - start) * self._width
+        return self._file.read(self._starts[start // self._batch], length).tobytes()
+
+    def _append(self, records: Bytes) -> None:
+        self._starts.append(self._file.append(records))
+        self.count += len(records)
+        self._width = records.shape[1]

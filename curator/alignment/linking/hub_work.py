@@ -14,7 +14,7 @@ from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.observe.progress import Progress
 from veiltab.common.storage.files import written_whole
-from veiltab.common.storage.sorted_records import SortedRecords
+from veiltab.common.storage.sorted_records import Kept, SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
 from veiltab.curator.alignment.linking.leg import (
     ASKED_A_PAIR,
@@ -30,7 +30,6 @@ from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessag
 from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES, VALUE_BYTES, Handles, scalar_of
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
-    Kept,
     OwnRows,
     compared_fields,
     hub_entries,

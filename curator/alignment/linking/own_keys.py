@@ -1,6 +1,6 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
-from veiltab.common.storage.sorted_records import Bytes, SortedRecords
+from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
 from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, digests
 from veiltab.curator.table.table_rows import TableRows
 
@@ -138,40 +138,6 @@ def matching_rows(records: SortedRecords) -> set[int]:
     both = np.unique(np.concatenate([one_way, one_way[:, ::-1]]), axis=0)
     rows, others = np.unique(both[:, 0], return_counts=True)
     return set(np.setdiff1d(rows[others == 1], np.concatenate(crowded)).tolist())
-
-
-class Kept:
-    """Records on disk that are read back in batches, each of which begins at a multiple of `batch`.
-
-    Args:
-        parts: the records.
-        folder: on whose disk they lie.
-        batch: how many are read at a time.
-    """
-
-    def __init__(self, parts: Iterable[Bytes], folder: Path, batch: int) -> None:
-        self._file, self._starts, self._batch = Scratch(folder), list[int](), batch
-        self._width = 0
-        self.count = 0
-        """How many records."""
-        rest: Bytes | None = None
-        for part in parts:
-            rest = part if rest is None else np.concatenate([rest, part])
-            while len(rest) >= batch:
-                self._append(rest[:batch])
-                rest = rest[batch:]
-        if rest is not None and len(rest):
-            self._append(rest)
-
-    def read(self, start: int) -> bytes:
-        """Return the batch of records that begins there."""
-        length = min(self._batch, self.count - start) * self._width
-        return self._file.read(self._starts[start // self._batch], length).tobytes()
-
-    def _append(self, records: Bytes) -> None:
-        self._starts.append(self._file.append(records))
-        self.count += len(records)
-        self._width = records.shape[1]
 
 
 def hub_keys(records: SortedRecords, folder: Path, batch: int, *, has_many: bool) -> Kept:

@@ -13,7 +13,7 @@ from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.mapped import mapped_array
-from veiltab.common.storage.sorted_records import Bytes, SortedRecords
+from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
 from veiltab.curator.alignment.linking.leg import COMPARED, MOST_PAIRS, PAD, Leg, check_ascending, check_whole, write
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
@@ -26,7 +26,7 @@ from veiltab.curator.alignment.linking.oblivious import (
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Kept, Rows, SpokeKeys, compared_fields, numbered, numbers_of
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields, numbered, numbers_of
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
