@@ -1,4 +1,4 @@
-"""Records of one length in ascending order, through encrypted scratch space: a part of them is in memory at a time."""
+"""Records of one length on encrypted scratch space, in ascending order or in batches: a part is in memory at a time."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.storage import sorted_records
-from veiltab.common.storage.sorted_records import SortedRecords
+from veiltab.common.storage.sorted_records import Kept, SortedRecords
 
 WIDTH = 32
 
@@ -37,3 +37,15 @@ def test_records_of_a_file_come_back_in_order(tmp_path: Path, monkeypatch: pytes
     assert [row.tobytes() for row in part] == sorted(row.tobytes() for row in made)
     path.write_bytes(b"")
     assert list(SortedRecords.of_file(path, WIDTH).parts()) == []
+
+
+@pytest.mark.parametrize("counts", [(), (0,), (1,), (8,), (3, 0, 4, 1), (30, 2)])
+def test_kept_records_are_read_back_in_batches(tmp_path: Path, counts: tuple[int, ...]) -> None:
+    chance = np.random.default_rng(3)
+    parts = [chance.integers(0, 256, (count, WIDTH), np.uint8) for count in counts]
+    kept = Kept(iter(parts), tmp_path, 8)
+    wanted = b"".join(part.tobytes() for part in parts)
+    assert kept.count == sum(counts)
+    read = [kept.read(start) for start in range(0, kept.count, 8)]
+    assert b"".join(read) == wanted
+    assert {len(one) for one in read[:-1]} <= {8 * WIDTH}
