@@ -14,11 +14,12 @@ def random(chance: np.random.Generator, count: int, width: int) -> Bytes:
     return chance.integers(0, 256, (count, width), np.uint8)
 
 
+@pytest.mark.parametrize("piece", [1, 7, 1000])
 @pytest.mark.parametrize("shared", [0, 1, 40, 90])
 def test_own_values_are_found_in_pieces_of_a_table(
-    tmp_path: Path, shared: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shared: int, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spoke_work, "_PIECE", 7)
+    monkeypatch.setattr(spoke_work, "_PIECE", piece)
     chance = np.random.default_rng(shared)
     own, others = random(chance, 100, 32), random(chance, 60, 32)
     own[:3, 16:] = 0  # whose mask changes nothing
