@@ -89,7 +89,7 @@ class HubWork:
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)
         for spoke in self._spokes if compared_fields(self._leg.identity) else ():
-            await self._compare(spoke, linked[spoke])
+            await self._compare(spoke)
         return line, joint, self._joint.of(joint).tobytes()
 
     async def _agreement(self) -> HubLine:
@@ -143,11 +143,12 @@ class HubWork:
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _compare(self, spoke: str, linked: NDArray[np.int64]) -> None:
+    async def _compare(self, spoke: str) -> None:
         """Let a spoke see in which fields some of its linked pairs agree."""
         own, leg = await self._leg.own(), self._leg
-        least = np.argsort(np.ascontiguousarray(self._handles(spoke).of(linked)).view(f"S{HANDLE_BYTES}").ravel())
-        rows = np.sort(linked[least[:MOST_PAIRS]])
+        accepted = LinkMessage(kind=LinkKind.ACCEPTED, spoke=spoke)
+        with (leg.folder / accepted.received_name).open("rb") as file:
+            rows = np.sort(self._handles(spoke).rows(file.read(MOST_PAIRS * HANDLE_BYTES), len(own)))
 
         async def keys() -> Kept:
             asked = list(enumerate(compared_fields(leg.identity), 1))
