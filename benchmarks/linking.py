@@ -4,8 +4,8 @@ The registers are those of `veiltab demo link`, in CSV; four in five people stan
 process of its own under mutual TLS, load their tables, link them and align the linked rows; nothing is released.
 
 "wall" is from the start of both until both are aligned, "cpu" user and system time. "own_mib" is the most memory of its
-own that a process had, "resident_mib" the kernel's own peak, which has pages of program files in it. With --truth the same
-tables are linked once more in this process, which takes 3 GB and some minutes at 10^6 rows: both make as many links.
+own that a process had, "resident_mib" the kernel's own peak, which has pages of program files in it. With --truth the
+same tables are linked once more in this process, which has to make as many links.
 """
 
 import json
