@@ -1,12 +1,16 @@
-"""What a spoke finds of its keys in what the hub shows, piece by piece, as a look at all of it at once finds."""
+"""Work that is done piece by piece gives what a look at all of it at once gives."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.curator.linking.registers import people, table_of
+from tests.curator.made_rows import workplace
 from veiltab.common.storage.sorted_records import Bytes, SortedRecords
+from veiltab.curator.alignment.linking import linked_rows as pieces_of_rows
 from veiltab.curator.alignment.linking import spoke_work
+from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.own_keys import SpokeKeys, numbered
 
 
@@ -59,3 +63,14 @@ def test_a_row_has_a_candidate_if_all_its_keys_that_are_found_name_it_alone(tmp_
     assert 20 < len(wanted) < len(keys_of) - 20
     assert dict(zip(rows.tolist(), map(bytes, said), strict=True)) == wanted
     assert rows.tolist() == sorted(wanted)
+
+
+def test_linked_rows_have_their_own_handles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces_of_rows, "_PIECE", 3)
+    chance, table = np.random.default_rng(4), table_of(people(20, 1), "x").respondents
+    rows, handles = chance.permutation(20)[:13], random(chance, 13, 16)
+    made = linked_rows(table, rows, handles.tobytes(), "agreed", workplace(tmp_path))
+    lengths = np.concatenate([batch.columns["length"] for batch in table.batches()])
+    got = [pair for one in made.batches() for pair in zip(one.ids.to_pylist(), one.columns["length"], strict=True)]
+    order = np.argsort(rows)
+    assert got == [(handles[place].tobytes().hex() + "agreed", lengths[rows[place]]) for place in order]
