@@ -115,9 +115,9 @@ def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
     if not step.deletion:
         return [_checked((key.encode(),)) if key else () for key in plain]
     column = rows.columns[step.deletion]
-    variants = [_variants(value, column.kind) for value in column.values]
+    variants = [[one.encode() for one in _variants(value, column.kind)] for value in column.values]
     return [
-        _checked(tuple(f"{key}{_SEPARATOR}{variant}".encode() for variant in variants[place])) if key else ()
+        _checked(tuple(map((key + _SEPARATOR).encode().__add__, variants[place]))) if key else ()
         for key, place in zip(plain, column.places, strict=True)
     ]
 
@@ -185,7 +185,7 @@ def _variants(value: str, kind: FieldKind) -> tuple[str, ...]:
 
 
 def _checked(keys: Keys) -> Keys:
-    return keys if all(len(key) <= MOST_BYTES for key in keys) else ()
+    return keys if max(map(len, keys), default=0) <= MOST_BYTES else ()
 
 
 def identity_columns(ids: Any, identity: Identity) -> list[Any]:  # noqa: ANN401 - pyarrow ships no types

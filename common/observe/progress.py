@@ -28,23 +28,27 @@ class Progress:
         total: units; None if that is not known.
         done: units that were done before, such as those that an attempt before this one left.
         tell: takes a line about it from time to time.
+        told: when the last line about other work was told; by default the time counts from the beginning.
         clock: monotonic seconds.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a piece of work consists of
         self,
         what: str,
         total: int | None,
         *,
         done: int = 0,
         tell: Callable[[str], None] | None = None,
+        told: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what = what
         self._total = total
         self._tell = tell
         self._clock = clock
-        self._began = self._told = clock()
+        self._began = clock()
+        self.told = self._began if told is None else told
+        """When the last line was told."""
         self._before = self._done = done
 
     def expect(self, total: int) -> None:
@@ -55,8 +59,8 @@ class Progress:
         """Count some more units that are done."""
         self._done += units
         now = self._clock()
-        if self._tell is not None and now - self._told >= _TELL_SECONDS:
-            self._told = now
+        if self._tell is not None and now - self.told >= _TELL_SECONDS:
+            self.told = now
             self._tell(str(self))
 
     def __str__(self) -> str:
@@ -81,9 +85,17 @@ def _amount(seconds: float) -> str:
 
 
 class Stage:
-    """What somebody does now, for anyone who asks; empty between two pieces of work."""
+    """What somebody does now, for anyone who asks; empty between two pieces of work.
 
-    def __init__(self) -> None:
+    Args:
+        tell: takes a line from time to time about what is under way.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, tell: Callable[[str], None] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._tell = tell
+        self._clock = clock
+        self._told: float | None = None
         self._progress: Progress | None = None
 
     def __str__(self) -> str:
@@ -94,11 +106,12 @@ class Stage:
     def of(self, what: str, total: int | None, *, done: int = 0) -> Iterator[Progress]:
         """Let a block be under way; what is under way in it for a while is said instead."""
         around = self._progress
-        self._progress = progress = Progress(what, total, done=done)
+        progress = Progress(what, total, done=done, tell=self._tell, told=self._told, clock=self._clock)
+        self._progress = progress
         try:
             yield progress
         finally:
-            self._progress = around
+            self._progress, self._told = around, progress.told
 
 
 class Stages:

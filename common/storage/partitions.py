@@ -84,19 +84,20 @@ def write_batch(file: SealedFile, leading: NDArray[np.uint16], fields: Fields, *
     return Batch(start=start, firsts=firsts.astype(np.uint32).tobytes())
 
 
-def sections(counts: NDArray[np.int64], *, part: int | None = None) -> Iterator[Edges]:
+def sections(counts: NDArray[np.int64], *, part: int | None = None, batch: int | None = None) -> Iterator[Edges]:
     """Cut partitions into sections, and each section into parts; nothing is empty.
 
     Args:
         counts: records of each partition.
         part: records that a part has on average, or more where one partition has more; PART by default.
+        batch: records of a section, likewise; SECTION by default.
 
     Yields:
         The edges of a section's parts.
     """
     ends = np.cumsum(counts)
     # Where enough records have come for another part, or another section.
-    parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, SECTION))
+    parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, batch or SECTION))
     bounds = [0, *np.union1d(parts, wholes).tolist(), len(ends)]
     section = [0]
     for first, stop in pairwise(bounds):
@@ -132,12 +133,16 @@ class Partitions:
         scratch: holds them.
         bits: how many leading bits tell partitions apart.
         joins: whether a part may have several partitions; else it has one.
+        batch: records that are written at once, and that are read at once; BATCH and SECTION by default.
     """
 
-    def __init__(self, scratch: Scratch, *, bits: int = PARTITION_BITS, joins: bool = True) -> None:
+    def __init__(
+        self, scratch: Scratch, *, bits: int = PARTITION_BITS, joins: bool = True, batch: int | None = None
+    ) -> None:
         self._scratch = scratch
         self._bits = bits
         self._least = PART if joins else 1
+        self._batch = batch
         self._written: list[Batch] = []
         self._waiting: list[Fields] = []
         self._waiting_rows = 0
@@ -154,7 +159,7 @@ class Partitions:
         self._forms = tuple(field[:0] for field in fields)
         self._waiting.append((leading, *fields))
         self._waiting_rows += len(leading)
-        if self._waiting_rows >= BATCH:
+        if self._waiting_rows >= (self._batch or BATCH):
             self._write()
 
     @property
@@ -166,7 +171,7 @@ class Partitions:
     def parts(self) -> Iterator[list[NDArray[np.generic]]]:
         """Yield the fields of each part."""
         self._write()
-        for edges in sections(self._counts, part=self._least):
+        for edges in sections(self._counts, part=self._least, batch=self._batch):
             yield from parts_of(((self._scratch, batch.cut(edges)) for batch in self._written), self._forms)
 
     def _write(self) -> None:

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import most_variants
+from veiltab.common.observe.progress import Progress
 from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.sorted_records import Kept, SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
 from veiltab.curator.alignment.linking.leg import (
     ASKED_A_PAIR,
@@ -28,13 +30,12 @@ from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessag
 from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES, VALUE_BYTES, Handles, scalar_of
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
-    HubKeys,
     OwnRows,
     compared_fields,
     hub_entries,
+    hub_keys,
     matching_rows,
 )
-from veiltab.curator.alignment.linking.sorted_records import SortedRecords
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.masking import count
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES
@@ -58,7 +59,7 @@ class HubWork:
         self._spokes = tuple(spokes)
         self._joint = Handles(handle_key)
         self._line: HubLine | None = None
-        self._keys: tuple[int, HubKeys] | None = None
+        self._keys: tuple[int, Kept] | None = None
         self.asked: dict[str, dict[int, int]] = {spoke: {} for spoke in spokes}
         """Spoke -> pass -> elements that it asked for."""
         self.accepted: dict[str, int] = {}
@@ -89,7 +90,7 @@ class HubWork:
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)
         for spoke in self._spokes if compared_fields(self._leg.identity) else ():
-            await self._compare(spoke, linked[spoke])
+            await self._compare(spoke)
         return line, joint, self._joint.of(joint).tobytes()
 
     async def _agreement(self) -> HubLine:
@@ -99,20 +100,23 @@ class HubWork:
             paths = [leg.path(LinkMessage(kind=LinkKind.AGREEMENT, spoke=spoke)) for spoke in self._spokes]
             if not paths[-1].exists():
                 own = await leg.own()
-                with leg.masking.stage.of("counting rows that agree with another", None):
-                    text = await asyncio.to_thread(self._stated, own)
+                passes = len(leg.identity.ladder)
+                with leg.masking.stage.of("counting rows that agree with another", passes) as progress:
+                    text = await asyncio.to_thread(self._stated, own, progress)
                 for path in paths:
                     await asyncio.to_thread(write, path, text)
             self._line = read_hub_line(paths[-1].read_bytes(), leg.identity, leg.curator)
         return self._line
 
-    def _stated(self, own: OwnRows) -> bytes:
+    def _stated(self, own: OwnRows, progress: Progress) -> bytes:
         """Return what is stated."""
         leg, every = self._leg, np.arange(len(own))
         fields = compared_fields(leg.identity)
 
         def matching(step: Pass) -> set[int]:
-            return matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
+            rows = matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
+            progress.advance(1)
+            return rows
 
         dated = own.filled(fields[2]) if fields else 0
         return stated(leg.identity, len(own), dated, matching).text.encode()
@@ -128,35 +132,36 @@ class HubWork:
         path = await self._leg.here(spoke, message, MOST_LINE, check)
         return read_spoke_line(path.read_bytes(), line, most, spoke).rows
 
-    async def _pass_keys(self, step: Pass) -> HubKeys:
+    async def _pass_keys(self, step: Pass) -> Kept:
         """Return the keys of a pass; those of one are kept."""
         if self._keys is None or self._keys[0] != step.number:
             own, leg = await self._leg.own(), self._leg
 
-            def made() -> HubKeys:
+            def made() -> Kept:
                 records = own.records(step, np.arange(len(own)), leg.session.alignment, leg.folder)
-                return HubKeys(records, leg.folder, masking.BATCH, has_many=bool(step.deletion))
+                return hub_keys(records, leg.folder, masking.BATCH, has_many=bool(step.deletion))
 
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _compare(self, spoke: str, linked: NDArray[np.int64]) -> None:
+    async def _compare(self, spoke: str) -> None:
         """Let a spoke see in which fields some of its linked pairs agree."""
         own, leg = await self._leg.own(), self._leg
-        least = np.argsort(np.ascontiguousarray(self._handles(spoke).of(linked)).view(f"S{HANDLE_BYTES}").ravel())
-        rows = np.sort(linked[least[:MOST_PAIRS]])
+        accepted = LinkMessage(kind=LinkKind.ACCEPTED, spoke=spoke)
+        with (leg.folder / accepted.received_name).open("rb") as file:
+            rows = np.sort(self._handles(spoke).rows(file.read(MOST_PAIRS * HANDLE_BYTES), len(own)))
 
-        async def keys() -> HubKeys:
+        async def keys() -> Kept:
             asked = list(enumerate(compared_fields(leg.identity), 1))
             handles = self._handles(spoke).of(rows)
             records = await asyncio.to_thread(own.pair_records, rows, handles, asked, leg.session.alignment, leg.folder)
-            return HubKeys(records, leg.folder, masking.BATCH, has_many=False)
+            return hub_keys(records, leg.folder, masking.BATCH, has_many=False)
 
         await self._show(COMPARED, spoke, keys)
         if leg.key is None:
             await self._answer(COMPARED, spoke, ASKED_A_PAIR * len(rows))
 
-    async def _show(self, number: int, spoke: str, made: Callable[[], Awaitable[HubKeys]]) -> None:
+    async def _show(self, number: int, spoke: str, made: Callable[[], Awaitable[Kept]]) -> None:
         """Write the hub's keys of a pass for a spoke."""
         leg = self._leg
         path = leg.path(LinkMessage(kind=LinkKind.TABLE, spoke=spoke, number=number))
@@ -169,7 +174,7 @@ class HubWork:
             keys.count,
             keys.read,
             lambda records: hub_entries(records, values, handles.of),
-            f"preparing pass {number} for {spoke}",
+            f"preparing {leg.named(number)} for {spoke}",
             size=RECORD_BYTES,
         )
         await asyncio.to_thread(_write_padded, unsorted, path)
@@ -182,11 +187,11 @@ class HubWork:
 
         def check(path: Path) -> None:
             check_whole(path, ELEMENT_BYTES, spoke)
-            words = np.sort(np.fromfile(path, f"S{ELEMENT_BYTES}"))
-            if not np.all(words[1:] > words[:-1]):
-                raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
+            for part in SortedRecords.of_file(path, ELEMENT_BYTES).parts():
+                if (part[1:] == part[:-1]).all(axis=1).any():
+                    raise IntegrityError("asked for one key twice", where=f"curator {spoke}")
 
-        path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering pass {number} of {spoke}"
+        path, what = await leg.here(spoke, asked, most * ELEMENT_BYTES, check), f"answering {leg.named(number)}"
         self.asked[spoke][number] = count(path)
         made = leg.path(LinkMessage(kind=LinkKind.ANSWERED, spoke=spoke, number=number))
         try:
@@ -219,8 +224,11 @@ class HubWork:
         """Write for a spoke its handle and the common one of each row that all link."""
         path = self._leg.path(LinkMessage(kind=LinkKind.JOINT, spoke=spoke))
         if not path.exists():
-            both = np.concatenate([self._handles(spoke).of(joint), self._joint.of(joint)], axis=1)
-            write(path, np.sort(np.ascontiguousarray(both).view(f"S{2 * HANDLE_BYTES}").ravel()).tobytes())
+            records, own = SortedRecords(path.parent, 2 * HANDLE_BYTES), self._handles(spoke)
+            for start in range(0, len(joint), masking.BATCH):
+                rows = joint[start : start + masking.BATCH]
+                records.add(np.concatenate([own.of(rows), self._joint.of(rows)], axis=1))
+            _write_sorted(records, path)
 
     def _scalar(self, spoke: str, number: int) -> bytes:
         """Return the scalar of a pass: another one for each, else elements of one pass would test keys of another."""
@@ -233,13 +241,14 @@ class HubWork:
 
 def _write_padded(source: Path, path: Path) -> None:
     """Write keys in ascending order with random ones among them, so that they are as many as a multiple of PAD."""
-    records = SortedRecords(path.parent, VALUE_BYTES)
-    with source.open("rb") as file:
-        while data := file.read(masking.BATCH * VALUE_BYTES):
-            records.add(np.frombuffer(data, np.uint8).reshape(-1, VALUE_BYTES))
+    records = SortedRecords.of_file(source, VALUE_BYTES)
     missing = -records.count % PAD or (0 if records.count else PAD)
     if missing:
         records.add(np.frombuffer(secrets.token_bytes(missing * VALUE_BYTES), np.uint8).reshape(-1, VALUE_BYTES))
+    _write_sorted(records, path)
+
+
+def _write_sorted(records: SortedRecords, path: Path) -> None:
     with written_whole(path) as file:
         for part in records.parts():
-            file.write(part.tobytes())
+            file.write(part.data)

@@ -81,7 +81,8 @@ class Leg:
         """Return one's own identity fields, normalised once a process."""
         if self._own is None:
             with self.masking.stage.of("normalising identity fields", None):
-                self._own = await asyncio.to_thread(OwnRows, self.identity, self.date_order, self.table.respondents)
+                rows = self.table.respondents
+                self._own = await asyncio.to_thread(OwnRows, self.identity, self.date_order, rows, self.folder)
         return self._own
 
     def path(self, message: LinkMessage) -> Path:
@@ -132,6 +133,10 @@ class Leg:
         """Return how many rows a spoke of so many runs with moved dates: none privately, unless the study says so."""
         return min(rows, MOST_MOVED) if self.identity.placebo or self.key is not None else 0
 
+    def named(self, number: int) -> str:
+        """Return what people call a pass."""
+        return "the comparison" if number == COMPARED else f"pass {number} of {len(self.identity.ladder)}"
+
     def derived(self, label: str) -> bytes:
         """Return a secret key of this session for one purpose."""
         return derive(self.secret, f"linkage {label}")
@@ -140,7 +145,8 @@ class Leg:
 def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, spokes: int) -> int:
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
-    The keys of a pass lie there twice while they are sorted; what is shown of all passes stays until it was fetched.
+    The keys of a pass lie there up to five times: sorted, as they are asked about, and with their values; what is shown
+    of all passes stays until it was fetched.
     Rows are written, and then put in order, twice each. Rows with moved dates have keys too.
 
     Args:
@@ -151,11 +157,11 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, sp
     """
     keys = [most_variants(step, identity) for step in identity.ladder]
     row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
-    key_bytes = VALUE_BYTES * sum(keys) * spokes + 2 * RECORD_BYTES * max(keys)
+    key_bytes = VALUE_BYTES * sum(keys) * spokes + 5 * RECORD_BYTES * max(keys)
     return (rows + min(rows, MOST_MOVED)) * key_bytes + 4 * rows * row + FOLDERS
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes | memoryview) -> None:
     """Write a file that is there whole or not."""
     with written_whole(path) as file:
         file.write(data)

@@ -11,6 +11,8 @@ from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES
 from veiltab.curator.table.table_rows import TableRows
 from veiltab.curator.table.workplace import Workplace
 
+_PIECE = 2**14  # rows whose ids are made at once
+
 
 def linked_rows(
     table: TableRows, rows: NDArray[np.int64], handles: bytes, agreed: str, workplace: Workplace
@@ -34,9 +36,10 @@ def linked_rows(
     for batch in table.batches():
         stop = start + len(batch.ids)
         first, last = np.searchsorted(ascending, [start, stop])
-        if last > first:
-            chosen = ascending[first:last] - start
-            ids = pa.array([one.tobytes().hex() + agreed for one in names[first:last]], pa.large_string())
+        for begin in range(first, last, _PIECE):
+            end = min(begin + _PIECE, last)
+            chosen = ascending[begin:end] - start
+            ids = pa.array([one.tobytes().hex() + agreed for one in names[begin:end]], pa.large_string())
             columns = {attribute: symbols.take(chosen) for attribute, symbols in batch.columns.items()}
             made.append(ids, np.ones(len(ids), np.bool_), columns)
         start = stop

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import IntegrityError
+from veiltab.common.storage.sorted_records import Bytes
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, hashed, load, masked
 from veiltab.curator.table.tokens import tokens
 
@@ -32,9 +33,6 @@ VALUE_BYTES = 32
 
 HANDLE_BYTES = 16
 """Length of a handle, of a tag and of a mask."""
-
-Bytes = NDArray[np.uint8]
-"""(n, length) byte strings of one length, one a row."""
 
 _KEY, _VALUE = b"veiltab linkage key\n", b"veiltab linkage value\n"
 _BLOCK = np.dtype([("row", "<u8"), ("zeros", "<u8")])
@@ -122,7 +120,9 @@ class Handles:
         """Return the handle of each row, (n, 16)."""
         blocks = np.zeros(len(rows), _BLOCK)
         blocks["row"] = rows
-        return np.frombuffer(self._cipher.encryptor().update(blocks.tobytes()), np.uint8).reshape(-1, HANDLE_BYTES)
+        return np.frombuffer(self._cipher.encryptor().update(blocks.view(np.uint8).data), np.uint8).reshape(
+            -1, HANDLE_BYTES
+        )
 
     def rows(self, handles: bytes, count: int) -> NDArray[np.int64]:
         """Return the row of each handle, given how many rows there are.

@@ -1,10 +1,10 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
@@ -13,24 +13,28 @@ from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.placebo import placebo_keys
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
-from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, Bytes, digests
-from veiltab.curator.alignment.linking.sorted_records import SortedRecords
+from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
+from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, digests
 from veiltab.curator.table.table_rows import TableRows
 
-RECORD_BYTES = DIGEST_BYTES + 8
+_NUMBER_BYTES = 8
+
+RECORD_BYTES = DIGEST_BYTES + _NUMBER_BYTES
 """A digest, and the number of a row, big-endian."""
 
 MANY = 2**64 - 1
 """In place of a row's number: several rows have the key."""
 
-_CHUNK = 2**14
-"""Rows whose keys are made at once."""
+_CHUNK = 2**13
+"""Rows whose keys are made at once, at most 2^16."""
 
 Rows = NDArray[np.int64]
 """(n,) numbers of rows of one's own table, in file order from 0."""
 
 
-_Chunk = dict[str, tuple[FieldKind, Sequence[str], Rows]]
+_VALUES_END, _FIELD_ENDS = "\x1f", "\x1e"  # which no normalised value has
+
+_Chunk = dict[str, tuple[FieldKind, Sequence[str], NDArray[np.uint16]]]
 """Some rows, by field: its kind, distinct values, and the place of each row's value among them."""
 
 Asked = tuple[int, str]
@@ -38,24 +42,28 @@ Asked = tuple[int, str]
 
 
 class OwnRows:
-    """The identity fields of a curator's rows, normalised.
+    """The identity fields of a curator's rows, normalised, in scratch space on disk.
 
     Args:
         identity: has the fields.
         date_order: how the table writes dates.
         table: the respondents.
+        folder: on whose disk they lie.
     """
 
-    def __init__(self, identity: Identity, date_order: str, table: TableRows) -> None:
-        self._chunks: list[_Chunk] = []
+    def __init__(self, identity: Identity, date_order: str, table: TableRows, folder: Path) -> None:
+        self._file, self._kinds = Scratch(folder), identity.kinds
+        # Where the texts of a chunk begin, their length, and where the places of its rows' values begin.
+        self._pieces: list[tuple[int, int, int]] = []
         self._starts = [0]
         for batch in table.batches():
             for start in range(0, len(batch.ids), _CHUNK):
                 ids = batch.ids.slice(start, _CHUNK)
                 columns = normal_rows(identity, date_order, identity_columns(ids, identity)).columns
-                self._chunks.append(
-                    {name: (one.kind, one.values, np.array(one.places, np.int32)) for name, one in columns.items()}
-                )
+                texts = (_VALUES_END.join(one.values) + _FIELD_ENDS for one in columns.values())
+                text = np.frombuffer("".join(texts).encode(), np.uint8)
+                places = np.array([one.places for one in columns.values()], np.uint16)
+                self._pieces.append((self._file.append(text), len(text), self._file.append(places)))
                 self._starts.append(self._starts[-1] + len(ids))
 
     def __len__(self) -> int:
@@ -65,11 +73,11 @@ class OwnRows:
     def records(self, step: Pass, rows: Rows, alignment: str, folder: Path) -> SortedRecords:
         """Return (digest, row) of each key of some ascending rows in a pass; row len(self) + i is i, moved."""
         made = SortedRecords(folder, RECORD_BYTES)
-        for first, keys_of in ((0, pass_keys), (len(self), placebo_keys)):
-            for place, chunk in enumerate(self._chunks):
-                start, stop = (first + edge for edge in self._starts[place : place + 2])
-                chosen = rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)]
-                if len(chosen) and (keys := keys_of(step, _part(chunk, chosen - start))):
+        for start, stop, chunk in self._chunks():
+            for first, keys_of in ((start, pass_keys), (start + len(self), placebo_keys)):
+                chosen = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + stop - start)]
+                if len(chosen):
+                    keys = keys_of(step, _part(chunk, chosen - first))
                     counts = np.fromiter(map(len, keys), np.int64, len(keys))
                     if counts.any():
                         found = digests((key for own in keys for key in own), alignment)
@@ -84,7 +92,7 @@ class OwnRows:
         The key is the pair's handle, the number of the hub's field, and the value that is compared with it.
         """
         made = SortedRecords(folder, RECORD_BYTES)
-        for start, stop, chunk in zip(self._starts[:-1], self._starts[1:], self._chunks, strict=True):
+        for start, stop, chunk in self._chunks():
             first, last = np.searchsorted(rows, [start, stop])
             for place, (number, field) in enumerate(asked):
                 _, values, places = chunk[field]
@@ -99,8 +107,16 @@ class OwnRows:
 
     def filled(self, field: str) -> int:
         """Return how many rows have a field."""
-        columns = (chunk[field] for chunk in self._chunks)
+        columns = (chunk[field] for _, _, chunk in self._chunks())
         return sum(int(np.count_nonzero(np.array([*map(bool, values)])[places])) for _, values, places in columns)
+
+    def _chunks(self) -> Iterator[tuple[int, int, _Chunk]]:
+        """Yield the first row of a chunk, the row behind its last one, and the chunk."""
+        for start, stop, (text, length, at) in zip(self._starts[:-1], self._starts[1:], self._pieces, strict=True):
+            texts = self._file.read(text, length).tobytes().decode().split(_FIELD_ENDS)[:-1]
+            places = self._file.read(at, 2 * len(texts) * (stop - start)).view(np.uint16).reshape(len(texts), -1)
+            fields = zip(self._kinds.items(), texts, places, strict=True)
+            yield start, stop, {name: (kind, values.split(_VALUES_END), own) for (name, kind), values, own in fields}
 
 
 def compared_fields(identity: Identity) -> tuple[str, ...]:
@@ -112,52 +128,31 @@ def compared_fields(identity: Identity) -> tuple[str, ...]:
 
 def matching_rows(records: SortedRecords) -> set[int]:
     """Return the rows that agree with exactly one other row in a pass."""
-    pairs, crowded = list[NDArray[np.uint64]](), set[int]()
+    pairs, crowded = list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
     for part in records.parts():
         starts, counts = _groups(part)
-        rows = _rows(part)
+        rows = numbers_of(part)
         first = starts[counts == 2]
         pairs.append(np.stack([rows[first], rows[first + 1]], axis=1))
-        crowded.update(rows[np.repeat(counts > 2, counts)].tolist())
+        crowded.append(np.unique(rows[np.repeat(counts > 2, counts)]))
     if not pairs:
         return set()
     one_way = np.unique(np.concatenate(pairs), axis=0)
     both = np.unique(np.concatenate([one_way, one_way[:, ::-1]]), axis=0)
     rows, others = np.unique(both[:, 0], return_counts=True)
-    return set(rows[others == 1].tolist()) - crowded
+    return set(np.setdiff1d(rows[others == 1], np.concatenate(crowded)).tolist())
 
 
-class HubKeys:
-    """The keys of a hub in a pass: each digest once, with the only row that has it, or MANY.
+def hub_keys(records: SortedRecords, folder: Path, batch: int, *, has_many: bool) -> Kept:
+    """Return the keys of a hub in a pass: each digest once, with the only row that has it, or MANY.
 
     Args:
         records: of all rows of the hub.
-        has_many: whether a key of several rows is there, as MANY, as in a deletion pass; else nothing is said of it.
         folder: on whose disk they lie.
         batch: how many are read at a time.
+        has_many: whether a key of several rows is there, as MANY, as in a deletion pass; else nothing is said of it.
     """
-
-    def __init__(self, records: SortedRecords, folder: Path, batch: int, *, has_many: bool) -> None:
-        self._file, self._starts, self._batch = Scratch(folder), list[int](), batch
-        self.count = 0
-        """How many keys."""
-        rest = np.empty((0, RECORD_BYTES), np.uint8)
-        for part in records.parts():
-            rest = np.concatenate([rest, _single(part, has_many=has_many)])
-            while len(rest) >= batch:
-                self._append(rest[:batch])
-                rest = rest[batch:]
-        if len(rest):
-            self._append(rest)
-
-    def read(self, start: int) -> bytes:
-        """Return the batch of records that begins at a multiple of the batch."""
-        length = min(self._batch, self.count - start) * RECORD_BYTES
-        return self._file.read(self._starts[start // self._batch], length).tobytes()
-
-    def _append(self, records: Bytes) -> None:
-        self._starts.append(self._file.append(records))
-        self.count += len(records)
+    return Kept((_single(part, has_many=has_many) for part in records.parts()), folder, batch)
 
 
 def hub_entries(records: bytes, values: Callable[[bytes], bytes], handles: Callable[[Rows], Bytes]) -> bytes:
@@ -170,44 +165,33 @@ def hub_entries(records: bytes, values: Callable[[bytes], bytes], handles: Calla
     """
     table = np.frombuffer(records, np.uint8).reshape(-1, RECORD_BYTES)
     made = np.frombuffer(values(table[:, :DIGEST_BYTES].tobytes()), np.uint8).reshape(len(table), -1).copy()
-    rows = _rows(table)
+    rows = numbers_of(table)
     made[:, HANDLE_BYTES:] ^= np.where((rows == MANY)[:, None], 0, handles(np.where(rows == MANY, 0, rows).view("<i8")))
     return made.tobytes()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpokeKeys:
-    """The keys of some rows of a spoke in a pass.
+    """The keys of some rows of a spoke in a pass, in an order that says nothing: that of their digests, encrypted.
 
     Args:
-        digests: (m, 32), each once, in the secret order in which they are asked about.
-        rows: (k,) rows.
-        places: (k,) the place among `digests` of a digest that the row has.
+        records: of the rows.
+        folder: on whose disk they lie.
+        batch: how many digests are read at a time.
+        order_key: a secret key.
     """
 
-    digests: Bytes
-    rows: Rows
-    places: Rows
-
-    @classmethod
-    def of(cls, records: SortedRecords, order_key: bytes) -> "SpokeKeys":
-        """Bring the digests in an order that says nothing, drawn under a secret key."""
-        distinct, rows, groups, count = list[Bytes](), list[Rows](), list[Rows](), 0
+    def __init__(self, records: SortedRecords, folder: Path, batch: int, order_key: bytes) -> None:
+        # Two blocks a digest: an order is all that is asked of the cipher, and digests differ in the first.
+        cipher = Cipher(algorithms.AES(order_key), modes.ECB())  # noqa: S305
+        self._records, self._rows = SortedRecords(folder, RECORD_BYTES), 0
         for part in records.parts():
-            starts, counts = _groups(part)
-            distinct.append(part[starts, :DIGEST_BYTES])
-            rows.append(_rows(part).astype(np.int64))
-            groups.append(np.repeat(np.arange(count, count + len(starts)), counts))
-            count += len(starts)
-        if not count:
-            empty = np.empty(0, np.int64)
-            return cls(digests=np.empty((0, DIGEST_BYTES), np.uint8), rows=empty, places=empty)
-        order = secret_order(count, order_key)
-        return cls(
-            digests=np.concatenate(distinct)[order],
-            rows=np.concatenate(rows),
-            places=np.argsort(order)[np.concatenate(groups)],
-        )
+            self._rows = max(self._rows, int(numbers_of(part).max()) + 1)
+            hidden = part.copy()
+            hidden[:, :DIGEST_BYTES] = _applied(cipher.encryptor().update, part)
+            self._records.add(hidden)
+        shown = (_applied(cipher.decryptor().update, part[_groups(part)[0]]) for part in self._records.parts())
+        self.digests = Kept(shown, folder, batch)
+        """Each digest once, in the order in which they are asked about."""
 
     def candidates(self, found: NDArray[np.bool_], handles: Bytes) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate, ascending, and its handle.
@@ -218,17 +202,19 @@ class SpokeKeys:
             found: (m,) whether the hub has each digest.
             handles: (m, 16) what it says of it.
         """
-        kept = found[self.places]
-        rows, places = self.rows[kept], self.places[kept]
-        if not len(rows):
-            return rows, np.empty((0, HANDLE_BYTES), np.uint8)
-        order = np.argsort(rows, kind="stable")
-        rows, named = rows[order], handles[places[order]]
-        starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - 1))
-        first = np.repeat(starts, np.diff(starts, append=len(rows)))
-        alike = np.logical_and.reduceat((named == named[first]).all(axis=1), starts)
-        chosen = starts[alike & named[starts].any(axis=1)]
-        return rows[chosen], named[chosen]
+        chosen, is_one, first = np.full(self._rows, -1, np.int32), np.ones(self._rows, np.bool_), 0
+        for part in self._records.parts():
+            starts, counts = _groups(part)
+            places = np.repeat(np.arange(first, first + len(starts)), counts)
+            kept = found[places]
+            rows, places = numbers_of(part)[kept].astype(np.int64), places[kept]
+            is_new = chosen[rows] < 0
+            chosen[rows[is_new]] = places[is_new]
+            is_one[rows[(handles[chosen[rows]] != handles[places]).any(axis=1)]] = False
+            first += len(starts)
+        rows = np.flatnonzero((chosen >= 0) & is_one)
+        rows = rows[handles[chosen[rows]].any(axis=1)]
+        return rows, handles[chosen[rows]]
 
 
 def _part(chunk: _Chunk, rows: Rows) -> NormalRows:
@@ -240,12 +226,17 @@ def _part(chunk: _Chunk, rows: Rows) -> NormalRows:
 
 
 def _records(digests_: bytes, rows: Rows) -> Bytes:
-    numbers = rows.astype(">u8").view(np.uint8).reshape(-1, 8)
-    return np.concatenate([np.frombuffer(digests_, np.uint8).reshape(-1, DIGEST_BYTES), numbers], axis=1)
+    return np.concatenate([np.frombuffer(digests_, np.uint8).reshape(-1, DIGEST_BYTES), numbered(rows)], axis=1)
 
 
-def _rows(records: Bytes) -> NDArray[np.uint64]:
-    return np.ascontiguousarray(records[:, DIGEST_BYTES:]).view(">u8").ravel().astype(np.uint64)
+def numbered(rows: Rows) -> Bytes:
+    """Return numbers of rows as the last bytes of records."""
+    return rows.astype(">u8").view(np.uint8).reshape(-1, _NUMBER_BYTES)
+
+
+def numbers_of(records: Bytes) -> NDArray[np.uint64]:
+    """Return the numbers that stand last in records."""
+    return np.ascontiguousarray(records[:, -_NUMBER_BYTES:]).view(">u8").ravel().astype(np.uint64)
 
 
 def _groups(records: Bytes) -> tuple[Rows, Rows]:
@@ -273,3 +264,8 @@ def secret_order(count: int, key: bytes) -> Rows:
     for chunk, start in enumerate(range(0, len(data), MAX_FILL)):
         stream.fill(data[start : start + MAX_FILL], label=0, chunk=chunk)
     return np.argsort(words, kind="stable")
+
+
+def _applied(cipher: Callable[[bytes], bytes], records: Bytes) -> Bytes:
+    """Return the digests of records, encrypted or decrypted."""
+    return np.frombuffer(cipher(records[:, :DIGEST_BYTES].tobytes()), np.uint8).reshape(-1, DIGEST_BYTES)

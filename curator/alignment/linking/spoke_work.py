@@ -14,6 +14,7 @@ from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.placebo import moved_fields
 from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.mapped import mapped_array
+from veiltab.common.storage.sorted_records import Bytes, Kept, SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
 from veiltab.curator.alignment.linking.leg import COMPARED, MOST_PAIRS, PAD, Leg, check_ascending, check_whole, write
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
@@ -21,13 +22,19 @@ from veiltab.curator.alignment.linking.oblivious import (
     DIGEST_BYTES,
     HANDLE_BYTES,
     VALUE_BYTES,
-    Bytes,
     elements,
     inverse,
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields, secret_order
+from veiltab.curator.alignment.linking.own_keys import (
+    Rows,
+    SpokeKeys,
+    compared_fields,
+    numbered,
+    numbers_of,
+    secret_order,
+)
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
@@ -57,6 +64,7 @@ class SpokeWork:
         if moved := leg.moved(leg.table.rows):
             self._moved[secret_order(leg.table.rows, leg.derived("moved"))[:moved]] = 0
         self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
+        self._links: tuple[Rows, Bytes] | None = None
         self.accepted = np.empty(0, np.int64)
         """The rows that are linked by this curator alone, whatever others link."""
         self.ties = 0, 0
@@ -78,7 +86,10 @@ class SpokeWork:
         for step in line.running(leg.identity)[self._done :]:
             await self._pass(step, line)
             self._done += 1
-        rows, handles = await asyncio.to_thread(self._resolved, line.rows)
+        if self._links is None:
+            self._links = await asyncio.to_thread(self._resolved, line.rows)
+            self._handle = self._handle[:0].copy()
+        rows, handles = self._links
         self.accepted = rows
         path = leg.path(self._message(LinkKind.ACCEPTED))
         if not path.exists():
@@ -86,7 +97,7 @@ class SpokeWork:
         joint = await leg.here(
             self.hub, self._message(LinkKind.JOINT), 2 * HANDLE_BYTES * len(rows), partial(self._check_joint, handles)
         )
-        both = np.frombuffer(joint.read_bytes(), np.uint8).reshape(-1, 2 * HANDLE_BYTES)
+        both = _pairs_in(joint)
         places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
         if compared_fields(leg.identity):
             await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
@@ -131,16 +142,20 @@ class SpokeWork:
         """Find the candidates of the rows that have none yet."""
         found = self._leg.folder / f"found-{step.number}.bin"
         if not found.exists():
-            keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
-            rows, handles = await self._looked_up(step.number, keys, most)
-            handles[rows >= len(self.numbers)] = 0  # whom a row with moved dates found is not kept
-            records = np.zeros(len(rows), _FOUND)
-            records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
-            await asyncio.to_thread(write, found, records.tobytes())
+            await self._find(step, line, found)
         records = np.fromfile(found, _FOUND)
         self._numbers[records["row"]] = step.number
         records = records[records["row"] < len(self.numbers)]
         self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
+
+    async def _find(self, step: Pass, line: HubLine, path: Path) -> None:
+        """Write the candidates of a pass."""
+        keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
+        rows, handles = await self._looked_up(step.number, keys, most)
+        handles[rows >= len(self.numbers)] = 0  # whom a row with moved dates found is not kept
+        records = np.zeros(len(rows), _FOUND)
+        records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
+        await asyncio.to_thread(write, path, records.data)
 
     async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
         """Find in which fields some linked pairs agree."""
@@ -152,7 +167,7 @@ class SpokeWork:
 
         def made() -> SpokeKeys:
             records = own.pair_records(rows[order], handles[order], asked, leg.session.alignment, leg.folder)
-            return SpokeKeys.of(records, leg.derived(f"order {COMPARED}"))
+            return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {COMPARED}"))
 
         found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
@@ -162,11 +177,11 @@ class SpokeWork:
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
         leg = self._leg
-        values = leg.folder / f"values-{number}.bin"
-        digests = keys.digests.tobytes()
+        values, what = leg.folder / f"values-{number}.bin", f"preparing {leg.named(number)}"
+        digests = keys.digests
         if leg.key is not None:
-            data = await asyncio.to_thread(leg.values_of(number, bytes), digests)
-            await asyncio.to_thread(write, values, data)
+            tokens = leg.values_of(number, bytes)
+            await leg.masking.write(values, digests.count, digests.read, tokens, what, size=DIGEST_BYTES)
         else:
             await self._ask(number, digests)
             await self._unblind(number, digests, values)
@@ -175,7 +190,7 @@ class SpokeWork:
         found, handles = await asyncio.to_thread(_found_in, table, values)
         for path in (table, values, leg.folder / self._message(LinkKind.ANSWERED, number).received_name):
             path.unlink(missing_ok=True)
-        return keys.candidates(found, handles)
+        return await asyncio.to_thread(keys.candidates, found, handles)
 
     async def _pass_keys(self, step: Pass) -> SpokeKeys:
         """Return the keys of the rows without a candidate."""
@@ -185,27 +200,26 @@ class SpokeWork:
             def made() -> SpokeKeys:
                 left = np.flatnonzero(self._numbers == 0)
                 records = own.records(step, left, leg.session.alignment, leg.folder)
-                return SpokeKeys.of(records, leg.derived(f"order {step.number}"))
+                return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {step.number}"))
 
             self._keys = step.number, await asyncio.to_thread(made)
         return self._keys[1]
 
-    async def _ask(self, number: int, digests: bytes) -> None:
+    async def _ask(self, number: int, digests: Kept) -> None:
         """Write the blinded keys of a pass."""
         leg, blind = self._leg, self._blind(number)
-        size = DIGEST_BYTES * masking.BATCH
         await leg.masking.write(
             leg.path(self._message(LinkKind.ASKED, number)),
-            len(digests) // DIGEST_BYTES,
-            lambda start: digests[start * DIGEST_BYTES : start * DIGEST_BYTES + size],
+            digests.count,
+            digests.read,
             lambda part: masked(elements(number, part), blind),
-            f"asking pass {number}",
+            f"asking {leg.named(number)}",
             size=DIGEST_BYTES,
         )
 
-    async def _unblind(self, number: int, digests: bytes, path: Path) -> None:
+    async def _unblind(self, number: int, digests: Kept, path: Path) -> None:
         """Write the values of one's own keys, from what the hub answers."""
-        leg, total = self._leg, len(digests) // DIGEST_BYTES
+        leg, total = self._leg, digests.count
 
         def check(answered: Path) -> None:
             if check_whole(answered, ELEMENT_BYTES, self.hub) != total:
@@ -215,17 +229,16 @@ class SpokeWork:
         rest, size = inverse(self._blind(number)), ELEMENT_BYTES * masking.BATCH
 
         def read(start: int) -> bytes:
-            first = ELEMENT_BYTES * start
             with answered.open("rb") as file:
-                file.seek(first)
-                parts = digests[first : first + size], file.read(size)
+                file.seek(ELEMENT_BYTES * start)
+                parts = digests.read(start), file.read(size)
             return np.stack([np.frombuffer(part, f"V{ELEMENT_BYTES}") for part in parts], axis=1).tobytes()
 
         def compute(part: bytes) -> bytes:
             both = np.frombuffer(part, np.uint8).reshape(-1, DIGEST_BYTES + ELEMENT_BYTES)
             return unblinded_values(number, both[:, :DIGEST_BYTES].tobytes(), both[:, DIGEST_BYTES:].tobytes(), rest)
 
-        what = f"reading the answers of pass {number}"
+        what = f"reading the answers of {leg.named(number)}"
         try:
             await leg.masking.write(path, total, read, compute, what, size=DIGEST_BYTES + ELEMENT_BYTES)
         except IntegrityError:
@@ -247,42 +260,44 @@ class SpokeWork:
     def _check_joint(self, accepted: Bytes, path: Path) -> None:
         """Refuse handles that were not accepted here, and common ones that stand twice."""
         check_ascending(path, 2 * HANDLE_BYTES, HANDLE_BYTES, self.hub)
-        both = np.fromfile(path, np.uint8).reshape(-1, 2 * HANDLE_BYTES)
-        joint = np.unique(_words(both[:, HANDLE_BYTES:]))
-        if len(joint) < len(both) or not np.isin(_words(both[:, :HANDLE_BYTES]), _words(accepted)).all():
+        both = _pairs_in(path)
+        joint, own = np.sort(_words(both[:, HANDLE_BYTES:])), _words(both[:, :HANDLE_BYTES])
+        if (joint[1:] == joint[:-1]).any() or not masking.among(own, _words(accepted)).all():
             raise IntegrityError("named links that are not here", where=f"curator {self.hub}")
 
     def _resolved(self, most: int) -> tuple[Rows, Bytes]:
         """Return the linked rows and their handles, of `most` of the hub, by handle, as the hub rule accepts them."""
-        rows = np.flatnonzero(self.numbers)
-        distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
-        if len(distinct) > most:
+        linked, handles, count, ties, tied = list[Rows](), list[Bytes](), 0, 0, 0
+        for first in range(256):  # handles are uniform
+            rows = np.flatnonzero((self.numbers > 0) & (self._handle[:, 0] == first))
+            distinct, place = np.unique(_words(self._handle[rows]), return_inverse=True)
+            numbers = self.numbers[rows]
+            links = accept(list(zip(numbers.tolist(), place.tolist(), strict=True)))
+            is_linked = np.zeros(len(distinct), np.bool_)
+            is_linked[list(links)] = True
+            linked.append(rows[list(links.values())])
+            handles.append(distinct[is_linked].view(np.uint8).reshape(-1, HANDLE_BYTES))
+            # Without those that lost to an earlier pass.
+            earliest = np.full(len(distinct), np.iinfo(np.uint8).max, np.uint8)
+            np.minimum.at(earliest, place, numbers)
+            count += len(distinct)
+            ties += int(np.count_nonzero(~is_linked[place] & (numbers == earliest[place])))
+            tied += int(np.count_nonzero(~is_linked))
+        if count > most:
             raise IntegrityError("gave handles to more of its rows than it states", where=f"curator {self.hub}")
-        order = np.argsort(place, kind="stable")
-        linked = np.empty(len(distinct), np.int64)
-        is_linked = np.zeros(len(distinct), np.bool_)
-        edges = np.searchsorted(place[order], np.arange(len(distinct) + 1))
-        for start in range(0, len(distinct), _PIECE):
-            chosen = order[edges[start] : edges[min(start + _PIECE, len(distinct))]]
-            numbers, places = self.numbers[rows[chosen]].tolist(), place[chosen].tolist()
-            for handle, proposer in accept(list(zip(numbers, places, strict=True))).items():
-                linked[handle], is_linked[handle] = rows[chosen[proposer]], True
-        self.ties = self._ties(rows, place, is_linked)
-        handles = distinct[is_linked].view(np.uint8).reshape(-1, HANDLE_BYTES)
-        return linked[is_linked], handles
-
-    def _ties(self, rows: Rows, place: Rows, is_linked: NDArray[np.bool_]) -> tuple[int, int]:
-        """Count the rows that tie, without those that lost to an earlier pass, and the handles that accept nobody."""
-        earliest = np.full(len(is_linked), np.iinfo(np.uint8).max, np.uint8)
-        np.minimum.at(earliest, place, self.numbers[rows])
-        ties = ~is_linked[place] & (self.numbers[rows] == earliest[place])
-        return int(np.count_nonzero(ties)), int(np.count_nonzero(~is_linked))
+        self.ties = ties, tied
+        return np.concatenate(linked), np.concatenate(handles)
 
 
 def _words(handles: Bytes) -> NDArray[np.bytes_]:
     """Return handles as they are compared."""
     words: NDArray[np.bytes_] = np.ascontiguousarray(handles).view(f"S{HANDLE_BYTES}").ravel()
     return words
+
+
+def _pairs_in(path: Path) -> Bytes:
+    """Return what a file has of linked rows, two handles each, mapped from disk."""
+    return masking.elements_of(path).view(np.uint8).reshape(-1, 2 * HANDLE_BYTES)
 
 
 def _found_in(table: Path, values: Path) -> tuple[NDArray[np.bool_], Bytes]:
@@ -292,10 +307,30 @@ def _found_in(table: Path, values: Path) -> tuple[NDArray[np.bool_], Bytes]:
         table: file of tags and masked handles, ascending.
         values: file of F of one's own keys.
     """
-    own = np.fromfile(values, np.uint8).reshape(-1, VALUE_BYTES)
-    shown = mapped_array(table, f"S{VALUE_BYTES}")
-    # A tag alone comes right before the record that begins with it.
-    places = np.searchsorted(shown, _words(own[:, :HANDLE_BYTES]).astype(f"S{VALUE_BYTES}"))
-    records = shown[np.minimum(places, len(shown) - 1)].view(np.uint8).reshape(-1, VALUE_BYTES)
-    found = (records[:, :HANDLE_BYTES] == own[:, :HANDLE_BYTES]).all(axis=1)
-    return found, records[:, HANDLE_BYTES:] ^ own[:, HANDLE_BYTES:]
+    count, pieces = values.stat().st_size // VALUE_BYTES, SortedRecords(values.parent, VALUE_BYTES + 8)
+    with values.open("rb") as file:
+        for start in range(0, count, _PIECE):
+            data = np.frombuffer(file.read(_PIECE * VALUE_BYTES), np.uint8).reshape(-1, VALUE_BYTES)
+            pieces.add(np.concatenate([data, numbered(np.arange(start, start + len(data)))], axis=1))
+    shown, found, handles = (
+        mapped_array(table, f"S{VALUE_BYTES}"),
+        np.zeros(count, np.bool_),
+        np.zeros((count, HANDLE_BYTES), np.uint8),
+    )
+    for part in pieces.parts():
+        # A tag alone comes right before the record that begins with it.
+        tags = _words(part[:, :HANDLE_BYTES])
+        first, last = np.searchsorted(shown, tags[[0, -1]].astype(shown.dtype))
+        for start in range(first, min(last + 1, len(shown)), _PIECE):
+            records = np.fromfile(table, np.uint8, VALUE_BYTES * _PIECE, offset=VALUE_BYTES * start).reshape(
+                -1, VALUE_BYTES
+            )
+            there = _words(records[:, :HANDLE_BYTES])
+            own = part[np.searchsorted(tags, there[0]) : np.searchsorted(tags, there[-1], side="right")]
+            same = np.searchsorted(there, _words(own[:, :HANDLE_BYTES]))
+            is_there = there[same] == _words(own[:, :HANDLE_BYTES])
+            own, same = own[is_there], same[is_there]
+            places = numbers_of(own).astype(np.int64)
+            found[places] = True
+            handles[places] = records[same, HANDLE_BYTES:] ^ own[:, HANDLE_BYTES:VALUE_BYTES]
+    return found, handles

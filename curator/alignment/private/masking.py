@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from veiltab.common.command.cli import note
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
@@ -62,7 +63,7 @@ class Masking:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="mask")
-        self.stage = Stage()
+        self.stage = Stage(note)
         """What is done with masked ids, for people."""
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ def register(twins: int, seed: int) -> list[Person]:
 @pytest.mark.parametrize("twins", [0, 1, 2, 6])
 def test_counts_on_disk_are_those_of_the_rule(tmp_path: Path, twins: int) -> None:
     rows = register(twins, twins)
-    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents)
+    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents, tmp_path)
     every = np.arange(len(rows))
     line = stated(RULE, len(rows), 0, lambda step: matching_rows(own.records(step, every, "a", tmp_path)))
     wanted = self_matches(RULE, normal_rows(RULE, "ymd", list(zip(*rows, strict=True))))
@@ -85,13 +85,22 @@ def test_a_statement_that_does_not_follow_the_rule_is_refused() -> None:
 def test_keys_are_asked_in_a_secret_order(tmp_path: Path) -> None:
     """Under another key it is another order; in that of digests, a list of names would say which is whose."""
     rows = people(300, 1)
-    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents)
+    own = OwnRows(RULE, "ymd", table_of(rows, "x").respondents, tmp_path)
     records = own.records(RULE.ladder[0], np.arange(300), "a", tmp_path)
-    first, second = (SpokeKeys.of(records, bytes(31) + bytes([number])) for number in range(2))
-    texts = [[one.tobytes() for one in keys.digests] for keys in (first, second)]
+    first, second = (SpokeKeys(records, tmp_path, 64, bytes(31) + bytes([number])) for number in range(2))
+    texts = [digests_of(keys) for keys in (first, second)]
     assert sorted(texts[0]) == sorted(texts[1])
     assert len({*map(tuple, texts), tuple(sorted(texts[0]))}) == 3
     for keys, text in zip((first, second), texts, strict=True):
-        for row, place in zip(keys.rows, keys.places, strict=True):
+        handles = np.frombuffer(b"".join(text), np.uint8).reshape(-1, 32)[:, :16]
+        found, named = keys.candidates(np.ones(len(text), np.bool_), handles)
+        assert found.tolist() == list(range(300))
+        for row, handle in zip(found, named, strict=True):
             (key,) = pass_keys(RULE.ladder[0], normal_rows(RULE, "ymd", [[value] for value in rows[row]]))[0]
-            assert text[place] == digests([key], "a")
+            assert handle.tobytes() == digests([key], "a")[:16]
+
+
+def digests_of(keys: SpokeKeys) -> list[bytes]:
+    """Return the digests in the order in which they are asked about."""
+    data = b"".join(keys.digests.read(start) for start in range(0, keys.digests.count, 64))
+    return [data[at : at + 32] for at in range(0, len(data), 32)]

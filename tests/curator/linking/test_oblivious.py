@@ -1,14 +1,12 @@
 """The function of hub and spoke: vectors, blinding, and handles that nobody can invent."""
 
 import hashlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from veiltab.common.errors import IntegrityError
 from veiltab.curator.alignment.linking.oblivious import (
-    DIGEST_BYTES,
     Handles,
     digests,
     direct_values,
@@ -19,7 +17,6 @@ from veiltab.curator.alignment.linking.oblivious import (
     unblinded_values,
     values,
 )
-from veiltab.curator.alignment.linking.sorted_records import SortedRecords
 from veiltab.curator.alignment.private.ristretto import load, masked
 
 KEYS = [f"\x01ann{number}\x1flee\x1f19700101".encode() for number in range(50)]
@@ -87,16 +84,3 @@ def test_handles_come_back_and_others_are_refused() -> None:
     for wrong, count in ((made.tobytes(), 99), (others.of(rows).tobytes(), 100), (bytes(16), 100)):
         with pytest.raises(IntegrityError, match="not one that was given"):
             handles.rows(wrong, count)
-
-
-def test_records_come_back_in_order(tmp_path: Path) -> None:
-    records, chance = SortedRecords(tmp_path, DIGEST_BYTES), np.random.default_rng(1)
-    made = [chance.integers(0, 256, (count, DIGEST_BYTES), np.uint8) for count in (1, 700, 0, 33)]
-    made[1][:20, -3:] = 0  # a text of numpy would end there
-    made[3][:5] = made[1][:5]
-    for one in made:
-        records.add(one)
-    for _ in range(2):
-        got = [row.tobytes() for part in records.parts() for row in part]
-        assert got == sorted(row.tobytes() for one in made for row in one)
-    assert records.count == 734
