@@ -76,8 +76,7 @@ class OwnRows:
         for start, stop, chunk in self._chunks():
             for first, keys_of in ((start, pass_keys), (start + len(self), placebo_keys)):
                 chosen = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + stop - start)]
-                if len(chosen):
-                    keys = keys_of(step, _part(chunk, chosen - first))
+                if len(chosen) and (keys := keys_of(step, _part(chunk, chosen - first))):
                     counts = np.fromiter(map(len, keys), np.int64, len(keys))
                     if counts.any():
                         found = digests((key for own in keys for key in own), alignment)
