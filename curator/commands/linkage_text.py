@@ -67,6 +67,7 @@ def linkage_json(
         "links": report.links,
         "links_with_hub": report.leg,
         "ties": None if report.is_hub else report.ties,
+        "incomplete": report.incomplete,
         "passes": [
             {
                 "key": one.key,
@@ -114,6 +115,8 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacki
     for leg in report.legs:
         asked = f"; this curator {'was asked for' if report.is_hub else 'asked for'} {leg.elements:,} blinded keys"
         yield f"{leg.links:,} rows are linked with {leg.curator}{asked if leg.elements else ''}."
+    if report.incomplete:
+        yield f"{report.incomplete:,} more rows of this table link, and leave: they miss a value of an attribute."
     if report.ties:
         yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""

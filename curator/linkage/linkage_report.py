@@ -77,6 +77,7 @@ class LinkageReport:
         rates: by category.
         ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
         tied: rows of the hub where they tie.
+        incomplete: rows that are linked and then leave, because they miss a value of an attribute; not among the links.
     """
 
     is_hub: bool
@@ -91,6 +92,7 @@ class LinkageReport:
     rates: tuple[MatchRate, ...] = ()
     ties: int = 0
     tied: int = 0
+    incomplete: int = 0
 
     @property
     def leg(self) -> int | None:
@@ -106,18 +108,20 @@ class LinkageReport:
     def quality(self) -> tuple[WrongLinks, Estimate | None] | None:
         """The estimated share of wrong links, and the estimated recall if pairs are compared.
 
-        Pairs stand for links and for hub rows where rows tie: people of both tables. None at the hub or without links.
+        Pairs stand for links, of incomplete rows too, and for hub rows where rows tie: people of both tables. None at
+        the hub or without links.
         """
         if not self.leg:
             return None
         shares = float(sum(Fraction(one.matches, self.hub_rows) for one in self.passes if one.runs))
-        counts = Links(links=self.leg, spoke_rows=self.rows, hub_rows=self.hub_rows, self_match=shares)
+        found = self.leg + self.incomplete
+        counts = Links(links=found, spoke_rows=self.rows, hub_rows=self.hub_rows, self_match=shares)
         people = None
         if self.agreed is not None:
             dated = self.dated[0] / self.rows * self.dated[1] / self.hub_rows
             people = common_people(Agreement(**dict(zip(_AGREED, self.agreed, strict=True)), dated=dated))
             if people is not None:
-                scale = (self.leg + self.tied) / self.pairs
+                scale = (found + self.tied) / self.pairs
                 people = Estimate(value=people.value * scale, sd=people.sd * scale)
         wrong = wrong_links(counts, people, None)
         return wrong, recall(counts, wrong, people)
@@ -135,7 +139,7 @@ def match_rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, .
     """Count the rows of each category of one's own attributes, and those of them that are linked.
 
     Args:
-        rows: that are linked.
+        rows: that are linked, by their places among the respondents.
         table: one's own.
     """
     counts = {name: np.zeros((2, _MOST_CATEGORIES), np.int64) for name in table.types}

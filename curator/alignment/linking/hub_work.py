@@ -63,6 +63,8 @@ class HubWork:
         """Spoke -> pass -> elements that it asked for."""
         self.accepted: dict[str, int] = {}
         """Spoke -> rows of the hub that it links."""
+        self.incomplete = 0
+        """Rows that all spokes link and that are not in the joint list, because they miss a value of an attribute."""
 
     async def run(self) -> tuple[HubLine, NDArray[np.int64], bytes]:
         """Return what was stated, the rows that all spokes link, ascending, and their handles.
@@ -85,6 +87,8 @@ class HubWork:
         linked = {spoke: await self._linked(spoke, rows) for spoke, rows in stated_rows.items()}
         self.accepted = {spoke: len(rows) for spoke, rows in linked.items()}
         joint = reduce(np.intersect1d, linked.values())
+        complete = (await self._leg.own()).complete[joint]
+        self.incomplete, joint = int(np.count_nonzero(~complete)), joint[complete]
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)
         for spoke in self._spokes if compared_fields(self._leg.identity) else ():

@@ -16,7 +16,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
     Args:
         work: one's own part in it.
         line: what the hub stated.
-        rows: those that all curators link.
+        rows: those that all curators link, by their places among the respondents.
         table: one's own.
     """
     shown = [PassCount(key=one.key, runs=one.runs, matches=one.matches) for one in line.passes]
@@ -34,6 +34,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
             passes=tuple(shown),
             legs=legs,
             rates=rates,
+            incomplete=work.incomplete,
         )
     candidates = np.bincount(work.numbers, minlength=len(shown) + 1)
     linked = np.bincount(work.numbers[work.accepted], minlength=len(shown) + 1)
@@ -57,6 +58,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         rates=rates,
         ties=work.ties[0],
         tied=work.ties[1],
+        incomplete=work.incomplete,
     )
 
 

@@ -37,7 +37,7 @@ Asked = tuple[int, str]
 
 
 class OwnRows:
-    """The identity fields of a curator's rows, normalised.
+    """The identity fields of all rows of a curator, normalised: also of rows that miss a value of an attribute.
 
     Args:
         identity: has the fields.
@@ -48,9 +48,11 @@ class OwnRows:
     def __init__(self, identity: Identity, date_order: str, table: TableRows) -> None:
         self._chunks: list[_Chunk] = []
         self._starts = [0]
-        for batch in table.batches():
-            for start in range(0, len(batch.ids), _CHUNK):
-                ids = batch.ids.slice(start, _CHUNK)
+        self.complete = table.kept()
+        """(rows,): which miss no value of an attribute whose missing values drop rows. No other row is named a link."""
+        for batch in table.all_ids():
+            for start in range(0, len(batch), _CHUNK):
+                ids = batch.slice(start, _CHUNK)
                 columns = normal_rows(identity, date_order, identity_columns(ids, identity)).columns
                 self._chunks.append(
                     {name: (one.kind, one.values, np.array(one.places, np.int32)) for name, one in columns.items()}

@@ -48,11 +48,13 @@ class SpokeWork:
         self._line: HubLine | None = None
         self._keys: tuple[int, SpokeKeys] | None = None
         self._done = 0
-        self.numbers = np.zeros(leg.table.rows, np.uint8)
+        self.numbers = np.zeros(leg.table.rows_read, np.uint8)
         """Of each row, the pass in which it has its candidate; 0 before, or if none."""
-        self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
+        self._handle = np.zeros((leg.table.rows_read, HANDLE_BYTES), np.uint8)
         self.accepted = np.empty(0, np.int64)
-        """The rows that are linked by this curator alone, whatever others link."""
+        """The complete rows that are linked by this curator alone, whatever others link."""
+        self.incomplete = 0
+        """Rows that the rule links and that are not named, because they miss a value of an attribute."""
         self.ties = 0, 0
         """The rows that tie with another one in the earliest pass that proposes to a row of the hub, and those rows."""
         self.agreed: NDArray[np.bool_] | None = None
@@ -73,6 +75,8 @@ class SpokeWork:
             await self._pass(step, line)
             self._done += 1
         rows, handles = await asyncio.to_thread(self._resolved, line.rows)
+        complete = (await leg.own()).complete[rows]
+        self.incomplete, rows, handles = int(np.count_nonzero(~complete)), rows[complete], handles[complete]
         self.accepted = rows
         path = leg.path(self._message(LinkKind.ACCEPTED))
         if not path.exists():
@@ -109,7 +113,7 @@ class SpokeWork:
             line = read(await leg.here(self.hub, self._message(LinkKind.AGREEMENT), MOST_LINE, check))
             own = leg.path(self._message(LinkKind.AGREEMENT))
             if not own.exists():
-                mine = SpokeLine(rows=leg.table.rows, agreed=line.digest)
+                mine = SpokeLine(rows=leg.table.rows_read, agreed=line.digest)
                 await asyncio.to_thread(write, own, canonical_text(mine).encode())
             self._line = line
         return self._line

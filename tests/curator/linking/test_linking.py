@@ -20,6 +20,7 @@ from tests.curator.linking.registers import (
     identity,
     people,
     registers,
+    symbol,
     table_of,
     wanted_links,
     with_errors,
@@ -44,10 +45,6 @@ SPOKE = [*with_errors(COMMON, 3)[::-1], *ALONE[40:60], COMMON[0]]
 """The last row of the spoke is one of a pair that ties."""
 
 WAYS = pytest.mark.parametrize("is_private", [False, True], ids=["tokens", "private"])
-
-
-def symbol(person: Person) -> int:
-    return sum(map(ord, person[2])) % 251
 
 
 def pairs(links: dict[int, int], hub: list[Person], spoke: list[Person]) -> list[tuple[int, int]]:
