@@ -1,13 +1,15 @@
 """A linkage as text and as a picture: which keys linked how many rows, and how good the links are by estimate."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil, floor
 
 from markupsafe import Markup
 
 from veiltab.common.command.cli import json_text
+from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
-from veiltab.common.linkage.quality import Estimate
+from veiltab.common.linkage.quality import Estimate, wrong_in_sample
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
@@ -81,6 +83,7 @@ def linkage_json(
         ],
         "precision_estimated": None if wrong is None else _estimate(wrong.precision),
         "recall_estimated": None if found is None else _estimate(found),
+        "precision_by_number": tested_json(*report.by_number),
         "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
         "match_rates": {
             rate.attribute: [
@@ -91,6 +94,21 @@ def linkage_json(
             if len(categories.get(rate.attribute, ())) >= len(rate.rows)
         },
     }
+
+
+def tested_json(tested: int, wrong: int) -> dict[str, float] | None:
+    """Return the precision of links that were tested, with its exact interval of 95 %; None if none was."""
+    if not tested:
+        return None
+    share, low, high = wrong_in_sample(wrong, tested, CONFIDENCE)
+    return {"tested": tested, "wrong": wrong, "value": 1 - share, "low": 1 - high, "high": 1 - low}
+
+
+def tested_text(tested: int, wrong: int) -> str:
+    """Return it in words; the ends of the interval are rounded outwards."""
+    share, low, high = wrong_in_sample(wrong, tested, CONFIDENCE)
+    ends = f"{floor((1 - high) * 1e4) / 1e4:.4f} to {ceil((1 - low) * 1e4) / 1e4:.4f}"
+    return f"{wrong:,} of {tested:,} are wrong, so the precision is {1 - share:.4f} (exact interval of 95%: {ends})"
 
 
 def _estimate(estimate: Estimate) -> dict[str, float]:
@@ -144,6 +162,8 @@ def _quality(report: LinkageReport) -> Iterator[str]:
         )
     wrong, found = quality
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
+    if report.by_number[0]:
+        yield f"by a number that no key takes, of compared pairs that both have one: {tested_text(*report.by_number)}"
     if found is None:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:

@@ -72,6 +72,7 @@ class LinkageReport:
         passes: of the ladder.
         agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
         pairs: linked pairs that were compared.
+        by_number: of them those in which both rows have a number that no key takes, and of these where it differs.
         dated: rows with a birth date, here and at the hub.
         legs: of the hub to its spokes, or of a spoke to the hub.
         rates: by category.
@@ -87,6 +88,7 @@ class LinkageReport:
     passes: tuple[PassCount, ...]
     agreed: tuple[int, ...] | None = None
     pairs: int = 0
+    by_number: tuple[int, ...] = (0, 0)
     dated: tuple[int, ...] = ()
     legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()

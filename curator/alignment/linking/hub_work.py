@@ -15,7 +15,6 @@ from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
 from veiltab.curator.alignment.linking.leg import (
-    ASKED_A_PAIR,
     COMPARED,
     MOST_PAIRS,
     PAD,
@@ -30,7 +29,7 @@ from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
     HubKeys,
     OwnRows,
-    compared_fields,
+    compared,
     hub_entries,
     matching_rows,
 )
@@ -91,7 +90,7 @@ class HubWork:
         self.incomplete, joint = int(np.count_nonzero(~complete)), joint[complete]
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)
-        for spoke in self._spokes if compared_fields(self._leg.identity) else ():
+        for spoke in self._spokes if compared(self._leg.identity) else ():
             await self._compare(spoke, linked[spoke])
         return line, joint, self._joint.of(joint).tobytes()
 
@@ -112,12 +111,12 @@ class HubWork:
     def _stated(self, own: OwnRows) -> bytes:
         """Return what is stated."""
         leg, every = self._leg, np.arange(len(own))
-        fields = compared_fields(leg.identity)
+        fields = compared(leg.identity)
 
         def matching(step: Pass) -> set[int]:
             return matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
 
-        dated = own.filled(fields[2]) if fields else 0
+        dated = own.filled(fields[2][1]) if 2 in fields else 0
         return stated(leg.identity, len(own), dated, matching).text.encode()
 
     async def _spoke_rows(self, spoke: str, line: HubLine) -> int:
@@ -150,14 +149,14 @@ class HubWork:
         rows = np.sort(linked[least[:MOST_PAIRS]])
 
         async def keys() -> HubKeys:
-            asked = list(enumerate(compared_fields(leg.identity), 1))
+            asked = compared(leg.identity, at_hub=True)
             handles = self._handles(spoke).of(rows)
             records = await asyncio.to_thread(own.pair_records, rows, handles, asked, leg.session.alignment, leg.folder)
             return HubKeys(records, leg.folder, masking.BATCH, has_many=False)
 
         await self._show(COMPARED, spoke, keys)
         if leg.key is None:
-            await self._answer(COMPARED, spoke, ASKED_A_PAIR * len(rows))
+            await self._answer(COMPARED, spoke, len(compared(leg.identity)) * len(rows))
 
     async def _show(self, number: int, spoke: str, made: Callable[[], Awaitable[HubKeys]]) -> None:
         """Write the hub's keys of a pass for a spoke."""

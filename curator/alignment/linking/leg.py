@@ -38,9 +38,6 @@ COMPARED = 100
 MOST_PAIRS = 20_000
 """Linked pairs that are compared: those of the least handles, which nobody chooses."""
 
-ASKED_A_PAIR = 6
-"""Keys of a pair in that pass: four fields, and each name with the other name."""
-
 
 @dataclass(kw_only=True, eq=False)
 class Leg:

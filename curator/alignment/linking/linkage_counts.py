@@ -54,6 +54,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         passes=passes,
         agreed=None if work.agreed is None else _agreed(work.agreed),
         pairs=0 if work.agreed is None else len(work.agreed),
+        by_number=(0, 0) if work.agreed is None else _by_number(work.agreed),
         dated=work.dated,
         rates=rates,
         ties=work.ties[0],
@@ -76,3 +77,9 @@ def _agreed(bits: NDArray[np.bool_]) -> tuple[int, ...]:
         swapped,
     )
     return tuple(int(np.count_nonzero(one)) for one in counted)
+
+
+def _by_number(bits: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the pairs in which both rows have a number that no key takes, and those of them in which it differs."""
+    both = bits[:, 7]
+    return int(np.count_nonzero(both)), int(np.count_nonzero(both & ~bits[:, 6]))

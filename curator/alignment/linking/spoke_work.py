@@ -26,7 +26,7 @@ from veiltab.curator.alignment.linking.oblivious import (
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared_fields
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
@@ -58,8 +58,7 @@ class SpokeWork:
         self.ties = 0, 0
         """The rows that tie with another one in the earliest pass that proposes to a row of the hub, and those rows."""
         self.agreed: NDArray[np.bool_] | None = None
-        """(n, 8): of some linked pairs what agrees: given, family, birth, postcode, and each name with the other. None
-        where pairs are not compared."""
+        """(n, 8): of some linked pairs what agrees, by the places of `compared`. None where pairs are not compared."""
         self.dated = 0, 0
         """Rows with a birth date, here and at the hub."""
 
@@ -86,7 +85,7 @@ class SpokeWork:
         )
         both = np.frombuffer(joint.read_bytes(), np.uint8).reshape(-1, 2 * HANDLE_BYTES)
         places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
-        if compared_fields(leg.identity):
+        if compared(leg.identity):
             await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
         return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
 
@@ -136,17 +135,16 @@ class SpokeWork:
         if self.agreed is not None:
             return
         own, leg, order = await self._leg.own(), self._leg, np.argsort(rows)
-        given, family, *others = compared_fields(leg.identity)
-        asked = [*enumerate((given, family, *others), 1), (1, family), (2, given)]
+        asked, shown = compared(leg.identity), compared(leg.identity, at_hub=True)
 
         def made() -> SpokeKeys:
             records = own.pair_records(rows[order], handles[order], asked, leg.session.alignment, leg.folder)
             return SpokeKeys.of(records, leg.derived(f"order {COMPARED}"))
 
-        found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
+        found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), len(shown) * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
         self.agreed.reshape(-1)[found] = True
-        self.dated = await asyncio.to_thread(own.filled, others[0]), line.dated
+        self.dated = (await asyncio.to_thread(own.filled, asked[2][1]) if 2 in asked else 0), line.dated
 
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""
