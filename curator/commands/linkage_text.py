@@ -1,12 +1,12 @@
 """A linkage as text and as a picture: which keys linked how many rows, and how good the links are by estimate."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, floor
+from math import ceil, floor, sqrt
 
 from markupsafe import Markup
 
 from veiltab.common.command.cli import json_text
-from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.core.numbers.confidence import CONFIDENCE, squared_quantile
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.quality import Estimate, wrong_in_sample
@@ -179,8 +179,15 @@ def _swapped_dates(report: LinkageReport) -> str:
     return next(found, "")
 
 
-def wrong_links_json(report: LinkageReport, curator: str) -> str:
+def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, int] | None = None) -> str:
     """Return what a researcher needs to undo the wrong links of a spoke: three numbers, as JSON by the curator's name.
+
+    Args:
+        report: what the curator knows.
+        curator: its name.
+        checked: links that clerks compared, and the wrong ones; None for the estimate of the report. Of a sample the
+            share is wrong/checked, and its standard deviation the longer side of the exact interval of 95 % over 1.96,
+            so that share +- 1.96 sd holds this interval; the part by chance is that of the report, or the share.
 
     Raises:
         InvalidInputError: the hub does not estimate them.
@@ -198,7 +205,11 @@ def wrong_links_json(report: LinkageReport, curator: str) -> str:
             remedy="Ask each spoke for its file.",
         )
     wrong, _ = report.quality
-    return json_text({curator: {"lambda": wrong.share, "lambda_chance": wrong.chance, "sd": wrong.sd}}) + "\n"
+    share, chance, sd = wrong.share, wrong.chance, wrong.sd
+    if checked is not None:
+        share, low, high = wrong_in_sample(checked[1], checked[0], CONFIDENCE)
+        chance, sd = min(chance, share), max(share - low, high - share) / sqrt(squared_quantile(CONFIDENCE))
+    return json_text({curator: {"lambda": share, "lambda_chance": chance, "sd": sd}}) + "\n"
 
 
 def ladder_picture(report: LinkageReport) -> str:

@@ -24,7 +24,7 @@ from veiltab.curator.alignment.linking.link_messages import LinkMessage, message
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.linkage.linkage_report import LinkageReport, report_from_text
-from veiltab.curator.linkage.linkages import Linkages
+from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
@@ -237,6 +237,11 @@ class Curator(Seat):
     def report(self) -> LinkageReport:
         """What it knows of the linkage."""
         return report_from_text(Linkages(self.store.connection, self.store.audit).latest_report())
+
+    @property
+    def sample(self) -> LinkedSample:
+        """Where some linked rows are in its table."""
+        return Linkages(self.store.connection, self.store.audit).latest_sample()
 
     @property
     def column(self) -> list[int]:

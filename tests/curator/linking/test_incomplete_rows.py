@@ -116,6 +116,10 @@ def test_three_curators_leave_out_who_misses_a_value_anywhere(tmp_path: Path) ->
         align(alice, bob, carol)
         assert {alice.report.links, bob.report.links, carol.report.links} == {len(COMMON) - 9}
         assert (alice.report.incomplete, bob.report.incomplete, carol.report.incomplete) == (3, 2, 4)
+        # A sample for clerks is of those that stay, the same and in one order at all three.
+        samples = [[one.rows[row] for row in one.sample.rows.tolist()] for one in (alice, bob, carol)]
+        assert samples[0] == samples[1] == samples[2]
+        assert sorted(samples[0]) == sorted(COMMON[9:]) != samples[0]
 
 
 def test_a_linkage_of_incomplete_people_alone_is_refused(tmp_path: Path) -> None:
