@@ -1,7 +1,7 @@
 """`veiltab curator linkage`: what a curator knows after it was linked with the others."""
 
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -11,6 +11,9 @@ from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import optional_table_options
 from veiltab.curator.officer.opened import Standing
 from veiltab.curator.officer.options import with_standing
+
+if TYPE_CHECKING:
+    from veiltab.curator.linkage.linkages import LinkedSample
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -70,7 +73,6 @@ def linkage(
     )
     from veiltab.curator.linkage.linkage_report import report_from_text
     from veiltab.curator.linkage.linkages import Linkages
-    from veiltab.curator.linkage.linked_people import write_sample
 
     where = f"curator {standing.name}"
     if standing.study.identity is None:
@@ -101,9 +103,8 @@ def linkage(
         if not path.parent.is_dir():
             raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
     plain, lines = linkage_json(report, categories, lacking), linkage_text(report, categories, lacking)
+    _write_sample(standing, known.latest_sample(), drawn, table)
     if drawn is not None:
-        address = _served(standing) if table is None else table
-        write_sample(drawn[1], known.latest_sample(), drawn[0], address, standing.study, standing.name)
         plain["sample"] = {"links": sample, "file": str(to)}
         lines += f"\n{to} has {sample:,} linked people as this table writes them, numbered as at the other curators."
     if picture is not None:
@@ -125,13 +126,23 @@ def _together(name: str, value: T | None, other: str, beside: U | None) -> tuple
     return None
 
 
-def _served(standing: Standing) -> TableAddress:
-    """Return where the table is that the curator serves."""
-    served = standing.store.served.served_table()
-    if served is None:
-        raise InvalidInputError(
-            "it is not known where the table is",
-            where=f"curator {standing.name}",
-            remedy="Give it by --table, with the options of `veiltab curator serve`.",
-        )
-    return TableAddress.of(served.path)
+def _write_sample(
+    standing: Standing, sample: "LinkedSample", drawn: tuple[int, Path] | None, table: TableAddress | None
+) -> None:
+    """Write so many people of a sample to a file, if that is wanted: of --table, or of the table that is served."""
+    from veiltab.curator.linkage.linked_people import write_sample
+
+    if drawn is None:
+        if table is not None:
+            raise InvalidInputError("--table is that of a sample", remedy="Give it with --sample and --to.")
+        return
+    if table is None:
+        served = standing.store.served.served_table()
+        if served is None:
+            raise InvalidInputError(
+                "it is not known where the table is",
+                where=f"curator {standing.name}",
+                remedy="Give it by --table, with the options of `veiltab curator serve`.",
+            )
+        table = TableAddress.of(served.path)
+    write_sample(drawn[1], sample, drawn[0], table, standing.study, standing.name)

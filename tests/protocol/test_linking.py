@@ -137,6 +137,7 @@ def check_refused_samples(world: Linked, folder: Path, links: int) -> None:
         ("--sample", str(links + 1), *to): f"a sample has {links + 1:,} links, and {links:,} can be sampled",
         ("--sample", "5", *to, "--table", str(other)): "this is not the table that was linked, or it was changed since",
         ("--sample", "5"): "--sample and --to go together",
+        ("--table", str(other)): "--table is that of a sample",
         ("--checked", "5"): "--checked and --wrong go together",
         ("--checked", "5", "--wrong", "6"): "there are more wrong links than tested ones",
         ("--checked", str(links + 1), "--wrong", "6"): f"{links + 1:,} pairs were compared, and {links:,} people are",

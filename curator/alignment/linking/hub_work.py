@@ -86,7 +86,7 @@ class HubWork:
         linked = {spoke: await self._linked(spoke, rows) for spoke, rows in stated_rows.items()}
         self.accepted = {spoke: len(rows) for spoke, rows in linked.items()}
         joint = reduce(np.intersect1d, linked.values())
-        complete = (await self._leg.own()).complete[joint]
+        complete = self._leg.table.respondents.kept()[joint]
         self.incomplete, joint = int(np.count_nonzero(~complete)), joint[complete]
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)

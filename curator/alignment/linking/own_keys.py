@@ -52,8 +52,6 @@ class OwnRows:
     def __init__(self, identity: Identity, date_order: str, table: TableRows) -> None:
         self._chunks: list[_Chunk] = []
         self._starts = [0]
-        self.complete = table.kept()
-        """(rows,): which miss no value of an attribute whose missing values drop rows. No other row is named a link."""
         for batch in table.all_ids():
             for start in range(0, len(batch), _CHUNK):
                 ids = batch.slice(start, _CHUNK)

@@ -74,7 +74,7 @@ class SpokeWork:
             await self._pass(step, line)
             self._done += 1
         rows, handles = await asyncio.to_thread(self._resolved, line.rows)
-        complete = (await leg.own()).complete[rows]
+        complete = leg.table.respondents.kept()[rows]
         self.incomplete, rows, handles = int(np.count_nonzero(~complete)), rows[complete], handles[complete]
         self.accepted = rows
         path = leg.path(self._message(LinkKind.ACCEPTED))
