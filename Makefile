@@ -111,7 +111,7 @@ docs: .venv/dev ## the site, in build/docs; fails at a link to nothing: 10 s
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
 tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 4 min
-	$(BIN)/python -m pytest -v -m '' tests/tutorial
+	$(BIN)/python -m pytest -v -m '' -n 2 tests/tutorial
 
 study-page: .venv/dev ## the tables of docs/study-file.md, from the keys: 2 s
 	$(BIN)/python -m tests.study_page
@@ -123,10 +123,10 @@ compose-test: .venv/dev ## the parties in containers; root on Debian needs no en
 	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)
 
 console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 min
-	$(BIN)/python -m pytest -v -m browser tests/browser
+	$(BIN)/python -m pytest -v -m browser -n 2 --dist loadfile tests/browser
 
 client-test: .venv/dev ## clients in other languages against real services; says what is missing here: 6 min
-	$(BIN)/python -m pytest -v -m '' tests/clients
+	$(BIN)/python -m pytest -v -m '' -n 2 --dist loadfile tests/clients
 
 # All extras but demo, whose package is the folder play.
 lock: EXTRAS := papers console dask http metrics notify otel postgres tables

@@ -32,7 +32,7 @@ from veiltab.common.command.cli import note
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
 from veiltab.common.schemes import WithoutReplacement
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult, fitted
@@ -235,9 +235,7 @@ def play(people: People, epsilon: Decimal, key: bytes) -> Played:
         replicates.append(statistics(people, weighted).tolist())
     true = fractions_of(people.rows, domain.shape, every)
     return Played(
-        true=statistics(people, true).tolist(),
-        estimated=statistics(people, joint).tolist(),
-        replicates=replicates,
+        true=statistics(people, true).tolist(), estimated=statistics(people, joint).tolist(), replicates=replicates
     )
 
 

@@ -35,7 +35,7 @@ from veiltab.common.core.domain import Domain, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.tabulation import tabulate
-from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.release.tables import Prospect, linked_tables
 from veiltab.common.schemes import WithoutReplacement

@@ -65,11 +65,7 @@ def pure_ldp(size: int, epsilon: float) -> Iterator[Peer]:
     """Yield the oracles of pure-ldp, which counts reports one by one."""
     package = import_module("pure_ldp.frequency_oracles")
     common: dict[str, Any] = {"epsilon": epsilon, "d": size, "index_mapper": lambda value: value}
-    for oracle, name, extra in (
-        ("krr", "DE", {}),
-        ("oue", "UE", {"use_oue": True}),
-        ("olh", "LH", {"use_olh": True}),
-    ):
+    for oracle, name, extra in (("krr", "DE", {}), ("oue", "UE", {"use_oue": True}), ("olh", "LH", {"use_olh": True})):
         client = getattr(package, f"{name}Client")(**common, **extra)
         server = getattr(package, f"{name}Server")(**common, **extra)
         yield Peer(package="pure-ldp", oracle=oracle, randomise=client.privatise, aggregate=server.aggregate_all)

@@ -9,7 +9,7 @@ from veiltab.common.command.options import ServeOptions, name_option, serve_opti
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study
 from veiltab.curator.commands.ledger_cli import ledger, witness
-from veiltab.curator.commands.linkage_cli import linkage
+from veiltab.curator.commands.linkage_cli import linkage, match_rates
 from veiltab.curator.commands.peers_cli import allow_alignment, clear_tosses
 from veiltab.curator.commands.policy_cli import policy
 from veiltab.curator.commands.requests_cli import approve, deny, requests
@@ -75,5 +75,6 @@ for command in (
     clear_tosses,
     allow_alignment,
     linkage,
+    match_rates,
 ):
     curator.add_command(command)

@@ -12,11 +12,7 @@ from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
 
 _COMMANDS = {
-    "demo": (
-        "veiltab.play.cli",
-        "demo",
-        "Run the whole system on this machine: every party a process, real TLS.",
-    ),
+    "demo": ("veiltab.play.cli", "demo", "Run the whole system on this machine: every party a process, real TLS."),
     "plan": (
         "veiltab.deploy.plan.plan_cli",
         "plan",
@@ -64,10 +60,7 @@ _APART = {
         "the replays of the papers are not in the installed package",
         "Clone the source of veiltab, and run the command there: papers/README.md says how.",
     ),
-    "veiltab.play": (
-        "the demonstrations and rehearsals are not installed",
-        "Run: pip install 'veiltab[demo]'.",
-    ),
+    "veiltab.play": ("the demonstrations and rehearsals are not installed", "Run: pip install 'veiltab[demo]'."),
 }
 """Packages that are not in the wheel: what to say without them, and what to do."""
 

@@ -12,13 +12,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
 from veiltab.common.command.options import identity_option, state_option, study_argument
 from veiltab.common.command.parties import load_party
-from veiltab.common.errors import (
-    ClosedRoundError,
-    InvalidInputError,
-    NotFoundError,
-    SpentTokenError,
-    UnavailableError,
-)
+from veiltab.common.errors import ClosedRoundError, InvalidInputError, NotFoundError, SpentTokenError, UnavailableError
 from veiltab.common.rpc.parties.identity import Role
 
 if TYPE_CHECKING:

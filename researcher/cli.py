@@ -5,10 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, json_option
-from veiltab.common.command.options import (
-    ServeOptions,
-    serve_options,
-)
+from veiltab.common.command.options import ServeOptions, serve_options
 from veiltab.common.extras import importing
 from veiltab.researcher.api.api_cli import http, token
 from veiltab.researcher.commands.asking_cli import request, status

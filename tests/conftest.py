@@ -1,17 +1,22 @@
 """What many tests need: a study of two curators, and specs and requests of its releases."""
 
+import asyncio
+import inspect
 import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import click
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from veiltab.common.command.cli import run
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
@@ -24,7 +29,7 @@ from veiltab.curator.budget.entries import facts_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.noise_and_canaries import CuratorsNoise, curators_noise
 
-STUDY = b"""
+STUDY_HEAD = """
 [study]
 id = "survey"
 title = "A survey"
@@ -45,7 +50,9 @@ id_columns = ["id"]
 [[researcher]]
 name = "rosa"
 endpoint = "localhost:7410"
-[[researcher]]
+"""
+"""A study of two curators and a researcher, without attributes."""
+STUDY = f"""{STUDY_HEAD}[[researcher]]
 name = "rita"
 endpoint = "localhost:7411"
 [[attribute]]
@@ -60,7 +67,7 @@ categories = ["young", "middle", "old"]
 name = "salary"
 owner = "bob"
 categories = ["low", "high"]
-"""
+""".encode()
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2))
 
 # How long an example takes says something of the machine, not of the code.
@@ -68,6 +75,32 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
 # The same examples every time, so that a change is judged by what it changes; make test-all searches for others.
 settings.load_profile(os.environ.get("VEILTAB_EXAMPLES", "steady"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+Ran = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
+    """Run a command; return its exit code, and what it wrote to its two streams."""
+
+    def ran_with(command: click.Command, *words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["veiltab", *words])
+        code = run(command)
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return ran_with
 
 
 def spec_with(**changes: Any) -> TableSpec:  # noqa: ANN401 - any field of a spec
@@ -109,7 +142,6 @@ def noise_with(seed: bytes = bytes(32), **changes: Any) -> CuratorsNoise:  # noq
 
 
 def request_with(**changes: Any) -> ReleaseRequest:  # noqa: ANN401 - any field of a request
-    """Return a request."""
     fields: dict[str, Any] = {
         "release_id": "0" * 31 + "1",
         "researcher": "rosa",

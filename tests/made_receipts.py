@@ -36,7 +36,6 @@ class MadeTests:
         return own_receipt(self.spec, owner, changes, self.orders), self.together()
 
     def together(self) -> Receipt:
-        """Return the receipt of all columns together."""
         return joint_receipt(self.spec, self.lists, self.orders)
 
     def all_receipts(self) -> tuple[Receipt, ...]:

@@ -52,7 +52,6 @@ class Recorded:
         self._stream, self._forced = CipherStream(number.to_bytes(32)), forced
 
     def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
-        """Overwrite `out`."""
         self._stream.fill(out, label=label, chunk=chunk)
         forced = self._forced.get(label, b"")
         out[: len(forced)] = np.frombuffer(forced, np.uint8)
@@ -154,7 +153,6 @@ def refused_reports() -> Iterator[dict[str, Any]]:
 
 
 def reports_of(oracle: str) -> list[dict[str, Any]]:
-    """Return one report of an oracle, as a vector."""
     return [report(f"a report of {oracle}", spec_of(oracle_for(oracle, 20, Decimal(1))), 1)]
 
 

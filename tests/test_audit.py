@@ -72,7 +72,6 @@ class Design:
     sample: int
 
     def __str__(self) -> str:
-        """Say it."""
         return f"{self.sample} of {self.population}"
 
 

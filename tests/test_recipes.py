@@ -126,11 +126,7 @@ def test_an_oracle_is_a_file_and_a_line(tree: Tree) -> None:
     )
     registry = "common/collection/oracles/oracle_registry.py"
     tree.put(registry, "    SubsetSelection,\n", "    Quiet,\n")
-    tree.put(
-        registry,
-        "import SubsetSelection\n",
-        "from veiltab.common.collection.oracles.quiet import Quiet\n",
-    )
+    tree.put(registry, "import SubsetSelection\n", "from veiltab.common.collection.oracles.quiet import Quiet\n")
     tree.check(
         "from decimal import Decimal\n"
         "from veiltab.common.collection.oracles.oracle_registry import ORACLE_NAMES, oracle_for\n"
@@ -178,6 +174,6 @@ def test_a_table_format_is_a_file_and_a_line(tree: Tree) -> None:
         'table = pa.table({"id": ["1", "2"], "sex": ["f", "m"]})\n'
         'with pa.ipc.new_file("people.ipc", table.schema) as file:\n'
         "    file.write(table)\n"
-        'assert [one.name for one in open_table(Path("people.ipc")).columns()] == ["id", "sex"]\n'
+        'assert [one.name for one in open_table(Path("people.ipc")).columns] == ["id", "sex"]\n'
     )
     assert len(tree.changed) == 2

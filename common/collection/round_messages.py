@@ -77,11 +77,7 @@ def round_from_proto(message: collection_pb2.Round) -> Round:
             sorted((text_from_proto(name, "parameters"), _whole(value)) for name, value in message.parameters.items())
         ),
         strata=tuple(
-            Stratum(
-                name=text_from_proto(s.name, "strata"),
-                population=s.population,
-                rate=_decimal(s.rate, "rate"),
-            )
+            Stratum(name=text_from_proto(s.name, "strata"), population=s.population, rate=_decimal(s.rate, "rate"))
             for s in message.strata
         ),
         deadline=whole_from_proto(message.deadline, "deadline"),

@@ -195,14 +195,7 @@ def perturb_chunk(  # noqa: PLR0913  # what perturb takes, and which chunk
 
 
 def replace_symbols(  # noqa: PLR0913 - one argument a quantity
-    column: Symbols,
-    size: int,
-    replaced: NDArray[np.bool_],
-    source: ByteSource,
-    out: Symbols,
-    *,
-    label: int,
-    chunk: int,
+    column: Symbols, size: int, replaced: NDArray[np.bool_], source: ByteSource, out: Symbols, *, label: int, chunk: int
 ) -> None:
     """Write one column of one chunk with uniform symbols in the replaced rows.
 

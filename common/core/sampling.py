@@ -13,15 +13,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from veiltab.common.core.block_order import (
-    BLOCK_BYTES,
-    MAX_ROWS,
-    Blocks,
-    Leads,
-    leading,
-    ordered_rows,
-    write_words,
-)
+from veiltab.common.core.block_order import BLOCK_BYTES, MAX_ROWS, Blocks, Leads, leading, ordered_rows, write_words
 from veiltab.common.core.randomness import MAX_FILL, CipherStream, check_key
 from veiltab.common.errors import InvalidInputError
 

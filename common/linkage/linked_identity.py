@@ -28,6 +28,7 @@ class Identity:
         cap: foreseen share of wrong links that the ladder must stay below.
         alone_in_spoke: foreseen share of rows of another curator that have no partner in the hub, below 1.
         alone_in_hub: foreseen share of rows of the hub that have no partner there.
+        placebo: whether a spoke also asks privately for rows with moved dates, to count what chance links.
 
     Raises:
         InvalidInputError: the parts contradict one another.
@@ -40,6 +41,7 @@ class Identity:
     cap: Decimal = Decimal("0.002")
     alone_in_spoke: Decimal = Decimal("0.5")
     alone_in_hub: Decimal = Decimal("0.5")
+    placebo: bool = False
 
     def __post_init__(self) -> None:
         if len(self.kinds) < len(self.fields):
@@ -81,7 +83,7 @@ class Identity:
         return alone * Fraction(self.alone_in_hub) / (1 - alone)
 
     def description(self) -> str:
-        """Return the canonical text of all that decides who is linked with whom; it stands in an alignment's digest."""
+        """Return the canonical text of what decides who is linked with whom, and what is asked beside."""
         return canonical_json(
             {
                 "alone": [str(self.alone_in_spoke), str(self.alone_in_hub)],
@@ -92,6 +94,7 @@ class Identity:
                 "ladder": [step.name for step in self.ladder],
                 "normalisation": NORMALISATION,
             }
+            | ({"placebo": True} if self.placebo else {})
         )
 
 

@@ -27,8 +27,8 @@ _PARTICLES = frozenset(
     + re.findall(r"\w+", "ibn bin bint abu ter ten te zu zur af av")
 )
 _SEXES = {
-    **dict.fromkeys(("m", "male", "man", "1", "homme", "mannlich", "masculin"), "m"),
-    **dict.fromkeys(("f", "female", "woman", "2", "w", "femme", "weiblich", "feminin"), "f"),
+    **dict.fromkeys(("m", "male", "man", "1", "homme", "mann", "mannlich", "masculin"), "m"),
+    **dict.fromkeys(("f", "female", "woman", "2", "w", "femme", "frau", "weiblich", "feminin", "v", "vrouw"), "f"),
     **dict.fromkeys(("x", "d", "diverse", "other"), "x"),
 }
 """1 and 2 are those of ISO 5218; its 0 and 9 say that the sex is not known."""

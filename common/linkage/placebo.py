@@ -3,6 +3,7 @@
 A constant shift in days would leave year and month equal for most, and find true pairs again.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from veiltab.common.linkage.ladder import Pass
@@ -21,15 +22,20 @@ def placebo_keys(step: Pass, rows: NormalRows) -> list[Keys] | None:
     Returns:
         As `pass_keys`; None if the pass has neither, so that nothing can be moved.
     """
-    for kind, moved in ((FieldKind.BIRTH, moved_date), (FieldKind.POSTCODE, moved_postcode)):
-        names = [name for name, column in rows.columns.items() if column.kind is kind and name in step.fields]
-        if names:
-            changed = {
-                name: replace(rows.columns[name], values=[moved(value) for value in rows.columns[name].values])
-                for name in names
-            }
-            return pass_keys(step, replace(rows, columns={**rows.columns, **changed}))
-    return None
+    changed = {}
+    for name in moved_fields(step, {name: column.kind for name, column in rows.columns.items()}):
+        column = rows.columns[name]
+        moved = moved_date if column.kind is FieldKind.BIRTH else moved_postcode
+        changed[name] = replace(column, values=[moved(value) for value in column.values])
+    return pass_keys(step, replace(rows, columns={**rows.columns, **changed})) if changed else None
+
+
+def moved_fields(step: Pass, kinds: Mapping[str, FieldKind]) -> list[str]:
+    """Return the fields of a pass that are moved: its date, else its postcodes; none if it has neither."""
+    for kind in (FieldKind.BIRTH, FieldKind.POSTCODE):
+        if names := [name for name in kinds if kinds[name] is kind and name in step.fields]:
+            return names
+    return []
 
 
 def moved_date(date: str) -> str:

@@ -3,14 +3,15 @@
 Wrong links a link (precision is 1 - lambda):
 
     W_self = max(n_A - N, 0) (1 - c) sum_i s_i           what the hub's own self-matches foresee
-    W_plac = sum_i w_i (left_i / left'_i) (1 - c)        what a run with moved dates linked, as wrong as can be
-    lambda = (W_self + W_plac) / links,  sd = 2 sqrt(W_self + W_plac + 1) / links
+    W_plac = sum_i w_i g_i, g_i = (left_i / left'_i) (1 - c)   what a run with moved dates linked, as wrong as can be
+    lambda = (W_self + W_plac) / links,  sd = 2 sqrt(W_self + g (W_plac + g)) / links,  g = max(1, g_1, g_2, ...)
 
 n_A are the spoke's rows, N the people of both tables, c the linked share of the hub, s_i the self-match share of pass
 i, w_i the proposals of pass i in the run with moved dates (`placebo.py`), left_i and left'_i the rows that entered the
-pass in the real run and in that one. W_self counts chance within the hub too, so the sum counts chance twice: that errs
-on the side of more wrong links. Without such a run W_plac is taken as 3. The factor 2 is for kin that the law does not
-know.
+pass in the real run and in that one. That one may be of some rows alone; g_i is how many wrong links a proposal of it
+stands for. W_self counts chance within the hub too, so the sum counts chance twice: that errs on the side of more wrong
+links. Without such a run W_plac is taken as 3; where a pass has nothing to move, 3 are added. The factor 2 is for kin
+that the law does not know.
 
 People of both tables (capture and recapture), by counts over linked pairs of what agrees, of given name g, family name
 f, birth date b and postcode p:
@@ -169,24 +170,25 @@ def common_people(agreement: Agreement) -> Estimate | None:
     return Estimate(value=people, sd=people * sqrt(relative))
 
 
-def wrong_links(counts: Links, people: Estimate | None, placebo: Sequence[PlaceboPass] | None) -> WrongLinks:
+def wrong_links(counts: Links, people: Estimate | None, placebo: Sequence[PlaceboPass | None]) -> WrongLinks:
     """Return lambda.
 
     Args:
         counts: of the real run.
         people: N; None if it is unknown, then the links stand for it, which are fewer: the safe side.
-        placebo: the passes of a run with moved dates; None if there was none.
+        placebo: the passes of a run with moved dates, None for one that has nothing to move; none if there was no run.
     """
     common = float(counts.links) if people is None else max(people.value, counts.links)
     by_self = max(counts.spoke_rows - common, 0.0) * counts.unlinked_hub * counts.self_match
-    by_chance = _UNSEEN
-    if placebo is not None:
-        moved = sum(one.proposals * one.entered_real / one.entered for one in placebo if one.entered)
-        by_chance = moved * counts.unlinked_hub
+    by_chance, most = 0.0 if placebo and None not in placebo else _UNSEEN, 1.0
+    for one in placebo:
+        if one is not None and one.entered:
+            worth = one.entered_real / one.entered * counts.unlinked_hub
+            by_chance, most = by_chance + one.proposals * worth, max(most, worth)
     wrong = by_self + by_chance
     return WrongLinks(
         share=min(wrong / counts.links, 1.0),
-        sd=_FOR_KIN * sqrt(wrong + 1) / counts.links,
+        sd=_FOR_KIN * sqrt(by_self + most * (by_chance + most)) / counts.links,
         chance=min(by_chance / counts.links, 1.0),
         by_self_match=by_self,
         by_chance=by_chance,

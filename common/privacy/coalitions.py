@@ -113,26 +113,6 @@ def order_epsilon(view: ReleaseDescription, delta: Decimal) -> Decimal | None:
     return None if certificate is None else Decimal(certificate.epsilon(float(delta)))
 
 
-def pair_epsilons(release: TwoSidedRelease, delta: Decimal) -> dict[Coalition, Decimal | None]:
-    """Return the epsilon (nats, rounded up) of each pair at a delta: by the order or pure, whichever is less.
-
-    Args:
-        release: what runs.
-        delta: in (0, 1).
-
-    Returns:
-        By pair; None where there is no bound for a respondent.
-    """
-    return {pair: _least(release.seen_by(pair), delta) for pair in PAIRS}
-
-
-def _least(view: ReleaseDescription | None, delta: Decimal) -> Decimal | None:
-    if view is None:
-        return None
-    by_order = order_epsilon(view, delta)
-    return view.pure_epsilon if by_order is None else min(view.pure_epsilon, by_order)
-
-
 def _rows(count: int) -> Scheme:
     """Return the scheme that takes all of `count` rows."""
     return scheme_of("wor", population=count, sample=count)

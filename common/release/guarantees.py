@@ -169,10 +169,7 @@ def release_card(release: ReleaseSpec) -> EpsilonCard:
     if release.only_table is not None or release.delta is None:
         return epsilon_card(release.table(0))
     bounds = bounds_together(
-        _slots_of(release),
-        release.delta,
-        pricing=lru_cache(maxsize=None)(price),
-        one_time=release.pad.is_one_time,
+        _slots_of(release), release.delta, pricing=lru_cache(maxsize=None)(price), one_time=release.pad.is_one_time
     )
     return EpsilonCard(bounds=tuple(_no_more_than_asked(bound, release, release.delta) for bound in bounds))
 

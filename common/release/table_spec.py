@@ -160,9 +160,7 @@ class TableSpec(Spec):
     def mechanism(self) -> TwoSidedNoise:
         """The noise of the curators and of the server, one law to anyone who knows no coins."""
         return TwoSidedNoise(
-            cells=self.cells,
-            curator_replacement=self.curator_replacement,
-            server_replacement=self.server_replacement,
+            cells=self.cells, curator_replacement=self.curator_replacement, server_replacement=self.server_replacement
         )
 
     @property

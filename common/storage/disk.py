@@ -14,13 +14,7 @@ from veiltab.common.errors import UnavailableError
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FAILING = frozenset({errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})
 _FAILING_SQLITE = frozenset(
-    {
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-    }
+    {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 )
 _PRIMARY = 0xFF
 """Bits of an error code of SQLite that say its kind."""

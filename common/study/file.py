@@ -238,9 +238,7 @@ def read_file(path: Path, kind: str = "study file", *, is_own: bool = False) -> 
             check_writers(path)
     except OSError as error:
         raise InvalidInputError(
-            f"the {kind} cannot be read ({error.strerror})",
-            where=str(path),
-            remedy=f"Give the path of a {kind}.",
+            f"the {kind} cannot be read ({error.strerror})", where=str(path), remedy=f"Give the path of a {kind}."
         ) from None
     return data
 

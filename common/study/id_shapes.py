@@ -54,7 +54,7 @@ def can_match(one: str, other: str) -> bool:
 
 
 def shape_after(shape: str, steps: Sequence[str]) -> str:
-    """Return the shape of ids after steps of normalisation that change numbers; see `members.NUMBER_STEPS`."""
+    """Return the shape of ids after steps of normalisation that change numbers: digits, integer or zfill."""
     for name in ("digits", "integer", "zfill"):
         for step in steps:
             if step.partition(":")[0] == name:

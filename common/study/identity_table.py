@@ -48,6 +48,10 @@ class WrittenIdentity:
     alone_in_hub: Decimal = optional_key(
         Decimal("0.5"), "foreseen share of the hub's rows whose person another curator does not have"
     )
+    placebo: bool = optional_key(
+        default=False,
+        meaning="privately, whether others run rows with moved dates too: that counts links by chance, and asks more",
+    )
 
 
 def identity_of(fields: Fields) -> Identity:
@@ -133,6 +137,7 @@ def _identity(written: WrittenIdentity) -> Identity:
         cap=written.cap,
         alone_in_spoke=written.alone_in_spoke,
         alone_in_hub=written.alone_in_hub,
+        placebo=written.placebo,
     )
 
 

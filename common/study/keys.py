@@ -28,6 +28,7 @@ class Kind(NamedTuple):
 _KINDS: Mapping[object, Kind] = {
     str: Kind("text", Fields.text),
     int: Kind("whole number", Fields.integer),
+    bool: Kind("true or false", Fields.truth),
     Decimal: Kind("number", Fields.number),
     tuple[str, ...]: Kind("list of texts", Fields.texts),
     tuple[Decimal, ...]: Kind("list of numbers", Fields.numbers),

@@ -14,10 +14,6 @@ from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
 NORMALISE_STEPS = ("strip", "casefold", "nfc")
 """Steps of id normalisation that run unless a study says otherwise, in their order."""
 
-NUMBER_STEPS = ("digits", "integer", "zfill")
-"""Steps that run after them if a study names them, in their order: keep digits alone; make whole numbers of 0012 and
-12.0; write zeros before what is shorter than N characters, by "zfill:N"."""
-
 MOST_ZEROS = 64
 """Longest N of zfill."""
 

@@ -34,11 +34,7 @@ class TableKeys:
 
 def _tables_of(record: type, meaning: str, *, is_list: bool = False, is_needed: bool = False) -> TableKeys:
     return TableKeys(
-        meaning=meaning,
-        keys=keys_of(record),
-        read=partial(read_table, record),
-        is_list=is_list,
-        is_needed=is_needed,
+        meaning=meaning, keys=keys_of(record), read=partial(read_table, record), is_list=is_list, is_needed=is_needed
     )
 
 

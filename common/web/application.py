@@ -172,12 +172,7 @@ class ConsoleApplication:
         if function is None:
             raise RefusedRequestError(405, "Nothing can be sent to this page.")
         visit = Visit(
-            session=session,
-            parameters=parameters,
-            query=read_query(request),
-            form=form,
-            frame=self._frame,
-            page=page,
+            session=session, parameters=parameters, query=read_query(request), form=form, frame=self._frame, page=page
         )
         return await _run(function, visit)
 

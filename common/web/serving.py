@@ -21,12 +21,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def serve_console(
-    console: Console,
-    persons: Mapping[str, bool],
-    *,
-    port: int,
-    as_json: bool,
-    folder: LinkFolder | None = None,
+    console: Console, persons: Mapping[str, bool], *, port: int, as_json: bool, folder: LinkFolder | None = None
 ) -> None:
     """Serve a console, and print a one-time link for each person.
 

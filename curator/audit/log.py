@@ -40,6 +40,7 @@ class Event(Enum):
     TOSSES_CLEARED = "tosses cleared"
     ALIGNMENT_ALLOWED = "alignment allowed"
     LINKED = "linked"
+    RATES = "match rates released"
     WITNESS_CLEARED = "witness set aside"
     EVIDENCE = "evidence exported"
     SESSION_BEGUN = "session begun"

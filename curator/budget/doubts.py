@@ -42,12 +42,7 @@ class Doubts:
         """Return them, in order of the parties."""
         rows = self._connection.execute("SELECT * FROM doubt ORDER BY who")
         return tuple(
-            Doubt(
-                who=row["who"],
-                length=row["length"],
-                head=bytes(row["head"]),
-                is_set_aside=bool(row["is_set_aside"]),
-            )
+            Doubt(who=row["who"], length=row["length"], head=bytes(row["head"]), is_set_aside=bool(row["is_set_aside"]))
             for row in rows
         )
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.pricing.price import Price
@@ -18,6 +18,14 @@ from veiltab.curator.budget.allowance import Charge, Sums
 
 GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 """The head of an empty ledger."""
+
+
+class OwnTable(NamedTuple):
+    """A table with noise that this curator releases alone, of a pure epsilon."""
+
+    release_id: str
+    facts: dict[str, Any]
+    delta: None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +88,10 @@ def covered_audit_head(facts: dict[str, Any]) -> AuditHead | None:
 
 
 def described(row: sqlite3.Row) -> ReleaseDescription | None:
-    """Return the description of a release of one table; None of several."""
+    """Return the description of a release of one table; None of several, or of a curator's own."""
     facts = json.loads(row["entry"])
     kinds = facts["tables"]
-    is_one = len(kinds) == 1 and kinds[0]["count"] == 1 and not facts["repeats"]
+    is_one = len(kinds) == 1 and kinds[0]["count"] == 1 and "gamma" in kinds[0] and not facts["repeats"]
     return description_of(kinds[0], "ledger") if is_one else None
 
 
@@ -112,8 +120,10 @@ def chained(head: bytes, *fields: object) -> bytes:
     return linked(head, line_of(*fields))
 
 
-def facts_of(release: ReleaseSpec) -> dict[str, object]:
+def facts_of(release: ReleaseSpec | OwnTable) -> dict[str, object]:
     """Return the plain facts of a release: those of each kind of table once, with how many there are."""
+    if isinstance(release, OwnTable):
+        return release.facts
     return {
         "tables": _kinds(release.each_table()),
         "repeated": _kinds(release.each_repeat()),

@@ -28,7 +28,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.budget.allowance import Allowance, Charge, Sums
-from veiltab.curator.budget.entries import chained, charge_of, described, facts_of, percent, prices_of
+from veiltab.curator.budget.entries import OwnTable, chained, charge_of, described, facts_of, percent, prices_of
 from veiltab.curator.budget.remaining import left_for
 from veiltab.curator.budget.spending import RESERVATION, Spending
 
@@ -61,7 +61,7 @@ class Ledger(Spending):
             self._price_pure_entries()
         self._sums()
 
-    def reserve(self, spec: ReleaseSpec, charge: Charge) -> None:
+    def reserve(self, spec: ReleaseSpec | OwnTable, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
 
         Args:
@@ -71,8 +71,7 @@ class Ledger(Spending):
         Raises:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
-        facts = facts_of(spec)
-        values = [spec.release_id, json.dumps(facts | {"time": int(time.time())}), str(charge.epsilon)]
+        values = [spec.release_id, json.dumps(facts_of(spec) | {"time": int(time.time())}), str(charge.epsilon)]
         with transaction(self._connection) as db:
             if self.is_charged(spec.release_id):
                 return

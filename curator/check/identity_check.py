@@ -106,8 +106,8 @@ class IdentityInspection:
         found += [f"  attribute {name} {why}" for name, why in self.derived.items()]
         if self.derived:
             found.append(
-                "    a guarantee for attributes given the links does not cover them: whoever changes such a field"
-                " changes links too"
+                "    the guarantee for attributes given the links does not cover them: another value of such a field"
+                " can make other links"
             )
         if self.passes:
             found.append("  passes, in their order, with the share of rows that one other row could be taken for:")

@@ -243,12 +243,7 @@ class DrawnSample:
 
     def _field(self, place: int, type_: str) -> DrawnField:
         return DrawnField(
-            run=self._run,
-            parts=self._parts,
-            firsts=self._firsts,
-            place=place,
-            type=type_,
-            length=self._sample,
+            run=self._run, parts=self._parts, firsts=self._firsts, place=place, type=type_, length=self._sample
         )
 
     def _drawn(self, tokens: Stored, columns: tuple[_Column, ...], stage: Stage) -> Iterator[Part]:

@@ -53,11 +53,7 @@ class _Encrypt:
     def perform(self) -> tuple[tuple[int, int], ...]:
         """Write the chunks; return where each begins, and how many symbols it has."""
         chunks = self.noise.with_noise_and_canaries(
-            self.attribute,
-            self.column,
-            self.size,
-            self.replacement_key,
-            chunks=slice(self.first, self.first + CHUNKS),
+            self.attribute, self.column, self.size, self.replacement_key, chunks=slice(self.first, self.first + CHUNKS)
         )
         made, source = list[tuple[int, int]](), CipherStream(self.key)
         with self.run.written(self.name) as file:

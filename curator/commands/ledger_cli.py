@@ -13,7 +13,7 @@ from veiltab.curator.budget.ledger_text import (
     statements_text,
     witness_text,
 )
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person, person_option, with_standing
 from veiltab.curator.officer.persons import person_name
 
@@ -21,7 +21,7 @@ from veiltab.curator.officer.persons import person_name
 @click.command(epilog="Example: veiltab curator ledger study.toml --name alice --state state")
 @with_standing
 @json_option
-def ledger(standing: Standing, as_json: bool) -> None:
+def ledger(standing: OpenedState, as_json: bool) -> None:
     """Show every charge, check the ledger's chain, and say what each coalition faces of all of them together."""
     book = standing.ledger
     charges = [(entry, purpose_of(entry, standing.store)) for entry in book.entries]
@@ -35,7 +35,7 @@ def ledger(standing: Standing, as_json: bool) -> None:
     emit(as_json, {**budget_data(standing), "entries": entries, "card": together}, "\n".join(lines))
 
 
-def budget_data(standing: Standing) -> dict[str, object]:
+def budget_data(standing: OpenedState) -> dict[str, object]:
     """Return the budget, and what is spent and left of it, for JSON."""
     book, path = standing.ledger, standing.policy_path
     return {
@@ -54,7 +54,7 @@ def budget_data(standing: Standing) -> dict[str, object]:
 @click.option("--clear", "cleared", metavar="PARTY", help="Go on although this party has seen what the ledger lacks.")
 @person_option
 @json_option
-def witness(standing: Standing, cleared: str | None, person: str | None, as_json: bool) -> None:
+def witness(standing: OpenedState, cleared: str | None, person: str | None, as_json: bool) -> None:
     """Show which ledgers this curator remembers, and who has seen entries that its own ledger lacks.
 
     Either the ledger was rolled back, or somebody showed an invented one under this curator's name. Clear a party only

@@ -1,19 +1,18 @@
-"""`veiltab curator linkage`: what a curator knows after it was linked with the others."""
+"""`veiltab curator linkage` and `match-rates`: what a curator knows of its links, and what it releases of them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
-from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.command.cli import PATH, emit, json_option, json_text
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.budget.entries import percent
+from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import optional_table_options
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import with_standing
-
-if TYPE_CHECKING:
-    from veiltab.curator.linkage.linkages import LinkedSample
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -48,7 +47,7 @@ U = TypeVar("U")
 @json_option
 def linkage(
     *,
-    standing: Standing,
+    standing: OpenedState,
     picture: Path | None,
     out: Path | None,
     sample: int | None,
@@ -62,36 +61,19 @@ def linkage(
 
     The sample is of the table that the curator serves, or of that of --table, as it was when it was linked.
     """
-    from veiltab.common.study.identity_table import absent_fields
-    from veiltab.curator.commands.linkage_text import (
+    from veiltab.curator.linkage.linkage_text import (
         ladder_picture,
         linkage_json,
         linkage_text,
+        own_words,
         tested_json,
         tested_text,
         wrong_links_json,
     )
-    from veiltab.curator.linkage.linkage_report import report_from_text
-    from veiltab.curator.linkage.linkages import Linkages
+    from veiltab.curator.officer.match_rates import linked_report
 
-    where = f"curator {standing.name}"
-    if standing.study.identity is None:
-        raise InvalidInputError(
-            "the study has ids, and links nobody",
-            where=where,
-            remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
-        )
-    known = Linkages(standing.store.connection, standing.store.audit)
-    text = known.latest_report()
-    if not text:
-        raise NotReadyError(
-            "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
-        )
-    report = report_from_text(text)
-    categories = {rule.name: rule.attribute.categories for rule in standing.study.attributes_of(standing.name)}
-    both = {name: standing.study.curator(name) for name in (standing.name, standing.study.identity.hub)}
-    absent = absent_fields(standing.study.identity, both.values())
-    lacking = {key: f"needs {field}, which {name} lacks" for name, field, keys in absent for key in keys}
+    _, report = linked_report(standing)
+    categories, lacking = own_words(standing.study, standing.name)
     drawn, tested = _together("--sample", sample, "--to", to), _together("--checked", checked, "--wrong", wrong)
     if tested is not None and tested[0] > report.links:
         raise InvalidInputError(
@@ -103,7 +85,7 @@ def linkage(
         if not path.parent.is_dir():
             raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
     plain, lines = linkage_json(report, categories, lacking), linkage_text(report, categories, lacking)
-    _write_sample(standing, known.latest_sample(), drawn, table)
+    _write_sample(standing, drawn, table)
     if drawn is not None:
         plain["sample"] = {"links": sample, "file": str(to)}
         lines += f"\n{to} has {sample:,} linked people as this table writes them, numbered as at the other curators."
@@ -126,10 +108,9 @@ def _together(name: str, value: T | None, other: str, beside: U | None) -> tuple
     return None
 
 
-def _write_sample(
-    standing: Standing, sample: "LinkedSample", drawn: tuple[int, Path] | None, table: TableAddress | None
-) -> None:
+def _write_sample(standing: OpenedState, drawn: tuple[int, Path] | None, table: TableAddress | None) -> None:
     """Write so many people of a sample to a file, if that is wanted: of --table, or of the table that is served."""
+    from veiltab.curator.linkage.linkages import Linkages
     from veiltab.curator.linkage.linked_people import write_sample
 
     if drawn is None:
@@ -145,4 +126,55 @@ def _write_sample(
                 remedy="Give it by --table, with the options of `veiltab curator serve`.",
             )
         table = TableAddress.of(served.path)
+    sample = Linkages(standing.store.connection, standing.store.audit).latest_sample()
     write_sample(drawn[1], sample, drawn[0], table, standing.study, standing.name)
+
+
+@click.command(
+    "match-rates",
+    epilog="Example: veiltab curator match-rates study.toml --name alice --state state --attribute age --epsilon 0.1"
+    " --out rates.json --yes",
+)
+@with_standing
+@click.option("--attribute", required=True, help="Of this curator; each has one table, once and for all.")
+@click.option("--epsilon", required=True, help="Of the table, pure: it has noise of about 2.8 rows over epsilon.")
+@click.option("--out", required=True, type=PATH, help="Write the table there, as JSON.")
+@click.option("--person", "persons", multiple=True, help="Who decides; each of them, if the policy asks for several.")
+@click.option("--yes", "is_agreed", is_flag=True, help="Charge and write it; else only show what it takes.")
+@json_option
+def match_rates(
+    standing: OpenedState,
+    attribute: str,
+    epsilon: str,
+    out: Path,
+    persons: tuple[str, ...],
+    is_agreed: bool,
+    as_json: bool,
+) -> None:
+    """Release how many rows of each category of an attribute are linked, with noise, and charge this curator's ledger.
+
+    `veiltab researcher estimate --match-rates` weights with it, so that links that are missing bias less. The same
+    command later writes the same table and charges nothing.
+    """
+    from veiltab.common.storage.files import written_whole
+    from veiltab.curator.linkage.linkage_text import rates_json, rates_text
+    from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, release_rates
+
+    asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
+    _, report = linked_report(standing)
+    allowance = standing.ledger.allowance
+    share = allowance.share(allowance.charge_of_pure_epsilon(asked))
+    if not out.parent.is_dir():
+        raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
+    if not is_agreed:
+        told = f"A table of {attribute} takes {percent(share)} of the budget. {spent_text(standing.ledger)}"
+        data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
+        emit(as_json, data, f"{told}\nNothing is charged or written; say --yes to release it.")
+        return
+    rates, is_new = release_rates(standing, attribute, asked, names)
+    data = rates_json(rates, is_hub=report.is_hub)
+    with written_whole(out) as file:
+        file.write(f"{json_text(data)}\n".encode())
+    charge = f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget."
+    told = rates_text(rates, charge, is_hub=report.is_hub)
+    emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

@@ -5,7 +5,7 @@ from secrets import token_bytes
 import click
 
 from veiltab.common.command.cli import emit, json_option
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person, person_option, with_standing
 from veiltab.curator.officer.persons import person_name
 from veiltab.curator.peers.ring import PART_BYTES
@@ -19,7 +19,7 @@ from veiltab.curator.peers.ring import PART_BYTES
 @click.option("--peer", required=True, help="Name of the other curator.")
 @person_option
 @json_option
-def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
+def clear_tosses(standing: OpenedState, peer: str, person: str | None, as_json: bool) -> None:
     """Take part in releases again with a curator by which too many ended that were charged."""
     name = person_name(named_person(person))
     cleared = standing.store.coins.clear_aborted(standing.study.curator(peer).name, person=name)
@@ -34,8 +34,8 @@ def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: boo
 @click.option("--peer", required=True, help="Name of the other curator.")
 @person_option
 @json_option
-def allow_alignment(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
-    """Align privately again with a curator that began too many private alignments, or is suspected to change ids."""
+def allow_alignment(standing: OpenedState, peer: str, person: str | None, as_json: bool) -> None:
+    """Align privately again with a curator that had too many private alignments, or is suspected to change ids."""
     name = person_name(named_person(person))
     began = standing.store.private.allow(standing.study.curator(peer).name, token_bytes(PART_BYTES), person=name)
-    emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which began {began} private alignments")
+    emit(as_json, {"peer": peer, "began": began}, f"Allowed: curator {peer}, which had {began} private alignments")

@@ -5,7 +5,7 @@ import click
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import with_standing
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.trial import hypothetical_request, try_policy
@@ -32,7 +32,7 @@ def policy() -> None:
 @click.option("--population", type=click.IntRange(min=1), help="Common respondents; by default those of the alignment.")
 @json_option
 def test(
-    standing: Standing,
+    standing: OpenedState,
     researcher: str,
     epsilon: str,
     delta: str | None,

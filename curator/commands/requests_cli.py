@@ -8,7 +8,7 @@ import click
 from veiltab.common.command.cli import emit, json_option, listed
 from veiltab.common.errors import NotReadyError
 from veiltab.curator.commands.ledger_cli import budget_data
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import (
     held_option,
     named_person,
@@ -30,7 +30,7 @@ from veiltab.curator.officer.verdicts import deny as deny_request
 @with_standing
 @click.option("--all", "is_all", is_flag=True, help="Show all with their cards, those that have ended too.")
 @json_option
-def requests(standing: Standing, is_all: bool, as_json: bool) -> None:
+def requests(standing: OpenedState, is_all: bool, as_json: bool) -> None:
     """List the requests that wait for a person, with the epsilon card and what is left of the budget, then the others.
 
     As JSON, all are there, oldest first.
@@ -42,7 +42,7 @@ def requests(standing: Standing, is_all: bool, as_json: bool) -> None:
         emit(as_json, {}, _requests_text(standing, is_all=is_all))
 
 
-def _requests_text(standing: Standing, *, is_all: bool) -> str:
+def _requests_text(standing: OpenedState, *, is_all: bool) -> str:
     ids = standing.store.decisions.waiting_for_a_person(time.time())
     every = standing.store.releases.releases()
     waiting = [one for one in every if one.request.release_id in ids]
@@ -65,7 +65,7 @@ def _requests_text(standing: Standing, *, is_all: bool) -> str:
 @click.option("--expires-days", type=click.IntRange(1, MOST_DAYS), help="Days for which the key may be fetched.")
 @json_option
 def approve(
-    standing: Standing,
+    standing: OpenedState,
     prefix: str | None,
     is_all: bool,
     attributes: tuple[str, ...],
@@ -109,7 +109,7 @@ def approve(
 @reason_option
 @json_option
 def deny(
-    standing: Standing, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str, as_json: bool
+    standing: OpenedState, prefix: str, attributes: tuple[str, ...], person: str | None, reason: str, as_json: bool
 ) -> None:
     """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
     release_id = standing.store.releases.release_id(prefix)

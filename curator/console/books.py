@@ -17,7 +17,7 @@ from veiltab.curator.audit.log import EMPTY, chained
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.entries import Entry
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.officer.opened import Standing, check_served_study, current_budget
+from veiltab.curator.officer.opened import OpenedState, check_served_study, current_budget
 
 
 class Books:
@@ -29,7 +29,7 @@ class Books:
         clock: returns Unix seconds.
     """
 
-    def __init__(self, standing: Standing, study_path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, standing: OpenedState, study_path: Path, clock: Callable[[], float] = time.time) -> None:
         self._standing = standing
         self._study_path = study_path
         self._clock = clock
@@ -45,7 +45,7 @@ class Books:
         return int(self._clock())
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> OpenedState:
         """The state, against the budget that is served by now.
 
         Raises:

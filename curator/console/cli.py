@@ -14,7 +14,7 @@ from veiltab.common.study.file import Study
 from veiltab.common.web.links import LinkFolder, check_persons, print_links
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import optional_table_options
-from veiltab.curator.officer.opened import open_standing
+from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.persons import person_name
 
 _PERSONS = click.option(
@@ -68,7 +68,7 @@ def console(
         from veiltab.curator.console.journal import AuditJournal
 
     rights = _rights(persons, readers)
-    with open_standing(study_path, name, state_folder, policy_path) as standing:
+    with open_state(study_path, name, state_folder, policy_path) as standing:
         served = curator_console(
             Books(standing, study_path),
             AuditJournal(store=standing.store),

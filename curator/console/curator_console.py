@@ -14,6 +14,7 @@ from veiltab.curator.console.pages.audit_page import audit_page
 from veiltab.curator.console.pages.budget_page import budget_page
 from veiltab.curator.console.pages.evidence_page import evidence_page
 from veiltab.curator.console.pages.ledger_page import ledger_page
+from veiltab.curator.console.pages.links_page import links_page
 from veiltab.curator.console.pages.parties_page import parties_page
 from veiltab.curator.console.pages.policy_page import policy_page
 from veiltab.curator.console.pages.release_page import release_page, releases_page
@@ -40,7 +41,8 @@ def curator_console(
     Args:
         books: its state.
         journal: records who enters.
-        identity: asks the other parties for their certificates, and signs evidence; None does neither.
+        identity: asks the other parties for their certificates and the own service how far it is, and signs evidence;
+            None does none of it.
         inspect: checks its table; None leaves that page out.
     """
     standing = books.standing
@@ -57,6 +59,7 @@ def curator_console(
             policy_page(books),
             parties_page(books, identity),
             *(() if inspect is None else (table_page(inspect),)),
+            *(() if standing.study.identity is None else (links_page(books, identity),)),
             audit_page(books),
             *(() if identity is None else (evidence_page(books, identity),)),
         ),

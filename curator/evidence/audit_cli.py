@@ -8,7 +8,7 @@ from veiltab.common.command.cli import emit, json_option
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.evidence.audit_text import entry_data, entry_text
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import optional_request_option, since_option, until_option, with_standing
 
 _SHOWN = 1_000
@@ -23,7 +23,7 @@ _SHOWN = 1_000
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
 @json_option
 def audit(
-    standing: Standing,
+    standing: OpenedState,
     prefix: str | None,
     person: str | None,
     since: int | None,

@@ -38,7 +38,7 @@ from veiltab.curator.evidence.files import (
     ReleaseRecord,
     statement_line,
 )
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.peers.witnesses import witnessed_lines
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.statements import signed_statement
@@ -90,7 +90,7 @@ class _Bundle:
         self.add(name, (f"{line}\n".encode() for line in lines))
 
 
-def write_evidence(standing: Standing, identity: Identity, order: EvidenceOrder, path: Path) -> EvidenceIndex:
+def write_evidence(standing: OpenedState, identity: Identity, order: EvidenceOrder, path: Path) -> EvidenceIndex:
     """Write evidence to a file, after the audit log has recorded that it is exported.
 
     Args:
@@ -115,7 +115,7 @@ def write_evidence(standing: Standing, identity: Identity, order: EvidenceOrder,
         return _write(standing, identity, order, _Bundle(archive=archive))
 
 
-def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle: _Bundle) -> EvidenceIndex:
+def _write(standing: OpenedState, identity: Identity, order: EvidenceOrder, bundle: _Bundle) -> EvidenceIndex:
     store, ledger, now = standing.store, standing.ledger, utc_now()
     before = EMPTY if order.since is None else store.audit.head_before(order.since)
     length, head = ledger.head
@@ -195,7 +195,7 @@ def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path
     return certificate
 
 
-def _records(standing: Standing, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:
+def _records(standing: OpenedState, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:
     """Return the requests that were made or changed since a time, and all that the audit log is about since then."""
     in_log = set() if since is None else {one.release for one in standing.store.audit.entries(after=before.length)}
     for stored in standing.store.releases.releases():
@@ -208,7 +208,7 @@ def _records(standing: Standing, since: int | None, before: AuditHead) -> Iterat
             )
 
 
-def _ready(standing: Standing, since: int | None) -> Iterator[CuratorRelease]:
+def _ready(standing: OpenedState, since: int | None) -> Iterator[CuratorRelease]:
     """Return the releases that are ready since a time, and that this curator tested if it has columns in them."""
     for stored in standing.store.releases.ready():
         if stored.spec is None:  # several tables ran, and each of them is such a release

@@ -10,7 +10,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.curator.evidence.export import EvidenceOrder, checked_certificate, write_evidence
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person, since_option, with_standing
 from veiltab.curator.officer.persons import person_name
 
@@ -29,7 +29,7 @@ from veiltab.curator.officer.persons import person_name
 @click.option("--person", help="Who exports it; by default the login name of the operating system.")
 @json_option
 def evidence(
-    standing: Standing,
+    standing: OpenedState,
     identity_folder: Path,
     out: Path,
     since: int | None,
@@ -61,7 +61,7 @@ def evidence(
     emit(as_json, plain, f"{said}.\nCheck it: veiltab verify {out} --authority ca.pem")
 
 
-def _certificate(path: Path, standing: Standing, authority: bytes) -> ReleaseCertificate:
+def _certificate(path: Path, standing: OpenedState, authority: bytes) -> ReleaseCertificate:
     try:
         text = _content(path).decode()
     except UnicodeDecodeError:

@@ -73,9 +73,5 @@ class TableAddress:
             raise InvalidInputError(problem, where="--table", remedy=_REMEDY)
         if "://" in self.location:
             kind = self.location.partition("://")[0][:20]
-            raise InvalidInputError(
-                f"{kind}:// is no place that tables are read from",
-                where="--table",
-                remedy=_REMEDY,
-            )
+            raise InvalidInputError(f"{kind}:// is no place that tables are read from", where="--table", remedy=_REMEDY)
         return Path(self.location)

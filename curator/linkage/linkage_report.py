@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
-from veiltab.common.linkage.quality import Agreement, Estimate, Links, WrongLinks, common_people, recall, wrong_links
+from veiltab.common.linkage.quality import (
+    Agreement,
+    Estimate,
+    Links,
+    PlaceboPass,
+    WrongLinks,
+    common_people,
+    recall,
+    wrong_links,
+)
 from veiltab.curator.table.table_rows import TableRows
 
 _MOST_CATEGORIES = 50
@@ -27,6 +36,7 @@ class PassCount:
         matches: rows of the hub that agree with exactly one other one, without an earlier such pass.
         linked: links by this key; None at the hub, which does not learn it.
         left: rows of one's own without a candidate after it; None at the hub.
+        placebo: rows with moved dates that proposed; None if none ran, or the key has neither date nor postcode.
     """
 
     key: str
@@ -34,6 +44,7 @@ class PassCount:
     matches: int
     linked: int | None = None
     left: int | None = None
+    placebo: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +90,7 @@ class LinkageReport:
         ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
         tied: rows of the hub where they tie.
         incomplete: rows that are linked and then leave, because they miss a value of an attribute; not among the links.
+        placebo_rows: rows of one's own that ran with moved dates too.
     """
 
     is_hub: bool
@@ -95,11 +107,23 @@ class LinkageReport:
     ties: int = 0
     tied: int = 0
     incomplete: int = 0
+    placebo_rows: int = 0
 
     @property
     def leg(self) -> int | None:
         """Links between this spoke and the hub; None at the hub."""
         return None if self.is_hub else self.legs[0].links
+
+    @property
+    def placebo(self) -> list[PlaceboPass | None]:
+        """The passes that ran with moved dates, None for one with nothing to move; none if no rows ran so."""
+        found, entered, left = list[PlaceboPass | None](), self.placebo_rows, self.rows
+        for one in self.passes:
+            if self.placebo_rows and one.runs:
+                w = one.placebo
+                found.append(None if w is None else PlaceboPass(proposals=w, entered=entered, entered_real=left))
+                entered, left = entered - (w or 0), one.left or 0
+        return found
 
     @property
     def text(self) -> str:
@@ -125,7 +149,7 @@ class LinkageReport:
             if people is not None:
                 scale = (found + self.tied) / self.pairs
                 people = Estimate(value=people.value * scale, sd=people.sd * scale)
-        wrong = wrong_links(counts, people, None)
+        wrong = wrong_links(counts, people, self.placebo)
         return wrong, recall(counts, wrong, people)
 
 

@@ -61,6 +61,8 @@ class Linkages:
         """
         rows = sample.rows.astype("<i8").tobytes()
         with transaction(self._connection) as db:
+            latest = "UPDATE linkage SET rowid = (SELECT max(rowid) + 1 FROM linkage) WHERE alignment_id = ?"
+            db.execute(latest, [alignment_id])
             sql = "UPDATE linkage SET report = ?, sample = ?, content_digest = ? WHERE alignment_id = ? AND report = ''"
             if db.execute(sql, [report, rows, sample.content_digest, alignment_id]).rowcount:
                 for curator, (links, elements) in asked.items():

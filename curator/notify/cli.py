@@ -10,7 +10,7 @@ from veiltab.curator.notify.channels import channels_of, send
 from veiltab.curator.notify.events import notice_facts
 from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
 from veiltab.curator.officer.notify_settings import Kind, NotifySettings
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import with_standing
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.officer.requests import moment
@@ -32,7 +32,7 @@ def notify() -> None:
 @with_standing
 @json_option
 @click.pass_context
-def test(context: click.Context, standing: Standing, as_json: bool) -> None:
+def test(context: click.Context, standing: OpenedState, as_json: bool) -> None:
     """Send a notice that says it is a test by every channel now; the exit code is 4 if one does not take it."""
     look = f"veiltab curator notify list study.toml --name {standing.name} --state STATE"
     facts = notice_facts(Kind.TEST, standing.study.id, standing.name, "this is a test of the notices", look)
@@ -48,14 +48,14 @@ def test(context: click.Context, standing: Standing, as_json: bool) -> None:
 @with_standing
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
 @json_option
-def list_notices(standing: Standing, last: int, as_json: bool) -> None:
+def list_notices(standing: OpenedState, last: int, as_json: bool) -> None:
     """List the newest notices, and whether each channel took them."""
     deliveries = Outbox(standing.store.connection).latest(last)
     lines = [_line(one) for one in deliveries] or ["There are no notices."]
     emit(as_json, {"deliveries": [_plain(one) for one in deliveries]}, "\n".join(lines))
 
 
-def _settings(standing: Standing) -> NotifySettings:
+def _settings(standing: OpenedState) -> NotifySettings:
     policy = policy_of(standing.study, standing.name, standing.policy_path)
     if policy.notify is None:
         raise InvalidInputError(

@@ -44,7 +44,7 @@ class OwnVerdicts:
     are_all: bool
 
 
-class Decisions:
+class Decider:
     """The decisions of one curator.
 
     Args:

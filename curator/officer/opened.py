@@ -18,7 +18,7 @@ from veiltab.curator.records.store import CuratorStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class OpenedState:
     """A curator's opened state.
 
     Args:
@@ -45,7 +45,7 @@ class Standing:
 
 
 @contextmanager
-def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: Path | None) -> Iterator[Standing]:
+def open_state(study_path: Path, name: str, state_folder: Path, policy_path: Path | None) -> Iterator[OpenedState]:
     """Open a curator's state while its process may run.
 
     Args:
@@ -68,7 +68,7 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
     with closing(CuratorStore(path)) as store:
         check_served_study(study, study_path, store)
         named = None if policy_path is None else policy_of(study, name, policy_path)
-        yield Standing(
+        yield OpenedState(
             study=study,
             name=name,
             store=store,

@@ -12,7 +12,7 @@ from veiltab.common.command.cli import note
 from veiltab.common.command.options import name_option, state_option, study_argument
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.tasks.engine_options import EngineOptions, engine_options
-from veiltab.curator.officer.opened import open_standing
+from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.work_options import WorkOptions
 
 policy_option = click.option(
@@ -70,7 +70,7 @@ def with_standing(command: Callable[..., None]) -> Callable[..., None]:
     @policy_option
     @functools.wraps(command)
     def opened(study_path: Path, name: str, state_folder: Path, policy_path: Path | None, **options: object) -> None:
-        with open_standing(study_path, name, state_folder, policy_path) as standing:
+        with open_state(study_path, name, state_folder, policy_path) as standing:
             table = standing.store.served.served_table()
             for said in (standing.store.served.served_policy().note, "" if table is None else table.note):
                 if said:

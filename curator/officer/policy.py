@@ -251,13 +251,7 @@ def load_policy(
     root.finish()
     digest = hashlib.sha256(content).hexdigest()
     return Policy(
-        rules=rules,
-        budget=budget,
-        persons=persons,
-        delta=delta,
-        others_share=others,
-        digest=digest,
-        notify=notify,
+        rules=rules, budget=budget, persons=persons, delta=delta, others_share=others, digest=digest, notify=notify
     )
 
 

@@ -16,7 +16,7 @@ from veiltab.common.study.missing import links_sentence
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
 from veiltab.curator.planning.checks import plan_of, plan_question
 from veiltab.curator.planning.planner import (
@@ -134,18 +134,18 @@ class RequestView:
         }
 
 
-def view_requests(standing: Standing) -> tuple[RequestView, ...]:
+def view_requests(standing: OpenedState) -> tuple[RequestView, ...]:
     """Return all requests, oldest first."""
     return tuple(view_of(stored, standing) for stored in standing.store.releases.releases())
 
 
-def view_of(stored: CuratorRelease, standing: Standing) -> RequestView:
+def view_of(stored: CuratorRelease, standing: OpenedState) -> RequestView:
     """Return one request, or a table of several; what is foreseen of it is worked out here if nobody did before."""
     outlook = replace(_outlook(stored, standing), links=links_sentence(standing.study))
     return RequestView(stored=stored, own=attribute_statuses(stored, standing), outlook=outlook)
 
 
-def attribute_statuses(stored: CuratorRelease, standing: Standing) -> tuple[AttributeStatus, ...]:
+def attribute_statuses(stored: CuratorRelease, standing: OpenedState) -> tuple[AttributeStatus, ...]:
     """Return how far the decisions about this curator's attributes of a request are, in the request's order."""
     release_id = stored.request.release_id
     decisions = {one.attribute: one for one in standing.store.decisions.decisions(release_id)}
@@ -187,7 +187,7 @@ def _status(decision: GrantDecision, approvals: tuple[Approval, ...], persons: i
     return AttributeStatus(decision=decision, approvals=approvals, missing=missing)
 
 
-def _outlook(stored: CuratorRelease, standing: Standing) -> Outlook:
+def _outlook(stored: CuratorRelease, standing: OpenedState) -> Outlook:
     if stored.planned is not None:
         return Outlook(**_facts(stored.planned, stored, standing))
     latest = standing.store.alignments.latest_alignment()
@@ -207,7 +207,7 @@ def _outlook(stored: CuratorRelease, standing: Standing) -> Outlook:
     return Outlook(**facts, root_mse=plan.root_mse(), cell_root_mse=plan.cell_root_mse())
 
 
-def _facts(spec: ReleaseSpec, stored: CuratorRelease, standing: Standing) -> dict[str, Any]:
+def _facts(spec: ReleaseSpec, stored: CuratorRelease, standing: OpenedState) -> dict[str, Any]:
     """Return a plan's card and charge; a card that was not made yet is made and stored here."""
     store, ledger = standing.store, standing.ledger
     bounds = stored_card(store, spec)

@@ -13,7 +13,7 @@ from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.persons import person_name, reason_text
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import Approval, GrantDecision
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def approve(  # noqa: PLR0913 - what a person says, one by one
-    standing: Standing,
+    standing: OpenedState,
     release_id: str,
     attributes: Iterable[str] = (),
     *,
@@ -91,7 +91,9 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
     )
 
 
-def deny(standing: Standing, release_id: str, attributes: Iterable[str] = (), *, person: str, reason: str) -> Outcome:
+def deny(
+    standing: OpenedState, release_id: str, attributes: Iterable[str] = (), *, person: str, reason: str
+) -> Outcome:
     """Refuse attributes of a request that are held, or the whole of one that is not charged yet; it costs nothing.
 
     Args:
@@ -137,7 +139,7 @@ def approvals_by_attribute(store: CuratorStore, release_id: str) -> dict[str, tu
     return found
 
 
-def waits_for(standing: Standing, release_id: str, person: str) -> bool:
+def waits_for(standing: OpenedState, release_id: str, person: str) -> bool:
     """Whether a request that is held has attributes that this person has not approved."""
     held = held_attributes(standing.store, release_id, int(time.time()))
     earlier = approvals_by_attribute(standing.store, release_id)

@@ -196,10 +196,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
         self, request: curator_pb2.GetProposalRequest, context: Context
     ) -> curator_pb2.GetProposalResponse:
         return await self._proposal(
-            request.release_id,
-            caller(context),
-            request.wait_milliseconds,
-            with_statement=request.with_statement,
+            request.release_id, caller(context), request.wait_milliseconds, with_statement=request.with_statement
         )
 
     async def _proposal(

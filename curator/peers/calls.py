@@ -228,9 +228,7 @@ def check_study_digest(study: Study, digest: str, who: str) -> None:
     """Refuse a party that has other bytes of the study file."""
     if digest != study.digest:
         raise InvalidInputError(
-            "has another study file",
-            where=who,
-            remedy="Give every party the same bytes; `sha256sum` must agree.",
+            "has another study file", where=who, remedy="Give every party the same bytes; `sha256sum` must agree."
         )
 
 

@@ -50,12 +50,7 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
         if (longest[0] == seen[0] and longest != seen) or _has_another(connection, peer.curator, shown.text, head):
             raise IntegrityError("shows another ledger than before", where=where)
         note, cosigner = cosigned_note(shown, identity, now)
-        plain = {
-            "release": release_id,
-            "note": note,
-            "certificate": shown.certificate,
-            "cosigner": cosigner,
-        }
+        plain = {"release": release_id, "note": note, "certificate": shown.certificate, "cosigner": cosigner}
         with transaction(connection):
             connection.execute(_ADD, [peer.curator, release_id, canonical_json(plain)])
             remember_ledger(connection, peer.curator, seen)

@@ -93,8 +93,8 @@ def check_open_requests(researcher: str, opened: Counter[str]) -> None:
         )
 
 
-def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
-    """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here before.
+def check_shown_ledger(shown: Witnessed, peer: str, planned: int, own: int = 0) -> None:
+    """Refuse a ledger that a peer shows and cannot have: every charge of any curator was planned here, but own tables.
 
     Else anyone who has another curator's certificate could have an invented ledger remembered, and hold that curator to
     it.
@@ -103,12 +103,13 @@ def check_shown_ledger(shown: Witnessed, peer: str, planned: int) -> None:
         shown: entries and head.
         peer: who shows it.
         planned: how many releases were ever planned here.
+        own: tables that it may have released alone.
 
     Raises:
-        InvalidInputError: it has no head of 32 bytes, or more entries than releases were planned here.
+        InvalidInputError: it has no head of 32 bytes, or more entries than that.
     """
     check_head(shown, f"curator {peer}")
-    if shown[0] > planned:
+    if shown[0] > planned + own:
         raise InvalidInputError(
             f"shows a ledger of {shown[0]} entries, and {planned} releases were ever planned here",
             where=f"curator {peer}",

@@ -47,7 +47,7 @@ def _one(question: PlanQuestion) -> ReleaseSpec:
 
 
 def _several(question: PlanQuestion) -> ReleaseSpec:
-    from veiltab.common.privacy.planning.workload_plan import check_carries, workload_mechanisms, workload_prices  # noqa: PLC0415 - several tables
+    from veiltab.common.privacy.planning.workload_prices import check_carries, workload_mechanisms, workload_prices  # noqa: PLC0415 - several tables
 
     request, population = question.request, question.population
     if request.delta is None:
@@ -127,7 +127,7 @@ def charge_of(release: ReleaseSpec, allowance: Allowance) -> Charge:
 
 def table_error(table: TableSpec) -> float:
     """Return the expected total variation distance of a table's unbiased estimate from the truth."""
-    from veiltab.common.privacy.planning.workload_plan import expected_distance  # noqa: PLC0415 - several tables
+    from veiltab.common.privacy.planning.workload_prices import expected_distance  # noqa: PLC0415 - several tables
 
     gamma = float(table.mechanism.gamma)
     return expected_distance(population=table.population, sample=table.sample, cells=table.cells, gamma=gamma)

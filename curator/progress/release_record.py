@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import assert_never
 
-from veiltab.common.errors import (
-    IntegrityError,
-    InvalidInputError,
-)
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState

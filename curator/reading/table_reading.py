@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.core.texts.canonical import canonical_json
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.study.coding.coding import DROP
@@ -83,9 +84,17 @@ def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, r
         rows_read=reading.rows_read,
         rows_dropped=reading.rows_dropped,
         missing={c.rule.name: c.missing for c in reading.columns if c.rule.coding.missing is None},
-        content_digest=reading.content_digest,
+        content_digest=_digest_of(reading, study, curator_name),
         description=reading.description,
     )
+
+
+def _digest_of(reading: Reading, study: Study, curator_name: str) -> str:
+    """Return the digest of a table that is kept: rows that are linked by other rules count as another table."""
+    if study.identity is None:
+        return reading.content_digest
+    rules = study.identity.description(), study.curator(curator_name).date_order
+    return hashlib.sha256(canonical_json([reading.content_digest, *rules]).encode()).hexdigest()
 
 
 def read_table(

@@ -101,8 +101,7 @@ class Keys:
             by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
             if self._connection.execute(by_this, spent).fetchone() is None:
                 raise ConflictError(
-                    "the coins of the noise and canaries were used before",
-                    where=f"release {release_id}",
+                    "the coins of the noise and canaries were used before", where=f"release {release_id}"
                 )
         self._connection.execute_unsynced(
             "INSERT INTO canary_key VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, canary_key]

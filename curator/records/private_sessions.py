@@ -87,12 +87,12 @@ class PrivateSessions:
         erase_traces(self._connection)
 
     def parts(self) -> dict[str, tuple[bytes, int]]:
-        """Return curator -> (its part in the last session, sessions that it began since a person allowed more)."""
+        """Return curator -> (its part in the last session, sessions counted for it since a person allowed more)."""
         rows = self._connection.execute("SELECT * FROM private_part")
         return {row["curator"]: (bytes(row["part"]), row["sessions"]) for row in rows}
 
     def enter(self, alignment_id: str, name: str, scalar: bytes, seed: bytes, parts: Mapping[str, bytes]) -> None:
-        """Record the secrets of a session that begins, and count it for every curator with another part than before.
+        """Record the secrets of a session that begins, and count it for the curators whose parts these are.
 
         The secrets of an earlier session are erased.
         """
@@ -103,7 +103,7 @@ class PrivateSessions:
             )
             db.executemany(
                 "INSERT INTO private_part VALUES (?, ?, 1) ON CONFLICT (curator) DO UPDATE"
-                " SET part = excluded.part, sessions = sessions + 1 WHERE part <> excluded.part",
+                " SET part = excluded.part, sessions = sessions + 1",
                 list(parts.items()),
             )
         erase_traces(self._connection)
@@ -124,7 +124,7 @@ class PrivateSessions:
         erase_traces(self._connection)
 
     def allow(self, curator: str, fresh: bytes, *, person: str) -> int:
-        """Let a peer begin private sessions again, as a person decided; return how many it began.
+        """Let a peer begin private sessions again, as a person decided; return how many it had.
 
         A session that has failed is over once every suspect is allowed: another one begins with a fresh part.
         """

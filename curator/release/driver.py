@@ -11,31 +11,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from veiltab.common.errors import (
-    VeiltabError,
-)
+from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.steps import state_left
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.statuses import every, failures_logged, refusal_of
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
 from veiltab.curator.peers.looks import Others
-from veiltab.curator.planning.checks import (
-    check_asked_under,
-)
-from veiltab.curator.progress.progress import (
-    awaited,
-    decides_alone,
-    next_step,
-    outcome_of,
-)
-from veiltab.curator.progress.release_record import (
-    CuratorRelease,
-    End,
-    Review,
-    Step,
-    Wait,
-)
+from veiltab.curator.planning.checks import check_asked_under
+from veiltab.curator.progress.progress import awaited, decides_alone, next_step, outcome_of
+from veiltab.curator.progress.release_record import CuratorRelease, End, Review, Step, Wait
 from veiltab.curator.progress.table_steps import next_step_of_tables
 from veiltab.curator.release.parts import for_researcher
 from veiltab.curator.release.rpc_answers import Answers

@@ -18,15 +18,11 @@ from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
-from veiltab.curator.officer.decisions import Decisions
+from veiltab.curator.officer.decisions import Decider
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.peers.looks import Looks, Others
 from veiltab.curator.planning.planner import Planner
-from veiltab.curator.progress.release_record import (
-    CuratorRelease,
-    Progress,
-    PublicationDigests,
-)
+from veiltab.curator.progress.release_record import CuratorRelease, Progress, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.workplace import Workplace
 
@@ -112,7 +108,7 @@ class Parts:
         self.server_check = ServerCheck(self.name, store)
         self.sampler = Sampler(self.name, self._folder, self.coins, store, workplace)
         self.planner = Planner(store)
-        self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy, self.alignment.result)
+        self.decisions = Decider(self.name, study, store, ledger, self.planner, policy, self.alignment.result)
         self.looks = Looks()
         self.changes = Changes()
         self._identity = identity

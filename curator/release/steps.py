@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from veiltab.common.core.symbols import CHUNK
-from veiltab.common.errors import (
-    BudgetExceededError,
-    IntegrityError,
-    NotReadyError,
-    UnavailableError,
-)
+from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError, UnavailableError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import ReleaseSpec, release_of
@@ -22,17 +17,8 @@ from veiltab.curator.columns.encryption import PlainColumn
 from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
-from veiltab.curator.planning.checks import (
-    agreed_columns,
-    check_aborted,
-    joint_decision,
-    plan_question,
-)
-from veiltab.curator.progress.release_record import (
-    CuratorRelease,
-    Progress,
-    Step,
-)
+from veiltab.curator.planning.checks import agreed_columns, check_aborted, joint_decision, plan_question
+from veiltab.curator.progress.release_record import CuratorRelease, Progress, Step
 from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.upload import ServerLink
 

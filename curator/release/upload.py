@@ -8,13 +8,7 @@ from pathlib import Path
 import grpc
 
 from veiltab.common.core.texts.message_fields import words_from_proto
-from veiltab.common.errors import (
-    IntegrityError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-    TransferError,
-)
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, NotReadyError, TransferError
 from veiltab.common.observe.progress import Progress, Stage
 from veiltab.common.release.messages.release_messages import spec_to_proto, state_from_proto
 from veiltab.common.release.messages.witness import ledger_from_proto, ledger_to_proto
@@ -93,11 +87,7 @@ class ServerLink:
             )
 
     async def upload(
-        self,
-        spec: TableSpec,
-        columns: dict[str, tuple[Path, bytes]],
-        *,
-        stage: Stage | None = None,
+        self, spec: TableSpec, columns: dict[str, tuple[Path, bytes]], *, stage: Stage | None = None
     ) -> PublicationDigests | None:
         """Send this curator's columns, to their end.
 

@@ -17,7 +17,7 @@ class Table:
         missing: attribute -> rows that miss it, of those attributes whose missing values drop rows; a row may miss
             several.
         content_digest: SHA-256 over ids, symbols and their order, in hexadecimal; the same for the same content
-            whatever the file's format.
+            whatever the file's format, and without ids for the same rules of linking.
         description: how the table looks, for people.
     """
 

@@ -57,12 +57,7 @@ def crate_metadata(one: Certified, *, with_certificate: bool) -> str:
 
 
 def _graph(one: Certified, *, with_certificate: bool) -> Iterator[Entity]:
-    yield {
-        "@type": "CreativeWork",
-        "@id": METADATA,
-        "about": {"@id": "./"},
-        "conformsTo": {"@id": _CRATE},
-    }
+    yield {"@type": "CreativeWork", "@id": METADATA, "about": {"@id": "./"}, "conformsTo": {"@id": _CRATE}}
     parts = tuple(_parts(one, with_certificate=with_certificate))
     processes = tuple(_statement(one, party) for party in one.parties)
     signed = one.last_signed.isoformat()
@@ -80,12 +75,7 @@ def _graph(one: Certified, *, with_certificate: bool) -> Iterator[Entity]:
         "hasPart": [{"@id": each["@id"]} for each in parts if each["@type"] in ("File", "Dataset")],
         "mentions": [{"@id": each["@id"]} for each in processes],
     }
-    yield {
-        "@id": PROFILE,
-        "@type": ["CreativeWork", "Profile"],
-        "name": "Five Safes RO-Crate",
-        "version": "1.0",
-    }
+    yield {"@id": PROFILE, "@type": ["CreativeWork", "Profile"], "name": "Five Safes RO-Crate", "version": "1.0"}
     yield from parts
     yield from processes
     yield from _plan(one)

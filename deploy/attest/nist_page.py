@@ -161,11 +161,7 @@ def _bottom(one: Certified) -> tuple[Answer, ...]:
             says=f"A request is decided once, attribute by attribute, and its tables are released once.{again}",
             lacks="Who decided, why and for which purpose (the evidence of each curator says that)",
         ),
-        Answer(
-            part="Threat model",
-            question="Whom must one trust, with what?",
-            says=one.trust(),
-        ),
+        Answer(part="Threat model", question="Whom must one trust, with what?", says=one.trust()),
         Answer(
             part="Access control",
             question="Who can see the data, and who the results?",

@@ -55,7 +55,7 @@ def verify(
     """
     study = None if study_path is None else load_study(study_path)
     issuer = None if authority is None else file_content(authority)
-    if _is_archive(file):
+    if _read_at_most(file, len(_ARCHIVE)) == _ARCHIVE:
         evidence = check_evidence(file, issuer, study, revoked)
         others = [check_evidence(path, issuer, study, revoked) for path in beside]
         compared = [line for other in others for line in check_beside(evidence, other)]
@@ -97,10 +97,6 @@ def _verdict(kind: str, findings: Sequence[Finding]) -> tuple[str, int]:
     if not all(one.holds for one in findings):
         return "Not checked: name the study's authority by --authority.", NotReadyError.exit_code
     return "Every line holds.", 0
-
-
-def _is_archive(path: Path) -> bool:
-    return _read_at_most(path, len(_ARCHIVE)) == _ARCHIVE
 
 
 def file_text(path: Path) -> str:

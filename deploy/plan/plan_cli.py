@@ -18,7 +18,6 @@ from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_spl
 from veiltab.common.privacy.planning.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion, answer
 from veiltab.common.release.receipts.canary_plan import planned_canaries
-from veiltab.curator.budget.allowance import Allowance
 from veiltab.deploy.plan.charge import PlanCharges, allowance_of
 from veiltab.deploy.plan.scale.cli import scale
 from veiltab.deploy.plan.workload_plan_cli import TableOptions, show_workload, workload_options
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option("--noise-split", default=str(DEFAULT_SPLIT), show_default=True, help="The curators' part of the noise.")
 @click.option(
-    "--max-pair-epsilon",
-    help="Largest epsilon of the desk with the server, and of an analyst with curators, nats.",
+    "--max-pair-epsilon", help="Largest epsilon of the desk with the server, and of an analyst with curators, nats."
 )
 @click.option(
     "--spread",
@@ -146,7 +144,7 @@ def release(
         noise_split=parse_split(noise_split),
         max_pair_epsilon=None if max_pair_epsilon is None else parse_epsilon(max_pair_epsilon, what="max_pair_epsilon"),
     )
-    allowance = _allowance(budget, budget_delta, tables)
+    allowance = allowance_of(budget, budget_delta, None if tables.study is None else tables.load())
     reply = answer(question)
     if plot is not None:
         from veiltab.deploy.plan.plan_picture import draw
@@ -174,10 +172,6 @@ def release(
 )
 def plan() -> None:
     """Plan a release: which error an epsilon gives, how many rows to sample, what machines and hours it takes."""
-
-
-def _allowance(epsilon: str | None, delta: str | None, tables: TableOptions) -> Allowance | None:
-    return allowance_of(epsilon, delta, None if tables.study is None else tables.load())
 
 
 def _mean_errors(plan: Plan, tables: TableOptions, spreads: tuple[str, ...]) -> "tuple[MeanError, ...]":

@@ -87,14 +87,7 @@ def amplify(
     from veiltab.common.privacy.amplification import amplify as amplified
     from veiltab.common.privacy.amplification import base_epsilon
     from veiltab.common.privacy.pricing.attained import attained_by_sample
-    from veiltab.common.privacy.profiles import (
-        GammaDiagonalProfile,
-        Gaussian,
-        GroupProfile,
-        Guaranteed,
-        Laplace,
-        Pure,
-    )
+    from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Guaranteed, Laplace, Pure
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
@@ -245,20 +238,11 @@ def compose(
         )
         multiplier, count = required(noise_multiplier, "--noise-multiplier"), int(required(steps, "--steps"))
         upper = subsampled_delta(
-            drawn,
-            mechanism=mechanism,
-            noise_multiplier=multiplier,
-            steps=count,
-            epsilon=required(epsilon, "--epsilon"),
+            drawn, mechanism=mechanism, noise_multiplier=multiplier, steps=count, epsilon=required(epsilon, "--epsilon")
         )
         moves = {Relation.SUBSTITUTION: 2, Relation.ADD_REMOVE: 1}[drawn.relation]
         attained = attained_by_steps(drawn, mechanism=mechanism, ratio=moves / multiplier, steps=count, delta=upper)
-        steps_data = {
-            "delta_upper": upper,
-            "epsilon": epsilon,
-            "attained": attained,
-            "relation": drawn.relation.value,
-        }
+        steps_data = {"delta_upper": upper, "epsilon": epsilon, "attained": attained, "relation": drawn.relation.value}
         said = f"({epsilon:g}, {upper:.6g}) after {count} steps ({drawn.relation.value})."
         emit(as_json, steps_data, said + _pair_attains(attained, upper))
         return

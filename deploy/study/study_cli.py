@@ -202,6 +202,13 @@ def _missing_texts(options: Sequence[str]) -> dict[str, set[str]]:
 @click.option("--curator", "curators", multiple=True, metavar="NAME=HOST:PORT", help="Where a curator listens.")
 @click.option("--researcher", "researchers", multiple=True, metavar="NAME=HOST:PORT", help="A researcher.")
 @click.option("--hub", help="With drafts that have an identity: the curator to whose rows all others link.")
+@click.option(
+    "--alignment",
+    type=click.Choice(["tokens", "psi"]),
+    default="tokens",
+    show_default=True,
+    help="How curators find their common people; psi is slower, and guesses of people find less.",
+)
 @click.option("--yes", is_flag=True, help="Take a proposal for everything that is not given, and ask nothing.")
 @click.option("--out", type=PATH, default="study.toml", show_default=True, help="File to write.")
 @json_option
@@ -215,6 +222,7 @@ def merge(
     curators: tuple[str, ...],
     researchers: tuple[str, ...],
     hub: str | None,
+    alignment: str,
     yes: bool,
     out: Path,
     as_json: bool,
@@ -248,6 +256,7 @@ def merge(
         curators=parties.curators(curators, [draft.curator for draft in drafts]),
         researchers=parties.researchers(researchers),
         hub=hub or "",
+        alignment=alignment,
     )
     text = toml_text(merged_tables(drafts, frame))
     made = study_from_bytes(text.encode(), str(out))

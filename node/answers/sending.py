@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.round_messages import round_from_proto, state_from_proto
-from veiltab.common.errors import (
-    IntegrityError,
-    NotReadyError,
-    SpentTokenError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import IntegrityError, NotReadyError, SpentTokenError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study

@@ -85,10 +85,7 @@ def _raw_panel(results: Results, reported: Sequence[str], epsilon: str) -> Panel
     )
 
 
-_EXPECTED: tuple[tuple[Estimator, str, Style], ...] = (
-    (Estimator.C, "c", "dashed"),
-    (Estimator.C_HAT, "c_hat", "line"),
-)
+_EXPECTED: tuple[tuple[Estimator, str, Style], ...] = ((Estimator.C, "c", "dashed"), (Estimator.C_HAT, "c_hat", "line"))
 
 
 def _projected_panel(results: Results, reported: Sequence[str], epsilon: str) -> Panel:

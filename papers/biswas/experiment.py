@@ -52,8 +52,5 @@ class BiswasExperiment:
                 *shuffled_figures.figures(results),
                 second_round_figure.figure(results),
             ),
-            comparisons=(
-                *theorem_numbers.comparisons(),
-                *experiment_numbers.comparisons(results),
-            ),
+            comparisons=(*theorem_numbers.comparisons(), *experiment_numbers.comparisons(results)),
         )

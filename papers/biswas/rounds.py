@@ -6,16 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.papers.biswas.populations import (
-    EPSILONS,
-    EVERYBODY,
-    LAWS,
-    NODES,
-    RATES,
-    design,
-    randomiser,
-    truth,
-)
+from veiltab.papers.biswas.populations import EPSILONS, EVERYBODY, LAWS, NODES, RATES, design, randomiser, truth
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.researcher.collection.simulation.simulation import draw_reports
 from veiltab.researcher.estimates.projection import project_to_simplex
@@ -118,11 +109,7 @@ def distances(arguments: Plain, generator: np.random.Generator) -> Plain:
 
 
 def draw_rounds(
-    truth: NDArray[np.int64],
-    design: RoundDesign,
-    mechanism: GammaDiagonal,
-    trials: int,
-    generator: np.random.Generator,
+    truth: NDArray[np.int64], design: RoundDesign, mechanism: GammaDiagonal, trials: int, generator: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw the counts of many rounds by k-ary randomised response, all values together by their exact law.
 

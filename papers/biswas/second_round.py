@@ -112,12 +112,7 @@ def _rates_after(epsilon: str, budget: int, generator: np.random.Generator) -> t
     first = _design(epsilon, (FIRST_RATE,) * len(STRATA))
     counts, reports = draw_rounds(strata(), first, randomiser(epsilon).mechanism, 1, generator)
     tally = Tally(
-        counts=counts[0],
-        reports=reports[0],
-        populations=first.populations,
-        rates=first.rates,
-        p=first.p,
-        q=first.q,
+        counts=counts[0], reports=reports[0], populations=first.populations, rates=first.rates, p=first.p, q=first.q
     )
     return allocate(tally, budget=budget).rates
 

@@ -13,11 +13,7 @@ import numpy as np
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.papers.biswas.populations import EPSILONS, EVERYBODY, NODES, VALUES, design, randomiser, truth
 from veiltab.papers.experiment import Plain, Settings, Task
-from veiltab.researcher.collection.shuffling import (
-    central_guarantee,
-    compare_with_gaussian,
-    gaussian_standard_error,
-)
+from veiltab.researcher.collection.shuffling import central_guarantee, compare_with_gaussian, gaussian_standard_error
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 
@@ -63,10 +59,7 @@ def guarantee(arguments: Plain, _generator: np.random.Generator) -> Plain:
     """
     epsilon, rate = arguments["epsilon"], arguments["rate"]
     central = central_guarantee(
-        [NODES],
-        [int(NODES * Fraction(rate))],
-        oracle=randomiser(epsilon),
-        delta=Decimal(DELTA),
+        [NODES], [int(NODES * Fraction(rate))], oracle=randomiser(epsilon), delta=Decimal(DELTA)
     )
     errors = np.sqrt(moments(Estimator.C_HAT, truth("one"), design(epsilon, rate)).variance)
     beside = compare_with_gaussian(errors, central)

@@ -111,10 +111,7 @@ def _bias_of_c() -> list[Comparison]:
         *rows,
         _zero("largest bias of c if everybody reports (nodes)", "Theorem 2.1", everybody),
         formula(
-            "share of values, rates below 1 and epsilons at which c is too low on average",
-            "Theorem 2.1",
-            1,
-            float(low),
+            "share of values, rates below 1 and epsilons at which c is too low on average", "Theorem 2.1", 1, float(low)
         ),
     ]
 

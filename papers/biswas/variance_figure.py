@@ -3,16 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from veiltab.papers.biswas.populations import PAPER, VALUES
-from veiltab.papers.biswas.variances import (
-    FEW,
-    FEW_EPSILON,
-    MANY_EPSILONS,
-    RATE,
-    SHARE,
-    claimed,
-    exact,
-    variance_key,
-)
+from veiltab.papers.biswas.variances import FEW, FEW_EPSILON, MANY_EPSILONS, RATE, SHARE, claimed, exact, variance_key
 from veiltab.papers.experiment import Curve, Figure, Panel, Plain, Style
 from veiltab.researcher.frequency.estimators import Estimator
 

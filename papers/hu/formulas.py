@@ -111,12 +111,7 @@ def figure_3() -> Figure:
         name="hu-figure-3",
         title=f"{PAPER}, Figure 3: what a sample may be protected with",
         panels=(
-            Panel(
-                title="Amplification",
-                x_label="sampling rate n/N",
-                y_label="epsilon_n, nats",
-                curves=tuple(curves),
-            ),
+            Panel(title="Amplification", x_label="sampling rate n/N", y_label="epsilon_n, nats", curves=tuple(curves)),
         ),
         caption="A sample may be released with a larger epsilon_n for the same epsilon; at a rate of 1% "
         "epsilon = 1 allows 5.15. The same as the paper's.",

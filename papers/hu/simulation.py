@@ -19,17 +19,7 @@ from veiltab.common.privacy.pricing.gain import sample_epsilon
 from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.hu.medians import sampling_error, smooth_sensitivities
-from veiltab.papers.hu.populations import (
-    DELTA,
-    EPSILONS,
-    SHOWN,
-    SIZE,
-    SIZES,
-    SMALL,
-    Population,
-    lognormal,
-    population,
-)
+from veiltab.papers.hu.populations import DELTA, EPSILONS, SHOWN, SIZE, SIZES, SMALL, Population, lognormal, population
 
 Array = NDArray[np.float64]
 DRAWN = ("lognormal", "bimodal")
@@ -81,11 +71,7 @@ def sample_sensitivities(arguments: Plain, generator: np.random.Generator) -> Pl
     # One run has no error estimate; an error as large as the value claims nothing.
     error = squares.std(axis=0, ddof=1) / sqrt(runs) if runs > 1 else squares[0]
     kept = [drawn[:, EPSILONS.index(epsilon)].tolist() for epsilon in SHOWN] if arguments["keep"] else []
-    return {
-        "mean_square": squares.mean(axis=0).tolist(),
-        "error": error.tolist(),
-        "runs": kept,
-    }
+    return {"mean_square": squares.mean(axis=0).tolist(), "error": error.tolist(), "runs": kept}
 
 
 def draw_sensitivities(

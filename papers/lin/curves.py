@@ -56,10 +56,7 @@ def simulated(label: str, results: Results, prefix: str, group: str = "") -> Cur
     points = at(results, prefix)
     means = of_results(f"{label}, simulated mean (bar: 5 to 95% of runs)", results, prefix, "mean", group=group)
     return replace(
-        means,
-        low=tuple(one["low"] for _, one in points),
-        high=tuple(one["high"] for _, one in points),
-        style="points",
+        means, low=tuple(one["low"] for _, one in points), high=tuple(one["high"] for _, one in points), style="points"
     )
 
 

@@ -113,10 +113,7 @@ def noise_scales(scheme: Scheme) -> dict[str, dict[str, float]]:
     needed = widths(scheme)
     reach = 2 * BOUND
     return {
-        "paper": {
-            "mean": paper_scale(scheme, EPSILON, reach),
-            "variance": paper_scale(scheme, EPSILON, reach**2),
-        },
+        "paper": {"mean": paper_scale(scheme, EPSILON, reach), "variance": paper_scale(scheme, EPSILON, reach**2)},
         "corrected": {name: corrected_scale(scheme, EPSILON, width) for name, width in needed.items()},
     }
 

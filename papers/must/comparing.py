@@ -15,12 +15,7 @@ def rounding(printed: str) -> float:
 
 
 def exact(  # noqa: PLR0913, PLR0917 - one argument a fact
-    what: str,
-    table: str,
-    printed: str,
-    ours: float | None,
-    reason: str = "",
-    otherwise: Verdict = Verdict.PAPER_ERRS,
+    what: str, table: str, printed: str, ours: float | None, reason: str = "", otherwise: Verdict = Verdict.PAPER_ERRS
 ) -> Comparison:
     """Compare a number that is computed without chance.
 

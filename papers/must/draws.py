@@ -10,15 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes import (
-    MustOW,
-    MustWO,
-    MustWW,
-    Poisson,
-    Scheme,
-    WithoutReplacement,
-    WithReplacement,
-)
+from veiltab.common.schemes import MustOW, MustWO, MustWW, Poisson, Scheme, WithoutReplacement, WithReplacement
 
 Rows = NDArray[np.int64]
 

@@ -19,11 +19,7 @@ from veiltab.papers.must.profiles import (
 
 _REPEATED = "the paper repeats the Laplace row here"
 _LEVELS = 6
-_VALUE_TITLES = {
-    "eta": "eta",
-    "laplace": "delta' - delta, Laplace",
-    "gaussian": "delta' - delta, Gaussian",
-}
+_VALUE_TITLES = {"eta": "eta", "laplace": "delta' - delta, Laplace", "gaussian": "delta' - delta, Gaussian"}
 
 
 def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:

@@ -45,14 +45,7 @@ _NEXT = """Next:
 @verbose_option
 @json_option
 def linked(
-    epsilon: str,
-    delta: str,
-    attributes: str | None,
-    people: int,
-    seed: str,
-    out: Path,
-    verbose: bool,
-    as_json: bool,
+    epsilon: str, delta: str, attributes: str | None, people: int, seed: str, out: Path, verbose: bool, as_json: bool
 ) -> None:
     """Release every pair of the linked census here, draw microdata, and show the truth beside them.
 

@@ -117,12 +117,7 @@ def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta:
             "budget": {name: Decimal(limit) for name, limit in limits.items()},
             "server": {"name": "cloud", "endpoint": endpoints["cloud"]},
             "curator": [
-                {
-                    "name": name,
-                    "endpoint": endpoints[name],
-                    "id_columns": [tables.id_column],
-                    "normalise": ["strip"],
-                }
+                {"name": name, "endpoint": endpoints[name], "id_columns": [tables.id_column], "normalise": ["strip"]}
                 for name in tables.paths
             ],
             "researcher": [{"name": name, "endpoint": endpoints[name]} for name in ("rosa", "rita")],

@@ -27,14 +27,7 @@ def _record(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
-_ABOUT = _record(
-    id=_TEXT,
-    label=_TEXT,
-    state=_TEXT,
-    attributes=_list(_TEXT),
-    epsilon=_TEXT,
-    study_digest=_TEXT,
-)
+_ABOUT = _record(id=_TEXT, label=_TEXT, state=_TEXT, attributes=_list(_TEXT), epsilon=_TEXT, study_digest=_TEXT)
 _RELEASE = _record(
     release=_ABOUT,
     granted=_list(_TEXT),

@@ -329,10 +329,7 @@ class Desk:
             folder.delete()
             raise
         media_type = FORMATS["parquet"] if format == "parquet" else "text/csv"
-        said = {
-            "Veiltab-Seed": quote(made.provenance.seed, safe=""),
-            "Veiltab-Warning": WARNING,
-        }
+        said = {"Veiltab-Seed": quote(made.provenance.seed, safe=""), "Veiltab-Warning": WARNING}
         return Answer(body=path, media_type=media_type, headers=said, after=folder.delete)
 
     def certificate(self, release: str) -> Answer:

@@ -159,12 +159,9 @@ def _schema(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
         return {"type": "string", "enum": [one.value for one in kind]}
     if kind is Decimal:
         return {"type": "string", "pattern": _DECIMAL, "maxLength": 70}
-    return {
-        str: {"type": "string"},
-        int: {"type": "integer"},
-        float: {"type": "number"},
-        bool: {"type": "boolean"},
-    }[kind].copy()
+    return {str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"}}[
+        kind
+    ].copy()
 
 
 def _of_kind(kind: Any, value: object, parameter: Parameter) -> Any:  # noqa: ANN401 - of the kind

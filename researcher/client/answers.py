@@ -26,7 +26,7 @@ class Answers(ABC):
     Every method returns an Analysis: `frame()` for pandas, `plot()` for a picture. `given` names an attribute or
     several, whose combinations of categories are the groups. InvalidInputError: an unknown attribute, one without
     numbers, a missing twin, or a parameter out of range; NotReadyError: the release is not ready.
-    `linkage_error` undoes wrong links, as for Release.estimate.
+    `linkage_error` undoes wrong links and weights for missing ones, as for Release.estimate.
     """
 
     @abstractmethod
@@ -106,3 +106,9 @@ class Answers(ABC):
         question = Question(given=(given,) if isinstance(given, str) else tuple(given), **asked)
         names = question.attributes(self.domain())
         return answer(question, self.table(names, confidence=confidence, linkage_error=links))
+
+
+def weighting(linkage_error: Linkage) -> tuple[str, ...]:
+    """Return the attribute by which tables are weighted, or none."""
+    rates = None if linkage_error is None or isinstance(linkage_error, str) else linkage_error.rates
+    return () if rates is None else (rates.attribute,)

@@ -17,9 +17,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from veiltab.common.core.numbers.rounding import Parameter, parse_delta, parse_epsilon
-from veiltab.common.errors import (
-    InvalidInputError,
-)
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.modes import Pad, Sampling

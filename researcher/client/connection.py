@@ -7,12 +7,7 @@ from typing import Self
 import grpc
 
 from veiltab.common.command.parties import desk_of, load_party, serving_parties
-from veiltab.common.errors import (
-    DeniedError,
-    IntegrityError,
-    InvalidInputError,
-    NotFoundError,
-)
+from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotFoundError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role

@@ -10,7 +10,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState, not_ready
 from veiltab.common.study.missing import respondents_sentence
-from veiltab.researcher.client.answers import Answers, Linkage
+from veiltab.researcher.client.answers import Answers, Linkage, weighting
 from veiltab.researcher.client.connection import Connection
 from veiltab.researcher.status.release_status import Status, TableStatus
 
@@ -151,7 +151,7 @@ class Release(Answers):
 
         status = self._ready_status()
         runs: dict[tuple[str, ...], list[Estimate]] = {}
-        for result in self._results(status, status.ready_tables):
+        for result in self._results(status, _having(status, weighting(linkage_error))):
             runs.setdefault(tuple(result.names), []).append(self._estimate(status, result, confidence))
         return tuple(_corrected(pooled(same), linkage_error, self._client.study) for same in runs.values())
 
@@ -172,7 +172,8 @@ class Release(Answers):
             attributes: of the table, which is pooled of all tables that have them; by default all that were granted,
                 for a release of one table.
             confidence: probability that one cell's interval holds its true fraction.
-            linkage_error: wrong links to undo, such as "0.02:0.005"; none if not given (docs/linkage-errors.md).
+            linkage_error: wrong links to undo, such as "0.02:0.005", or what `veiltab.links` returns to weight as well;
+                none if not given (docs/linkage-errors.md).
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
@@ -197,24 +198,11 @@ class Release(Answers):
         """Return the table of some attributes, pooled of all tables that have them."""
         from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
 
-        wanted = self._client.study.domain(attributes).names
-        released = status.measured_attributes
-        absent = [name for name in wanted if name not in released]
-        if absent:
-            raise InvalidInputError(
-                f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
-                where=f"release {self.id}",
-                remedy=f"It has {', '.join(released)}.",
-            )
-        having = [one for one in status.ready_tables if set(one.attributes).issuperset(wanted)]
-        if not having:
-            raise InvalidInputError(
-                f"no table of the release has all of {', '.join(wanted)}",
-                where=f"release {self.id}",
-                remedy="Ask for a table of them, or estimate it from the model of the release.",
-            )
-        found = pooled([self._estimate(status, one, confidence) for one in self._results(status, having)], attributes)
-        return _corrected(found, linkage_error, self._client.study)
+        by = [name for name in weighting(linkage_error) if name not in attributes]
+        having = _having(status, [*self._client.study.domain(attributes).names, *by])
+        estimates = [self._estimate(status, one, confidence) for one in self._results(status, having)]
+        found = _corrected(pooled(estimates, [*attributes, *by]), linkage_error, self._client.study)
+        return found.marginal(attributes) if by else found
 
     def table(
         self, attributes: Sequence[str], *, confidence: float = CONFIDENCE, linkage_error: Linkage = None
@@ -232,7 +220,7 @@ class Release(Answers):
             As `estimate`, but that an attribute is in no table of the release.
         """
         status = self._ready_status()
-        if not status.needs_model(self._client.study.domain(attributes).names):
+        if weighting(linkage_error) or not status.needs_model(self._client.study.domain(attributes).names):
             return self._pooled(status, attributes, confidence, linkage_error)
         from veiltab.researcher.analysis.modelled import ModelledTable  # noqa: PLC0415 - linked releases alone
 
@@ -385,6 +373,26 @@ def _corrected(found: "TableEstimate", linkage_error: Linkage, study: "Study") -
     from veiltab.researcher.linkage_errors.asking import table_with_links  # noqa: PLC0415 - wrong links alone
 
     return table_with_links(found, linkage_error, study)
+
+
+def _having(status: Status, wanted: Sequence[str]) -> "tuple[TableStatus, ...]":
+    """Return the tables that are ready and have some attributes."""
+    released = status.measured_attributes
+    absent = [name for name in wanted if name not in released]
+    if absent:
+        raise InvalidInputError(
+            f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
+            where=f"release {status.release_id}",
+            remedy=f"It has {', '.join(released)}.",
+        )
+    having = tuple(one for one in status.ready_tables if set(one.attributes).issuperset(wanted))
+    if not having:
+        raise InvalidInputError(
+            f"no table of the release has all of {', '.join(wanted)}",
+            where=f"release {status.release_id}",
+            remedy="Ask for a table of them, or estimate it from the model of the release.",
+        )
+    return having
 
 
 def _not_ready(status: Status) -> VeiltabError:

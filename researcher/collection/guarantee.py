@@ -38,12 +38,7 @@ def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuara
     oracle = status.round.randomiser
     whole = delta or advised_delta(max(sum(status.enrolled), 2))
     coins = whole * DELTA_OF_COINS
-    return central_guarantee(
-        _active(status, coins),
-        status.reports,
-        oracle=oracle,
-        delta=whole - coins,
-    )
+    return central_guarantee(_active(status, coins), status.reports, oracle=oracle, delta=whole - coins)
 
 
 def together(statuses: Sequence[RoundStatus]) -> tuple[Decimal, Decimal | None, Decimal]:

@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def plan(
-    domain: int,
-    epsilon: str,
-    population: int,
-    rate: str,
-    delta: str | None,
-    central_epsilon: str | None,
-    as_json: bool,
+    domain: int, epsilon: str, population: int, rate: str, delta: str | None, central_epsilon: str | None, as_json: bool
 ) -> None:
     """Rank the local randomisers by expected error, and say what each guarantees against who sees only counts."""
     from veiltab.common.collection.choosing import choose

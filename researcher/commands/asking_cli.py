@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from veiltab.common.command.cli import emit, finite, json_option, note
-from veiltab.common.command.options import (
-    noise_options,
-    tables_options,
-)
+from veiltab.common.command.options import noise_options, tables_options
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
-from veiltab.researcher.commands.options_cli import (
-    RELEASE,
-    member_option,
-    with_client,
-)
+from veiltab.researcher.commands.options_cli import RELEASE, member_option, with_client
 from veiltab.researcher.commands.status_cli import Watcher, status_text
 from veiltab.researcher.report.plain_data import status_dict
 

@@ -1,4 +1,4 @@
-"""Options of a command that say how many links are wrong."""
+"""Options of a command that say how many links are wrong, and which are missing."""
 
 import functools
 from pathlib import Path
@@ -30,19 +30,31 @@ _LINKAGE = (
         metavar="CURATOR",
         help="The curator with which all others are linked; by default the hub of the study.",
     ),
+    click.option(
+        "--match-rates",
+        type=PATH,
+        help="Weight with this JSON file of a curator's match rates, so that links that are missing bias less.",
+    ),
 )
 
 
 def linkage_options(command: Command) -> Command:
-    """Give a command the options that say how many links are wrong; it takes them as `linkage`, None for none."""
+    """Give a command the options that say how links are wrong; it takes them as `linkage`, None for none."""
 
     @functools.wraps(command)
-    def with_linkage(*client: object, linkage_error: str, linkage_report: Path | None, hub: str, **values: Any) -> None:  # noqa: ANN401 - whatever click read
+    def with_linkage(
+        *client: object,
+        linkage_error: str,
+        linkage_report: Path | None,
+        hub: str,
+        match_rates: Path | None,
+        **values: Any,  # noqa: ANN401 - whatever click read
+    ) -> None:
         linkage = None
-        if linkage_error != "none" or linkage_report is not None:
-            from veiltab.researcher.linkage_errors.linkage_error import parse_linkage_error  # noqa: PLC0415 - optional
+        if linkage_error != "none" or linkage_report is not None or match_rates is not None:
+            from veiltab.researcher.linkage_errors.linkage_error import links_of  # noqa: PLC0415 - optional
 
-            linkage = parse_linkage_error(linkage_error, linkage_report, hub)
+            linkage = links_of(linkage_error, linkage_report, hub, match_rates)
         elif hub:
             raise InvalidInputError("a hub is named, and no wrong links are", where="--hub", remedy="Leave it out.")
         command(*client, linkage=linkage, **values)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import Command
-from veiltab.common.command.options import (
-    connected,
-)
+from veiltab.common.command.options import connected
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 
 if TYPE_CHECKING:

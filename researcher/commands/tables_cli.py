@@ -77,8 +77,8 @@ def estimate(
         if linkage is not None:
             raise InvalidInputError(
                 "a test of independence takes the table as it was released",
-                where="--linkage-error",
-                remedy="Leave it out: links that are wrong by chance make nothing of two curators dependent.",
+                where="--linkage-error and --match-rates",
+                remedy="Leave them out: links that are wrong by chance make nothing of two curators dependent.",
             )
         if not question.is_plain or compare is not None or out is not None:
             raise InvalidInputError("a test goes with no other question", where="--independence")

@@ -114,9 +114,7 @@ class Desk:
             return release.table(names, confidence=confidence, linkage_error=links or None)
         key = ("table", status.release_id, names, confidence, links)
         return self._background.get(
-            key,
-            lambda: release.table(names, confidence=confidence, linkage_error=links or None),
-            within=_PATIENCE,
+            key, lambda: release.table(names, confidence=confidence, linkage_error=links or None), within=_PATIENCE
         )
 
     def card(self, status: Status) -> EpsilonCard | None:

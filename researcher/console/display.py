@@ -76,28 +76,18 @@ class Display:
             title = f"share of {', '.join(table.domain.names)}"
             return cls(
                 title=title,
-                picture=chart(
-                    lambda sheet: estimates_picture(table, sheet=sheet).svg,
-                    _alternative(title),
-                ),
+                picture=chart(lambda sheet: estimates_picture(table, sheet=sheet).svg, _alternative(title)),
                 scope=_scope("largest", table.domain.cells),
                 fields=_fields(table),
                 numbers=_cells(table),
-                remarks=(
-                    *_how_to_read(table),
-                    *((FEW_ROWS,) if table.has_few_rows else ()),
-                    *said_of_links(table),
-                ),
+                remarks=(*_how_to_read(table), *((FEW_ROWS,) if table.has_few_rows else ()), *said_of_links(table)),
                 tests=tests,
                 is_measured=True,
             )
         analysis = answer(question, table)
         return cls(
             title=analysis.title,
-            picture=chart(
-                lambda sheet: analysis_picture(analysis, sheet).svg,
-                _alternative(analysis.title),
-            ),
+            picture=chart(lambda sheet: analysis_picture(analysis, sheet).svg, _alternative(analysis.title)),
             scope=_scope("first", len(analysis.estimate)),
             fields=Markup(),
             numbers=_rows(analysis),

@@ -125,9 +125,7 @@ class Writer:
         with self._lock:
             if self.job is not None and not self.job.is_done:
                 raise ConflictError(
-                    "microdata are being drawn already",
-                    where="microdata",
-                    remedy="Wait for them, or stop them.",
+                    "microdata are being drawn already", where="microdata", remedy="Wait for them, or stop them."
                 )
             self.job = job = Job(order=order)
             folder = self._folder.path / "files"

@@ -45,10 +45,7 @@ class Workloads:
     """
 
     def __init__(
-        self,
-        study: Study,
-        store: ResearcherStore,
-        drive: Callable[[TableSpec, PartyLinks], Awaitable[None]],
+        self, study: Study, store: ResearcherStore, drive: Callable[[TableSpec, PartyLinks], Awaitable[None]]
     ) -> None:
         self._study = study
         self._store = store
@@ -65,12 +62,7 @@ class Workloads:
         is_whole = bool(first) and all(state is ReleaseState.READY for state in first)
         return is_whole and not self._failures(release_id)
 
-    async def advance(
-        self,
-        stored: ResearcherRelease,
-        answers: Answers,
-        parties: PartyLinks,
-    ) -> None:
+    async def advance(self, stored: ResearcherRelease, answers: Answers, parties: PartyLinks) -> None:
         """Bring a release of several tables to its end.
 
         Args:

@@ -89,10 +89,7 @@ def analysis_picture(analysis: ShownAnalysis, sheet: Sheet = WIDE) -> Picture:
         sheet: what it is drawn on.
     """
     if analysis.along:
-        return Picture(
-            size=(sheet.width, 0.5 * sheet.width),
-            paint=partial(_curves, analysis=analysis, sheet=sheet),
-        )
+        return Picture(size=(sheet.width, 0.5 * sheet.width), paint=partial(_curves, analysis=analysis, sheet=sheet))
     labels = [wrapped(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
         size=(sheet.width, 1.4 + height_of(labels)),
@@ -122,7 +119,7 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
     def panels(figure: "Figure") -> None:
         grid = figure.subplots(len(marginals), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
         for axis, (axes, one) in enumerate(zip(grid[:, 0], marginals, strict=True)):
-            known = _marginal_truth(estimate, truth, axis)
+            known = None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])
             _intervals(axes, one, shown[axis], labels[axis], known, legend=sheet if axis == 0 else None)
             axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
             axes.set_title(
@@ -308,7 +305,3 @@ def _fields(  # noqa: PLR0913  one call draws one map
                 color=ink,
                 fontsize=10,
             )
-
-
-def _marginal_truth(estimate: ShownTable, truth: NDArray[np.float64] | None, axis: int) -> NDArray[np.float64] | None:
-    return None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])

@@ -90,8 +90,7 @@ class ReleaseDesign:
             raise InvalidInputError(f"{self.sample} rows were asked for, not 1 to n = {self.population}")
         if self.mechanism.retention <= 0:
             raise InvalidInputError(
-                "the mechanism replaces every row, so nothing can be estimated",
-                remedy="Ask for a larger epsilon.",
+                "the mechanism replaces every row, so nothing can be estimated", remedy="Ask for a larger epsilon."
             )
 
     @property

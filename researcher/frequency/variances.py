@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.frequency.design import RoundDesign
-from veiltab.researcher.frequency.estimators import (
-    Estimator,
-    LinearForm,
-    as_floats,
-    linear_form,
-    point_estimates,
-)
+from veiltab.researcher.frequency.estimators import Estimator, LinearForm, as_floats, linear_form, point_estimates
 from veiltab.researcher.frequency.tally import Tally
 
 

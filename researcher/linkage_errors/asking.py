@@ -1,18 +1,20 @@
-"""What a release asks of this room: its tables with the wrong links of its study undone."""
+"""What a release asks of this room: its tables with wrong links undone, and weighted for those that are missing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.table_result import TableResult
 from veiltab.researcher.linkage_errors.corrected import corrected
 from veiltab.researcher.linkage_errors.linkage_error import LinkageErrors, parse_linkage_error
 from veiltab.researcher.linkage_errors.linked_result import linked_results
+from veiltab.researcher.linkage_errors.weighted import weighted
 
 
 def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: Study) -> TableEstimate:
-    """Return the estimate of a table with wrong links undone.
+    """Return the estimate of a table with wrong links undone, and perhaps weighted by match rates.
 
     Args:
         found: as it was measured.
@@ -20,9 +22,11 @@ def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: St
         study: of the release.
 
     Raises:
-        InvalidInputError: a text that does not parse, or what `corrected` refuses.
+        InvalidInputError: a text that does not parse, or what `corrected` or `weighted` refuses.
     """
-    return corrected(found, _read(asked, study), _owners(study))
+    errors = _read(asked, study)
+    undone = corrected(found, errors, _owners(study))
+    return undone if errors is None or errors.rates is None else weighted(undone, errors.rates, study)
 
 
 def results_with_links(
@@ -32,6 +36,12 @@ def results_with_links(
     errors = _read(asked, study)
     if errors is None:
         return tuple(results)
+    if errors.rates is not None:
+        raise InvalidInputError(
+            "a model of all tables is not weighted",
+            where="match rates",
+            remedy="Ask for a table that was measured with their attribute, or leave the rates out.",
+        )
     return linked_results(results, errors, _owners(study), {one.name: one.attribute.size for one in study.attributes})
 
 

@@ -5,28 +5,20 @@ With O the observed table, P(O, l) as in `inversion`, J = dP/dO and g_j = dP/dl_
     Cov(P_hat) = J (Cov(O_hat) + R) J' + sum_j sd_j^2 g_j g_j'
 
 Cov(O_hat) is that of the release, noise and sample; R is what the draw of the wrong links adds, all of them at both
-ends of a range; sd_j is the standard deviation of the share of leg j. An interval of a cell takes the variance at each
-candidate, as for other tables.
+ends of a range; sd_j is the standard deviation of the share of leg j.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
-from statistics import NormalDist
 from typing import Literal, Self
-
-import numpy as np
-from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT, CovarianceTerms
+from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
+from veiltab.researcher.linkage_errors.derived import DerivedEstimate
 from veiltab.researcher.linkage_errors.inversion import Correction, Floats, Mixing, relinking_covariance
 from veiltab.researcher.linkage_errors.linkage_error import Leg, LinkageErrors, correction_text
-
-_BLOCK = 64
-"""Cells whose errors are computed together."""
 
 
 def corrected(estimate: TableEstimate, errors: LinkageErrors | None, owners: Mapping[str, str]) -> TableEstimate:
@@ -63,7 +55,7 @@ def corrected(estimate: TableEstimate, errors: LinkageErrors | None, owners: Map
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CorrectedEstimate(TableEstimate):
+class CorrectedEstimate(DerivedEstimate):
     """A table with its wrong links undone; `corrected` makes it.
 
     Where a share of wrong links is known as a range alone, the estimate and its standard error are those of the whole
@@ -79,7 +71,6 @@ class CorrectedEstimate(TableEstimate):
         end: of the ranges of shares; None for the hull of both, or where there is no range.
     """
 
-    observed: TableEstimate
     legs: tuple[Leg, ...]
     end: Literal["whole", "least"] | None = None
 
@@ -107,48 +98,23 @@ class CorrectedEstimate(TableEstimate):
             return (self,)
         return replace(self, end="whole"), replace(self, end="least")
 
-    @property
-    def terms(self) -> CovarianceTerms | None:
-        """None: the covariance has another form."""
-        return None
+    def transported(self, contrasts: Floats) -> Floats:
+        """Return the contrasts of the observed table that have the errors of contrasts of this one."""
+        return self._correction.transported(contrasts)
 
-    def as_measured(self, contrasts: Floats) -> tuple[Floats, TableEstimate]:
-        """Return contrasts of the observed table that have the errors of contrasts of this one, and that table."""
-        return self._correction.transported(contrasts), self.observed
-
-    @cached_property
-    def se(self) -> Floats:
-        """Standard error of `raw`, shape (K,), at the projected tables (probabilities)."""
-        return np.sqrt(self._by_cell[0])
-
-    @cached_property
-    def root_mse(self) -> float:
-        """Root of the expected squared error summed over all cells, at the projected tables (probability)."""
-        return sqrt(float(self._by_cell[0].sum()))
+    def expanded(self, contrasts: Floats) -> Floats:
+        """Return the contrasts: both tables have the same cells."""
+        return contrasts
 
     @property
-    def contradiction(self) -> float:
-        """As of the observed table."""
-        return self.observed.contradiction
-
-    @property
-    def has_few_rows(self) -> bool:
-        """As of the observed table."""
-        return self.observed.has_few_rows
-
-    @property
-    def released_counts(self) -> NDArray[np.int64] | None:
-        """Noisy rows in each cell as they were released, wrong links among them."""
-        return self.observed.released_counts
+    def plain(self) -> TableEstimate:
+        """The table as it was measured."""
+        return self.observed
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was corrected."""
         return correction_text(self.legs)
-
-    def covariance(self) -> Floats:
-        """Return the (K, K) covariance of `raw`."""
-        return self.contrast_covariance(np.eye(self.domain.cells))
 
     def contrast_covariance(self, contrasts: Floats) -> Floats:
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K).
@@ -162,7 +128,7 @@ class CorrectedEstimate(TableEstimate):
                 where="linkage error",
                 remedy="Analyse each of `ends`, or ask the release, which takes the hull of both.",
             )
-        moved = self._correction.transported(contrasts)
+        moved = self.transported(contrasts)
         along = contrasts @ (self._correction.slopes.T * [leg.error.sd for leg in self.legs])
         found = self.observed.contrast_covariance(moved) + along @ along.T
         # Whoever a wrong link brings, like or unlike, was drawn.
@@ -183,36 +149,3 @@ class CorrectedEstimate(TableEstimate):
             )
             for leg in self.legs
         )
-
-    @cached_property
-    def _by_cell(self) -> tuple[Floats, Floats]:
-        """Variance of each cell, and its slope in the cell's true fraction, at the projected tables, shape (K,)."""
-        if len(self.ends) > 1:
-            return self.ends[0]._by_cell  # noqa: SLF001 - of the same class
-        terms, cells = self.observed.design.terms, self.domain.cells
-        linear, cross, sampling = (float(one) for one in (terms.linear, terms.cross, terms.sampling))
-        variance, slope, projected = np.empty(cells), np.empty(cells), self.observed.projected
-        for start in range(0, cells, _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, cells))
-            one_each = np.eye(len(rows), cells, start)
-            moved = self._correction.transported(one_each)
-            variance[rows] = np.maximum(np.diagonal(self.contrast_covariance(one_each)), 0.0)
-            # One cell grows and all shrink in proportion, so that the sum stays 1.
-            mean, grows = moved @ projected, moved[np.arange(len(rows)), rows]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                steep = (grows**2 - moved**2 @ projected) / (grows - mean)
-            slope[rows] = linear * np.nan_to_num(steep) - 2.0 * (cross * moved.sum(axis=1) + sampling * mean)
-        return variance, slope
-
-    @cached_property
-    def _interval(self) -> tuple[Floats, Floats]:
-        if len(self.ends) > 1:
-            lows, highs = zip(*((end.low, end.high) for end in self.ends), strict=True)
-            return np.minimum(*lows), np.maximum(*highs)
-        # (raw - t)^2 = z^2 (variance + slope (t - projected)), a quadratic in t around raw.
-        z2 = NormalDist().inv_cdf((1.0 + self.confidence) / 2.0) ** 2
-        variance, slope = self._by_cell
-        centre = z2 * slope / 2.0
-        spread = z2 * (variance + slope * (self.raw - self.projected))
-        half = np.sqrt(centre**2 + np.maximum(spread, 0.0))
-        return np.clip(self.raw + (centre - half), 0.0, 1.0), np.clip(self.raw + (centre + half), 0.0, 1.0)

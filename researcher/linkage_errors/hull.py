@@ -9,7 +9,7 @@ import numpy as np
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.linkage_errors.corrected import CorrectedEstimate
+from veiltab.researcher.linkage_errors.derived import DerivedEstimate
 from veiltab.researcher.linkage_errors.inversion import Floats
 
 TableT = TypeVar("TableT", bound=Table)
@@ -63,8 +63,8 @@ def limited(widths: Floats, plain: Floats) -> tuple[str, ...]:
 
 def uncorrected(table: TableT) -> TableT | TableEstimate:
     """Return a table as it was measured."""
-    return table.observed if isinstance(table, CorrectedEstimate) else table
+    return table.plain if isinstance(table, DerivedEstimate) else table
 
 
-def _ends(table: Table) -> tuple[Table, ...]:
-    return table.ends if isinstance(table, CorrectedEstimate) else (table,)
+def _ends(table: Table) -> Sequence[Table]:
+    return table.ends if isinstance(table, DerivedEstimate) else (table,)

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.match_rates import MatchRates, rates_of
 
 MOST = 0.5
 """Largest share of wrong links that is corrected for."""
@@ -81,10 +82,12 @@ class LinkageErrors:
     Args:
         of: the same for every curator that is linked with the hub; or curator -> its own, for each of them.
         hub: the curator with which all others are linked; "" if there are two: the first, which changes no estimate.
+        rates: match rates to weight tables with; None does not weight.
     """
 
     of: LinkError | Mapping[str, LinkError]
     hub: str = ""
+    rates: MatchRates | None = None
 
     def legs(self, owners: Mapping[str, str], names: Sequence[str]) -> tuple[Leg, ...]:
         """Return the legs of a table, in the order of the study; those without wrong links are left out.
@@ -129,6 +132,30 @@ def correction_text(legs: Sequence[Leg]) -> tuple[str, ...]:
     of_ranges = "Of a range the estimate is that of the whole share, and an interval holds those of both ends."
     ranges = [of_ranges] if any(leg.error.least is not None for leg in legs) else []
     return (f"Corrected for wrong links: {said}.", *ranges) if legs else ()
+
+
+def links_of(
+    text: str = "none", report: Path | None = None, hub: str = "", rates: Path | str | None = None
+) -> LinkageErrors | None:
+    """Return what is to be done about wrong links and missing ones; None where nothing is.
+
+    release.estimate(["age", "wage"], linkage_error=veiltab.links("0.02:0.005", rates="rates.json"))
+
+    Args:
+        text: as parse_linkage_error reads it.
+        report: likewise.
+        hub: likewise.
+        rates: a JSON file of match rates to weight with; None does not weight.
+
+    Raises:
+        InvalidInputError: as parse_linkage_error, or the file is no table of match rates.
+    """
+    found = parse_linkage_error(text, report, hub)
+    if rates is None:
+        return found
+    return replace(
+        found or LinkageErrors(of=LinkError(share=0), hub=hub), rates=rates_of(_read(Path(rates)), str(rates))
+    )
 
 
 def parse_linkage_error(text: str, report: Path | None = None, hub: str = "") -> LinkageErrors | None:
@@ -180,11 +207,7 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
         InvalidInputError: it cannot be read, or is no such report.
     """
     try:
-        data = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InvalidInputError(
-            f"the report of links cannot be read ({error.strerror or type(error).__name__})", where=str(path)
-        ) from error
+        data = json.loads(_read(path))
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("this is no JSON", where=str(path)) from error
     if not isinstance(data, dict) or not data:
@@ -192,6 +215,17 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
     if "lambda" in data:
         return _record(data, str(path))
     return {curator: _record(one, f"{path}: {curator[:60]}") for curator, one in data.items()}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise InvalidInputError(
+            f"it cannot be read ({error.strerror or type(error).__name__})", where=str(path)
+        ) from error
+    except ValueError as error:
+        raise InvalidInputError("this is no JSON", where=str(path)) from error
 
 
 def _record(data: object, where: str) -> LinkError:

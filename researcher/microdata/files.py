@@ -62,11 +62,7 @@ def provenance_path(path: Path) -> Path:
 
 
 def write_rows(
-    path: Path,
-    domain: Domain,
-    chunks: Iterable[Chunk],
-    provenance: Mapping[str, Any],
-    weights: Weights | None = None,
+    path: Path, domain: Domain, chunks: Iterable[Chunk], provenance: Mapping[str, Any], weights: Weights | None = None
 ) -> None:
     """Write rows with the categories of the study as labels, and numbers where an attribute has them.
 

@@ -24,11 +24,7 @@ Floats = NDArray[np.float64]
 
 
 def graph_picture(
-    names: Sequence[str],
-    owners: Sequence[str],
-    edges: Sequence[tuple[int, int]],
-    weights: Floats,
-    sheet: Sheet = WIDE,
+    names: Sequence[str], owners: Sequence[str], edges: Sequence[tuple[int, int]], weights: Floats, sheet: Sheet = WIDE
 ) -> str:
     """Draw which attributes a model joins directly: the thicker the line, the farther the two are from independence.
 

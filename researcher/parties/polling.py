@@ -331,9 +331,7 @@ def tests_of(answers: Answers, spec: TableSpec) -> dict[str, CuratorsTest]:
     }
 
 
-def statement_of(
-    answer: curator_pb2.GetProposalResponse | server_release_pb2.GetReleaseResponse,
-) -> SignedText | None:
+def statement_of(answer: curator_pb2.GetProposalResponse | server_release_pb2.GetReleaseResponse) -> SignedText | None:
     """Return what a party stated with its answer; None if that is nothing, or no statement: it is asked again then.
 
     The certificate of a release needs it, and its result does not.

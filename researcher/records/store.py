@@ -169,8 +169,7 @@ class ResearcherStore(DeskFiles):
         """Record what the curators planned, and the tables that run for the first time."""
         with transaction(self.connection) as db:
             db.execute(
-                "UPDATE release SET spec = ? WHERE id = ? AND spec IS NULL",
-                [planned.to_json(), planned.release_id],
+                "UPDATE release SET spec = ? WHERE id = ? AND spec IS NULL", [planned.to_json(), planned.release_id]
             )
             _add_tables(db, self.release(planned.release_id), planned, range(len(planned.tables)))
 
@@ -223,8 +222,7 @@ class ResearcherStore(DeskFiles):
         now = int(time.time())
         rest = ReleaseState.EXPIRED if state is ReleaseState.READY else state
         self.connection.execute(
-            "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?",
-            [state.value, failure, now, release_id],
+            "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?", [state.value, failure, now, release_id]
         )
         self.connection.execute(
             f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND NOT {IS_FINISHED}",  # noqa: S608

@@ -164,12 +164,7 @@ def _facts(report: ReportInput) -> str:
 
 def _results(results: Sequence[TestResult]) -> str:
     rows = [
-        (
-            result.tested_by,
-            f"{result.canaries:,}",
-            result.expectation,
-            "passed" if result.passed else "failed",
-        )
+        (result.tested_by, f"{result.canaries:,}", result.expectation, "passed" if result.passed else "failed")
         for result in results
     ]
     headings = ("tested by", "canaries", "expected to change", "result")

@@ -6,11 +6,7 @@ from decimal import Decimal
 
 from veiltab.common.core.texts.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
-from veiltab.common.release.messages.release_messages import (
-    receipt_from_proto,
-    release_from_proto,
-    state_from_proto,
-)
+from veiltab.common.release.messages.release_messages import receipt_from_proto, release_from_proto, state_from_proto
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState

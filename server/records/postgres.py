@@ -249,12 +249,8 @@ def _migrate(connection: _Connection, store: str, migrations: Sequence[str]) -> 
         raise _newer()
     for script in migrations[version:]:
         for statement in script.split(";"):
-            _execute(connection, _translated(statement))
+            _execute(connection, re.sub(rf"\b({'|'.join(_TYPES)})\b", lambda word: _TYPES[word[0]], statement))
     _execute(connection, "UPDATE veiltab SET version = ? WHERE store = ?", (len(migrations), store))
-
-
-def _translated(statement: str) -> str:
-    return re.sub(rf"\b({'|'.join(_TYPES)})\b", lambda word: _TYPES[word[0]], statement)
 
 
 def _newer() -> IntegrityError:

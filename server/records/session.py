@@ -6,12 +6,7 @@ when every column is complete; nothing unperturbed is ever served; a release tha
 
 from dataclasses import dataclass, field, replace
 
-from veiltab.common.errors import (
-    ConflictError,
-    DeniedError,
-    IntegrityError,
-    NotReadyError,
-)
+from veiltab.common.errors import ConflictError, DeniedError, IntegrityError, NotReadyError
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.table_spec import Column, TableSpec
 

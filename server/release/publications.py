@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from veiltab.common.errors import (
-    DeniedError,
-    NotFoundError,
-)
+from veiltab.common.errors import DeniedError, NotFoundError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.statement import Statement, published_columns
 from veiltab.common.rpc.chunks import CHUNK

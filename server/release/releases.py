@@ -10,10 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from veiltab.common.errors import (
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stages
 from veiltab.common.process.cores import cores
 from veiltab.common.release.messages.witness import Witnessed

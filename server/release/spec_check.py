@@ -42,8 +42,7 @@ def check_spec(spec: TableSpec, curator: str, study: Study) -> None:
         raise InvalidInputError("the study has no such researcher", where="researcher")
     if spec.population < study.minimum_population or spec.uploaded_rows > MAX_ROWS:
         raise InvalidInputError(
-            f"a release here has from {study.minimum_population} respondents to {MAX_ROWS} rows",
-            where="population",
+            f"a release here has from {study.minimum_population} respondents to {MAX_ROWS} rows", where="population"
         )
     if spec.deadline > time.time() + _LONGEST_DAYS * _SECONDS_A_DAY:
         raise InvalidInputError(

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from veiltab.node.reporters.device import Node
     from veiltab.researcher.client.client import Client
+    from veiltab.researcher.linkage_errors.linkage_error import links_of as links
     from veiltab.researcher.microdata.replicate_intervals import with_replicates
     from veiltab.researcher.questions.series import series
 
     __version__: str
 
-__all__ = ["Client", "Node", "__version__", "series", "with_replicates"]
+__all__ = ["Client", "Node", "__version__", "links", "series", "with_replicates"]
 
 
 def __getattr__(name: str) -> object:
@@ -34,6 +35,10 @@ def __getattr__(name: str) -> object:
             from veiltab.node.reporters.device import Node  # noqa: PLC0415
 
             return Node
+        case "links":
+            from veiltab.researcher.linkage_errors.linkage_error import links_of  # noqa: PLC0415
+
+            return links_of
         case "series":
             from veiltab.researcher.questions.series import series  # noqa: PLC0415
 

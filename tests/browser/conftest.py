@@ -17,8 +17,9 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
 from tests.protocol.village import FREE, TWO, Rules
-from tests.protocol.world import ALICE, World, made_world
+from tests.protocol.world import World, made_world
 from veiltab.common.rpc.parties.identity import Role
+from veiltab.play.local.processes import LocalStudy
 
 ASK_A_PERSON = 'persons = 2\n[[rule]]\nresearcher = "rita"\ndecision = "deny"\n'
 APPROVE = '[[rule]]\ndecision = "approve"\n'
@@ -71,10 +72,10 @@ class Console:
 
 
 @contextmanager
-def console(world: World, *words: str | Path) -> Iterator[Console]:
+def console(local: LocalStudy, *words: str | Path) -> Iterator[Console]:
     """Run the command of a console until the block ends."""
-    log = world.local.folder / f"console-{time.monotonic_ns()}.log"
-    command = [*world.local.launcher, *map(str, words), "--json"]
+    log = local.folder / f"console-{time.monotonic_ns()}.log"
+    command = [*local.launcher, *map(str, words), "--json"]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -89,16 +90,16 @@ def console(world: World, *words: str | Path) -> Iterator[Console]:
 
 
 @contextmanager
-def curator_console(world: World, persons: Sequence[str]) -> Iterator[Console]:
-    """Run alice's console."""
+def curator_console(local: LocalStudy, persons: Sequence[str], name: str = "alice") -> Iterator[Console]:
+    """Run a curator's console."""
     named = [word for person in persons for word in ("--person", person)]
     paths: dict[str, Path] = {
-        "--state": world.local.state_folder(*ALICE),
-        "--identity": world.local.identity_folder(*ALICE),
-        "--table": world.local.tables["alice"],
+        "--state": local.state_folder(Role.CURATOR, name),
+        "--identity": local.identity_folder(Role.CURATOR, name),
+        "--table": local.tables[name],
     }
     options = [str(word) for option in paths.items() for word in option]
-    with console(world, "curator", "console", world.local.study_path, "--name", "alice", *options, *named) as running:
+    with console(local, "curator", "console", local.study_path, "--name", name, *options, *named) as running:
         yield running
 
 
@@ -107,7 +108,7 @@ def researcher_console(world: World, name: str) -> Iterator[Console]:
     """Run a researcher's console."""
     identity = world.local.identity_folder(Role.RESEARCHER, name)
     with console(
-        world, "researcher", "console", world.local.study_path, "--name", name, "--identity", identity
+        world.local, "researcher", "console", world.local.study_path, "--name", name, "--identity", identity
     ) as running:
         yield running
 
@@ -125,7 +126,6 @@ class Seat:
     base: str
 
     def open(self, path: str) -> Page:
-        """Open a page of the console."""
         self.page.goto(f"{self.base}{path}")
         return self.page
 

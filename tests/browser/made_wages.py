@@ -42,7 +42,6 @@ _ASKED = 1_795_000_000
 
 
 def study() -> Study:
-    """Return the study file."""
     head = STUDY[: STUDY.index(b"[[attribute]]")].decode()
     head = head.replace("A survey", "Wages by education and region").replace(
         "epsilon = 1\n", "epsilon = 3\ndelta = 1e-6\n"
@@ -55,7 +54,6 @@ def study() -> Study:
 
 
 def wages_client(role: Role = Role.RESEARCHER) -> MadeClient:
-    """Return a client of its service."""
     known, statuses, counts = _releases()
     return MadeClient(study=known, role=role, releases_known=statuses, counts=counts)
 

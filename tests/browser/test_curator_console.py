@@ -18,7 +18,7 @@ PURPOSE = "Income by region <script>document.title = 'run'</script>"
 
 @pytest.fixture(scope="module")
 def running(study: World) -> Iterator[Console]:
-    with curator_console(study, [ANA, BEN, CEM]) as console:
+    with curator_console(study.local, [ANA, BEN, CEM]) as console:
         yield console
 
 

@@ -146,7 +146,7 @@ def test_a_release_is_asked_for_decided_and_read(study: World, chromium: Browser
     """From the price to the picture, with real parties: two persons of alice approve it."""
     words = ("researcher", "console", study.local.study_path, "--name", "rosa")
     with (
-        console(study, *words, "--identity", study.local.identity_folder(*ROSA)) as running,
+        console(study.local, *words, "--identity", study.local.identity_folder(*ROSA)) as running,
         chromium.new_context() as context,
     ):
         rosa = take_seat(context, running.links["rosa"])

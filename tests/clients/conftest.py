@@ -1,9 +1,11 @@
 """A service with a release of two numbers, which clients in other languages ask."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.clients.js_client import built
 from tests.protocol.served import Served, served_over_http
 from tests.protocol.test_numbers import NUMBERS
 from tests.protocol.village import Rules
@@ -22,3 +24,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         with made.client() as client:
             client.request(["region", "hours"], epsilon="4", delta="1e-6", label="r-table").wait(120)
         yield found
+
+
+@pytest.fixture(scope="package")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client in JavaScript, built once."""
+    return built(tmp_path_factory.mktemp("js"))

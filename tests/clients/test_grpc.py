@@ -62,7 +62,6 @@ class Asked(ABC):
         return dict(os.environ)
 
     def ask(self, world: World, who: Who, called: Who, rpc: str, message: dict[str, Any]) -> dict[str, Any]:
-        """Call an RPC as a party."""
         folder = world.local.identity_folder(*who)
         pems = (folder / "ca.pem", folder / f"{who[1]}.pem", folder / f"{who[1]}.key")
         file, service, method = rpc.split("/")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.js_client import SOURCES, VECTORS, built
+from tests.clients.js_client import SOURCES, VECTORS
 from tests.protocol.polling import Asked, Poll, made_poll
 from tests.protocol.world import CLOUD
 from veiltab.play.local.processes import free_ports
@@ -24,11 +24,6 @@ FLEET = Path(__file__).parent / "js_fleet.mjs"
 NODES = 1000
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("js"))
 
 
 @dataclass(frozen=True, kw_only=True)

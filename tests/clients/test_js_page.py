@@ -13,7 +13,6 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.conftest import Eye
-from tests.clients.js_client import built
 from tests.clients.test_js import Served, sum_of
 from tests.protocol.polling import Asked, made_poll
 from tests.protocol.world import CLOUD
@@ -41,14 +40,9 @@ def site(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def origin(client: Path) -> Iterator[str]:
     if shutil.which("chromium") is None:
         pytest.skip("no chromium here; on Debian: apt-get install chromium")
-    return built(tmp_path_factory.mktemp("js"))
-
-
-@pytest.fixture(scope="module")
-def origin(client: Path) -> Iterator[str]:
     with site(client) as found:
         yield found
 

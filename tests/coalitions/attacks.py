@@ -55,7 +55,6 @@ class Held:
     ciphertext: Array
 
     def of(self, releases: NDArray[np.bool_]) -> "Held":
-        """Return what is held of some of the releases."""
         return Held(**{field.name: getattr(self, field.name)[releases] for field in fields(self)})
 
     @property
@@ -175,9 +174,7 @@ def _by_counts(population: int, sample: int, replaced: float, epsilon: float, ce
     )
     excess = _excess(here, there, epsilon)
     return Attack(
-        name="by counts",
-        says_here=lambda held: excess[tuple(counts(cells(held)).T)] > 0,
-        attains=float(excess.sum()),
+        name="by counts", says_here=lambda held: excess[tuple(counts(cells(held)).T)] > 0, attains=float(excess.sum())
     )
 
 
@@ -265,7 +262,6 @@ class Attained:
         return self.attack.attains is None or self.least <= self.attack.attains <= self.greatest
 
     def __str__(self) -> str:
-        """Say it."""
         who = "+".join(self.coalition.roles)
         best = "" if self.attack.attains is None else f", best {self.attack.attains:.4f}"
         return (

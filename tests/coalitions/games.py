@@ -51,13 +51,11 @@ class Design:
     delta: Decimal | None
 
     def __str__(self) -> str:
-        """Say it."""
         delta = "" if self.delta is None else f", delta {self.delta}"
         return f"{self.sample} of {self.population}, epsilon {self.epsilon}{delta}"
 
     @cached_property
     def plan(self) -> Plan:
-        """What the curators plan."""
         return plan_release(
             population=self.population,
             cells=CELLS,
@@ -155,10 +153,7 @@ def _released(
     raw: dict[str, Symbols] = {}
     published: dict[str, Symbols] = {}
     keys: dict[str, bytes] = {}
-    with (
-        closing(CuratorStore(folder / "curator.sqlite")) as curator,
-        closing(ServerStore(folder / "server")) as server,
-    ):
+    with closing(CuratorStore(folder / "curator.sqlite")) as curator, closing(ServerStore(folder / "server")) as server:
         server.open_session(spec)
         server.ciphertext_folder(spec.release_id).mkdir(parents=True)
         encryption = ColumnEncryption(curator, folder, spec.release_id)

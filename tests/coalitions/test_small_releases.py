@@ -30,7 +30,6 @@ def play(folder: Path, design: Design) -> tuple[Held, Held]:
 
 
 def results(folder: Path, design: Design) -> list[Attained]:
-    """Return what all coalitions attain."""
     here, there = play(folder, design)
     level = ALPHA / len(BOUNDED)
     return [one for who in BOUNDED for one in attained(who, design.release, design.card, here, there, level=level)]

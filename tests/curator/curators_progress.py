@@ -4,22 +4,10 @@ from typing import Any
 
 from tests.conftest import request_with, spec_with
 from tests.curator.made_records import recorded, shown
-from veiltab.common.errors import (
-    VeiltabError,
-)
+from veiltab.common.errors import VeiltabError
 from veiltab.common.release.table_spec import Column
-from veiltab.curator.progress.progress import (
-    APPROVED,
-)
-from veiltab.curator.progress.release_record import (
-    CuratorRelease,
-    End,
-    GrantDecision,
-    Progress,
-    Review,
-    Step,
-    Wait,
-)
+from veiltab.curator.progress.progress import APPROVED
+from veiltab.curator.progress.release_record import CuratorRelease, End, GrantDecision, Progress, Review, Step, Wait
 
 Outcome = Step | Wait | End
 

@@ -16,10 +16,7 @@ from tests.curator.audit.exported_evidence import identity
 from tests.curator.made_rows import aligned, workplace
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.texts.canonical import canonical_text
-from veiltab.common.errors import (
-    NotReadyError,
-    UnavailableError,
-)
+from veiltab.common.errors import NotReadyError, UnavailableError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.state import ReleaseState

@@ -1,7 +1,6 @@
 """Curators of the command line's tests."""
 
 import json
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -9,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import reserve
-from veiltab.common.command.cli import run
+from tests.conftest import Ran, reserve
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.cli import curator
 from veiltab.curator.progress.progress import HELD
@@ -43,34 +41,25 @@ OFFICER_COMMANDS = (
 class Terminal:
     """A curator's folder, and what its commands print."""
 
-    def __init__(
-        self, folder: Path, study: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def __init__(self, folder: Path, study: bytes, ran: Ran) -> None:
         self.study = folder / "study.toml"
         self.study.write_bytes(study)
         self.folder = folder
-        self._monkeypatch, self._capsys = monkeypatch, capsys
+        self._ran = ran
 
     def store(self) -> CuratorStore:
         return CuratorStore(self.folder / "state" / "curator.sqlite")
 
     def run(self, command: str, *args: str, name: str = "alice") -> tuple[int, str, str]:
         state = () if command == "check" else ("--state", str(self.folder / "state"))
-        self._monkeypatch.setattr(sys, "argv", ["veiltab", command, str(self.study), "--name", name, *state, *args])
-        code = run(curator)
-        captured = self._capsys.readouterr()
-        return code, captured.out, captured.err
+        return self._ran(curator, command, str(self.study), "--name", name, *state, *args)
 
     def group(self, group: str, command: str, *args: str, code: int = 0) -> tuple[Any, str]:
         """Run a command of a group twice: what it says as JSON, and to people."""
-        words = ["veiltab", group, command, str(self.study), "--name", "alice", "--state", str(self.folder / "state")]
-        self._monkeypatch.setattr(sys, "argv", [*words, *args, "--json"])
-        assert run(curator) == code
-        found = json.loads(self._capsys.readouterr().out)
-        self._monkeypatch.setattr(sys, "argv", [*words, *args])
-        assert run(curator) == code
-        captured = self._capsys.readouterr()
-        return found, captured.out + captured.err
+        words = [group, command, str(self.study), "--name", "alice", "--state", str(self.folder / "state"), *args]
+        (first, out, _), (second, *texts) = self._ran(curator, *words, "--json"), self._ran(curator, *words)
+        assert first == second == code
+        return json.loads(out), "".join(texts)
 
     def json(self, command: str, *args: str, code: int = 0) -> Any:  # noqa: ANN401 - as JSON has it
         found, out, _ = self.run(command, *args, "--json")
@@ -80,10 +69,8 @@ class Terminal:
 
 
 @pytest.fixture(name="terminal")
-def terminal_fixture(
-    tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
-    return Terminal(tmp_path, study_bytes, monkeypatch, capsys)
+def terminal_fixture(tmp_path: Path, study_bytes: bytes, ran: Ran) -> Terminal:
+    return Terminal(tmp_path, study_bytes, ran)
 
 
 def held(terminal: Terminal, request: Any, *attributes: str) -> None:  # noqa: ANN401 - a request

@@ -30,17 +30,14 @@ def rows_of(
 
 
 def types_of(columns: Mapping[str, Symbols]) -> dict[str, SymbolType]:
-    """Return the types of some columns."""
     return {name: column.dtype for name, column in columns.items()}
 
 
 def ids_in(rows: TableRows) -> list[str]:
-    """Return all ids."""
     return [name for batch in rows.batches() for name in batch.ids.to_pylist()]
 
 
 def columns_in(rows: TableRows) -> dict[str, Symbols]:
-    """Return all symbols."""
     return {
         name: np.concatenate([np.empty(0, type_), *(batch.columns[name] for batch in rows.batches())])
         for name, type_ in rows.types.items()
@@ -53,7 +50,6 @@ def workplace(folder: Path) -> Workplace:
 
 
 def aligned(folder: Path, tokens: Tokens, columns: Mapping[str, Symbols]) -> AlignedTable:
-    """Write an aligned table."""
     table = AlignedTable(folder)
     table.write([(tokens, columns)], types_of(columns), AssertionError("no rows"))
     return table

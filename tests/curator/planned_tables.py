@@ -1,9 +1,7 @@
 """Releases of several tables, as a curator plans them."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from veiltab.curator.planning.checks import PlanQuestion
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Review
 from veiltab.curator.progress.table_steps import TableState
-from veiltab.curator.records.store import CuratorStore
 
 DEADLINE = 100
 
@@ -55,13 +52,6 @@ QUESTION = PlanQuestion(
 @pytest.fixture(scope="module", name="workload")
 def workload_fixture() -> ReleaseSpec:
     return planned_release(QUESTION)
-
-
-@pytest.fixture(name="store")
-def store_fixture(tmp_path: Path) -> Iterator[CuratorStore]:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    yield store
-    store.close()
 
 
 def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field

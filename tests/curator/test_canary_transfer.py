@@ -32,7 +32,6 @@ class Zeros:
         raise AssertionError
 
     async def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
-        """Yield the canaries."""
         assert len(places_key) == 32
         step = 2 if spec.sampling.is_by_server else 1
         for part in row_slices(spec.canaries if spec.sampling.is_by_server else 0):

@@ -10,13 +10,7 @@ from tests.conftest import reserve
 from tests.curator.made_records import unsynced_statements
 from tests.curator.told_curators import ALIGNMENT, ID, OTHER, RELEASE, Make, Village, village_fixture  # noqa: F401 - fixtures
 from veiltab.common.core.coin import commitment, toss, transcript
-from veiltab.common.errors import (
-    ConflictError,
-    IntegrityError,
-    InvalidInputError,
-    NotReadyError,
-    UnavailableError,
-)
+from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.party.service import CuratorPeerServicer
 from veiltab.curator.records.store import CuratorStore

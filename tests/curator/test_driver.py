@@ -21,12 +21,7 @@ from tests.curator.driver_world import (  # noqa: F401 - fixtures
     driver_fixture,
     world_fixture,
 )
-from veiltab.common.errors import (
-    ConflictError,
-    IntegrityError,
-    InvalidInputError,
-    NotReadyError,
-)
+from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
@@ -78,12 +73,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: 
     driver.store.releases.add(make_request(attributes=("sex", "age", "salary")), 1)
     assert driver.decisions.own_attributes == {"sex", "age"}
     before = driver.progress(ID)
-    assert (before.curator, before.decided, before.granted, before.denied) == (
-        "alice",
-        False,
-        frozenset(),
-        frozenset(),
-    )
+    assert (before.curator, before.decided, before.granted, before.denied) == ("alice", False, frozenset(), frozenset())
     steps = [("sex", HELD, False), ("sex", APPROVED, False), ("age", DENIED, True)]
     for attribute, verdict, decided in steps:
         driver.store.decisions.decide(

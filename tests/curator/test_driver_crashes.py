@@ -15,12 +15,7 @@ from tests.curator.driver_world import ALICE, APPROVE, ID, Make, World, carried_
 from tests.curator.made_records import unsynced_statements
 from tests.curator.made_rows import workplace
 from tests.power import UNRAISABLE, FailingPower, Power, PowerFailure
-from veiltab.common.errors import (
-    InvalidInputError,
-    NotReadyError,
-    TransferError,
-    UnavailableError,
-)
+from veiltab.common.errors import InvalidInputError, NotReadyError, TransferError, UnavailableError
 from veiltab.common.observe.progress import Stage, Stages
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import release_of

@@ -12,10 +12,7 @@ import pytest
 from tests.conftest import reserve
 from tests.curator.driver_world import AWAY, ID, Make, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
 from tests.curator.made_records import deny
-from veiltab.common.errors import (
-    DeniedError,
-    NotReadyError,
-)
+from veiltab.common.errors import DeniedError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.officer.policy import Policy
 from veiltab.curator.progress.progress import APPROVED, DENIED
@@ -126,18 +123,20 @@ def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, ma
     assert world.questions == ["plan", "charge", "card"]  # what was foreseen is what is granted
 
 
-def test_what_is_held_and_cannot_be_planned_is_refused(world: World, make_request: Make) -> None:
+@pytest.mark.parametrize(
+    ("changes", "failure"),
+    [
+        ({"scheme": "wr", "sample": 1000, "epsilon": Decimal("1e-10")}, "the epsilon is too small for so many draws"),
+        ({"epsilon": Decimal("1.1")}, "of the budget of 1 there is 1.000000 left"),
+    ],
+)
+def test_what_is_held_and_cannot_be_planned_or_paid_is_refused(
+    world: World, make_request: Make, changes: dict[str, object], failure: str
+) -> None:
     world.bob = replace(world.bob, state=ReleaseState.READY)  # it has no use for the seed
-    held(world, make_request(scheme="wr", sample=1000, epsilon=Decimal("1e-10")))
+    held(world, make_request(**changes))
     assert world.state() is ReleaseState.DENIED
-    assert "the epsilon is too small for so many draws" in world.driver.store.releases.release(ID).failure
-
-
-def test_what_is_held_and_the_budget_does_not_hold_is_refused(world: World, make_request: Make) -> None:
-    world.bob = replace(world.bob, state=ReleaseState.READY)
-    held(world, make_request(epsilon=Decimal("1.1")))
-    assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.releases.release(ID).failure
+    assert failure in world.driver.store.releases.release(ID).failure
 
 
 async def run_for(world: World, rounds: int) -> None:

@@ -17,11 +17,7 @@ from tests.curator.driver_world import (  # noqa: F401 - fixtures
     driver_fixture,
     world_fixture,
 )
-from veiltab.common.errors import (
-    DeniedError,
-    IntegrityError,
-    UnavailableError,
-)
+from veiltab.common.errors import DeniedError, IntegrityError, UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec

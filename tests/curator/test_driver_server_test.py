@@ -13,12 +13,7 @@ from tests.conftest import PlayedDisk, reserve
 from tests.curator.driver_world import AWAY, ID, Make, World, carried_to, drive, driver_fixture, world_fixture  # noqa: F401 - fixtures
 from tests.curator.made_records import deny
 from veiltab.common.core.canaries import places_key
-from veiltab.common.errors import (
-    DeniedError,
-    FailedReleaseError,
-    NotFoundError,
-    NotReadyError,
-)
+from veiltab.common.errors import DeniedError, FailedReleaseError, NotFoundError, NotReadyError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipts.canary_changes import lists_digest
 from veiltab.common.release.state import ReleaseState

@@ -11,10 +11,7 @@ import pytest
 from tests.curator.driver_world import APPROVE, ID, Make, World, carried_to, driver_fixture, world_fixture  # noqa: F401 - fixtures
 from tests.curator.made_rows import workplace
 from veiltab.common.core.coin import commitment, transcript
-from veiltab.common.errors import (
-    NotReadyError,
-    UnavailableError,
-)
+from veiltab.common.errors import NotReadyError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import requested_columns
 from veiltab.curator.peers.calls import Peers

@@ -29,13 +29,6 @@ SYMBOLS: Symbols = (np.arange(ROWS) * 7 % 5).astype(np.uint8)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[CuratorStore]:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    yield store
-    store.close()
-
-
-@pytest.fixture
 def encryption(store: CuratorStore, tmp_path: Path) -> ColumnEncryption:
     return ColumnEncryption(store, tmp_path / "release", ID)
 

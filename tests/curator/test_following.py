@@ -12,12 +12,7 @@ import grpc
 import pytest
 
 from tests.curator.told_curators import ID, Make, Village, names_of, said_of, village_fixture  # noqa: F401 - fixtures
-from veiltab.common.errors import (
-    InvalidInputError,
-    NotReadyError,
-    TransferError,
-    UnavailableError,
-)
+from veiltab.common.errors import InvalidInputError, NotReadyError, TransferError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -36,57 +31,49 @@ def followed(village: Village, *names: tuple[str, ...]) -> AsyncGenerator[dict[s
     return village.peers("alice").follow("bob", names_of(*names))
 
 
-def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
+async def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
     bob, other = village.drivers["bob"], "f" * 32
     bob.store.releases.add(make_request(), 1)
-
-    async def scenario() -> None:
-        async with asyncio.timeout(20), aclosing(followed(village, (ID, other))) as answers:
-            said = await anext(answers)
-            assert isinstance(said[ID], Progress)
-            assert isinstance(said[other], NotReadyError)
-            bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
-            bob._say_what_was_left_unsaid(other)  # as whoever drives it does when it has to wait
-            said = await anext(answers)
-            assert list(said) == [other]
-            assert isinstance(said[other], Progress)
-            bob.store.releases.set_state(ID, ReleaseState.FAILED, "why")
-            bob.changes.notify(ID)
-            failed = (await anext(answers))[ID]
-            assert isinstance(failed, Progress)
-            assert failed.failure == "why"
-            bob.changes.notify(ID)  # it is over, and said
-            bob.changes.notify(other)
-            assert list(await anext(answers)) == [other]
-            bob.changes.close()
-            assert await anext(answers, None) is None
-
-    asyncio.run(scenario())
+    async with asyncio.timeout(20), aclosing(followed(village, (ID, other))) as answers:
+        said = await anext(answers)
+        assert isinstance(said[ID], Progress)
+        assert isinstance(said[other], NotReadyError)
+        bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
+        bob._say_what_was_left_unsaid(other)  # as whoever drives it does when it has to wait
+        said = await anext(answers)
+        assert list(said) == [other]
+        assert isinstance(said[other], Progress)
+        bob.store.releases.set_state(ID, ReleaseState.FAILED, "why")
+        bob.changes.notify(ID)
+        failed = (await anext(answers))[ID]
+        assert isinstance(failed, Progress)
+        assert failed.failure == "why"
+        bob.changes.notify(ID)  # it is over, and said
+        bob.changes.notify(other)
+        assert list(await anext(answers)) == [other]
+        bob.changes.close()
+        assert await anext(answers, None) is None
 
 
-def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
+async def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
     village: Village, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.curator.party.service._FOLLOWED_SECONDS", 77.0)
+    ends: list[Callable[[], None]] = []
+    loop = asyncio.get_running_loop()
+    call_later = loop.call_later
 
-    async def scenario() -> None:
-        ends: list[Callable[[], None]] = []
-        loop = asyncio.get_running_loop()
-        call_later = loop.call_later
+    def later(seconds: float, callback: Callable[..., None], *arguments: Any) -> asyncio.TimerHandle:  # noqa: ANN401
+        if seconds == 77.0:
+            ends.append(callback)
+        return call_later(seconds, callback, *arguments)
 
-        def later(seconds: float, callback: Callable[..., None], *arguments: Any) -> asyncio.TimerHandle:  # noqa: ANN401
-            if seconds == 77.0:
-                ends.append(callback)
-            return call_later(seconds, callback, *arguments)
-
-        monkeypatch.setattr(loop, "call_later", later)
-        async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
-            assert list(await anext(answers)) == [ID]
-            (end,) = ends
-            end()  # as if 77 seconds were over
-            assert await anext(answers, None) is None
-
-    asyncio.run(scenario())
+    monkeypatch.setattr(loop, "call_later", later)
+    async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
+        assert list(await anext(answers)) == [ID]
+        (end,) = ends
+        end()  # as if 77 seconds were over
+        assert await anext(answers, None) is None
 
 
 def test_one_message_and_one_call_follow_so_many_releases(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,14 +126,10 @@ def test_a_call_that_names_releases_again_is_read_no_further_for_a_second(monkey
     assert (pauses, read) == ([1.0, 1.0], [0, 0, 0, 1])
 
 
-def test_a_curator_that_ends_lets_nobody_follow_it_any_more(village: Village) -> None:
+async def test_a_curator_that_ends_lets_nobody_follow_it_any_more(village: Village) -> None:
     village.drivers["bob"].changes.close()
-
-    async def scenario() -> None:
-        async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
-            assert [said async for said in answers] == []
-
-    asyncio.run(scenario())
+    async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
+        assert [said async for said in answers] == []
 
 
 def test_a_curator_that_cannot_be_followed_says_why(village: Village) -> None:

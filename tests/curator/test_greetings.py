@@ -7,12 +7,7 @@ import pytest
 
 from tests.conftest import reserve
 from tests.curator.told_curators import ID, Make, Village, said_of, village_fixture  # noqa: F401 - fixtures
-from veiltab.common.errors import (
-    IntegrityError,
-    InvalidInputError,
-    NotReadyError,
-    VeiltabError,
-)
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study

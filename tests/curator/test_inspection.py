@@ -3,34 +3,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import STUDY_HEAD
 from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.reading.table_reading import load_table
 
-STUDY = """
-[study]
-id = "s"
-title = "S"
-minimum_population = 3
-[budget]
-epsilon = 1
-[server]
-name = "cloud"
-endpoint = "localhost:7400"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7401"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7402"
-id_columns = ["id"]
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:7410"
-[[attribute]]
+STUDY = f"""{STUDY_HEAD}[[attribute]]
 name = "colour"
 owner = "alice"
 categories = ["red", "green"]

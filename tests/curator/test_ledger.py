@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -32,18 +32,6 @@ BUDGET = Decimal(1)
 
 def name(number: int) -> str:
     return f"{number:032x}"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "curator.sqlite"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[CuratorStore]:
-    store = CuratorStore(path)
-    yield store
-    store.close()
 
 
 def charged(store: CuratorStore, make_spec: Make, count: int, epsilon: str = "0.1") -> Ledger:

@@ -29,12 +29,10 @@ def noise(rows: int, replacement: int, canaries: int = 0, **changes: Any) -> Cur
 
 
 def applied(one: CuratorsNoise, attribute: str, column: Symbols, size: int, key: bytes) -> Symbols:
-    """Return all of a column with its noise and its canaries."""
     return np.concatenate(list(one.with_noise_and_canaries(attribute, column, size, key)))
 
 
 def coins_of(one: CuratorsNoise, rows: int) -> NDArray[np.bool_]:
-    """Return the coins of all rows."""
     return np.concatenate([coins for _, coins in one.coins(rows)])
 
 

@@ -36,11 +36,7 @@ from veiltab.curator.progress.progress import (
     next_step,
     outcome_of,
 )
-from veiltab.curator.progress.release_record import (
-    ColumnDigests,
-    End,
-    Wait,
-)
+from veiltab.curator.progress.release_record import ColumnDigests, End, Wait
 
 
 @pytest.mark.parametrize("state", [state for state in ReleaseState if state.finished])

@@ -5,9 +5,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -52,13 +51,6 @@ def endless(seconds: float) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[CuratorStore]:
-    store = CuratorStore(tmp_path / "curator.sqlite")
-    yield store
-    store.close()
-
-
-@pytest.fixture
 def ask(study: Study, store: CuratorStore, make_request: Make) -> Callable[..., PlanQuestion]:
     def asked(**changes: Any) -> PlanQuestion:  # noqa: ANN401 - fields of a request
         request = make_request(**changes)
@@ -69,25 +61,21 @@ def ask(study: Study, store: CuratorStore, make_request: Make) -> Callable[..., 
     return asked
 
 
-def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
+async def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
     store: CuratorStore, ask: Callable[..., PlanQuestion]
 ) -> None:
     questions = [ask(), ask(release_id="f" * 32, delta=Decimal("1e-6"))]
-
-    async def scenario() -> None:
-        planner = Planner(store)
-        for question in questions:
-            spec = await planner.spec(question)
-            assert spec == planned_release(question) == stored_plan(store, question)
-            await planner.make_card(spec)
-            assert stored_card(store, spec) == release_card(spec).bounds
-        await planner.close()
-        without = Planner(store)
-        for question in questions:
-            await without.make_card(await without.spec(question))
-        assert not without._worker.runs
-
-    asyncio.run(scenario())
+    planner = Planner(store)
+    for question in questions:
+        spec = await planner.spec(question)
+        assert spec == planned_release(question) == stored_plan(store, question)
+        await planner.make_card(spec)
+        assert stored_card(store, spec) == release_card(spec).bounds
+    await planner.close()
+    without = Planner(store)
+    for question in questions:
+        await without.make_card(await without.spec(question))
+    assert not without._worker.runs
 
 
 BUDGETS = [Allowance(epsilon=Decimal(3), delta=delta) for delta in (None, Decimal("1e-5"))]
@@ -98,54 +86,46 @@ def spec_asked(ask: Callable[..., PlanQuestion], **changes: Any) -> ReleaseSpec:
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
-def test_a_charge_is_worked_out_by_the_worker_and_stored(
+async def test_a_charge_is_worked_out_by_the_worker_and_stored(
     store: CuratorStore, ask: Callable[..., PlanQuestion], allowance: Allowance
 ) -> None:
     spec = spec_asked(ask, delta=Decimal("1e-6"))
-
-    async def scenario() -> None:
-        planner = Planner(store)
-        charge = await planner.charge(spec, allowance)
-        assert charge == charge_of(spec, allowance)
-        await planner.close()
-        assert await planner.charge(spec, allowance) == charge
-        assert not planner._worker.runs
-        other = Allowance(epsilon=Decimal(2), delta=Decimal("1e-5"))
-        assert await planner.charge(spec, other) == charge_of(spec, other)
-        await planner.close()
-
-    asyncio.run(scenario())
+    planner = Planner(store)
+    charge = await planner.charge(spec, allowance)
+    assert charge == charge_of(spec, allowance)
+    await planner.close()
+    assert await planner.charge(spec, allowance) == charge
+    assert not planner._worker.runs
+    other = Allowance(epsilon=Decimal(2), delta=Decimal("1e-5"))
+    assert await planner.charge(spec, other) == charge_of(spec, other)
+    await planner.close()
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
-def test_a_kind_of_release_is_priced_once(
+async def test_a_kind_of_release_is_priced_once(
     store: CuratorStore, ask: Callable[..., PlanQuestion], allowance: Allowance
 ) -> None:
     kinds = [{"delta": Decimal("1e-6")}] * 2 + [{"delta": Decimal("1e-7")}, {"epsilon": Decimal("0.5")}, {}]
     specs = [spec_asked(ask, release_id=f"{number:032x}", **kind) for number, kind in enumerate(kinds)]
     asked = list[str]()
+    planner = Planner(store)
 
-    async def scenario() -> None:
-        planner = Planner(store)
+    async def answered(kind: str, text: str, _: int) -> str:
+        asked.append(kind)
+        return ANSWERS[kind](text)
 
-        async def answered(kind: str, text: str, _: int) -> str:
-            asked.append(kind)
-            return ANSWERS[kind](text)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(planner, "_ask", answered)
-            for spec in specs:
-                charge = await planner.charge(spec, allowance)
-                assert charge == charge_of(spec, allowance)
-                assert stored_charge(store, charge_question(spec, allowance)) == charge
-
-    asyncio.run(scenario())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planner, "_ask", answered)
+        for spec in specs:
+            charge = await planner.charge(spec, allowance)
+            assert charge == charge_of(spec, allowance)
+            assert stored_charge(store, charge_question(spec, allowance)) == charge
     assert asked == ["charge"] * 4
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
-def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
+async def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
     store: CuratorStore,
     ask: Callable[..., PlanQuestion],
     monkeypatch: pytest.MonkeyPatch,
@@ -154,54 +134,42 @@ def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
 ) -> None:
     spec = spec_asked(ask, delta=delta)
     monkeypatch.setattr("veiltab.curator.planning.planner._WORKER", endless(0.2))
-
-    async def scenario() -> None:
-        planner = Planner(store)
-        charge = await planner.charge(spec, allowance)
-        exact = charge_of(spec, allowance)
-        assert charge == allowance.charge_of_pure_epsilon(guaranteed_epsilon(spec.table(0)))
-        assert charge.epsilon >= exact.epsilon
-        assert allowance.share(charge) >= allowance.share(exact)
-        await planner.close()
-        assert await planner.charge(spec, allowance) == charge
-        assert not planner._charges  # the next release of the kind is priced anew
-
-    asyncio.run(scenario())
+    planner = Planner(store)
+    charge = await planner.charge(spec, allowance)
+    exact = charge_of(spec, allowance)
+    assert charge == allowance.charge_of_pure_epsilon(guaranteed_epsilon(spec.table(0)))
+    assert charge.epsilon >= exact.epsilon
+    assert allowance.share(charge) >= allowance.share(exact)
+    await planner.close()
+    assert await planner.charge(spec, allowance) == charge
+    assert not planner._charges  # the next release of the kind is priced anew
 
 
-def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
+async def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
     store: CuratorStore, ask: Callable[..., PlanQuestion]
 ) -> None:
     question = ask(scheme="wr", sample=1000, epsilon=Decimal("1e-10"))
-
-    async def scenario() -> None:
-        planner = Planner(store)
-        for _ in range(2):
-            with pytest.raises(InvalidInputError, match=r"scheme wr: the epsilon is too small.*Ask for a larger"):
-                await planner.spec(question)
-            await planner.close()
-        assert not planner._worker.runs
-
-    asyncio.run(scenario())
+    planner = Planner(store)
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match=r"scheme wr: the epsilon is too small.*Ask for a larger"):
+            await planner.spec(question)
+        await planner.close()
+    assert not planner._worker.runs
     with pytest.raises(InvalidInputError, match="too small"):
         stored_plan(store, question)
 
 
-def test_what_takes_too_long_is_ended_and_the_next_question_is_answered(
+async def test_what_takes_too_long_is_ended_and_the_next_question_is_answered(
     store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = ask(), ask(release_id="f" * 32)
-
-    async def scenario() -> None:
-        planner = Planner(store)
-        with monkeypatch.context() as another:
-            another.setattr("veiltab.curator.planning.planner._WORKER", endless(0.2))
-            with pytest.raises(InvalidInputError, match="takes more than 10 s of processor time"):
-                await planner.spec(first)
-        assert await planner.spec(second) == planned_release(second)
-        await planner.close()
-
-    asyncio.run(scenario())
+    planner = Planner(store)
+    with monkeypatch.context() as another:
+        another.setattr("veiltab.curator.planning.planner._WORKER", endless(0.2))
+        with pytest.raises(InvalidInputError, match="takes more than 10 s of processor time"):
+            await planner.spec(first)
+    assert await planner.spec(second) == planned_release(second)
+    await planner.close()
     with pytest.raises(InvalidInputError, match="takes more than 10 s"):
         stored_plan(store, first)
 
@@ -223,43 +191,35 @@ async def end(planner: Planner, task: asyncio.Task[object], workers: set[psutil.
     assert alive == []
 
 
-def test_a_party_that_ends_takes_its_worker_along(
+async def test_a_party_that_ends_takes_its_worker_along(
     store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = ask()
     monkeypatch.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
-
-    async def scenario() -> None:
-        planner = Planner(store)
-        before = set(psutil.Process().children())
-        task = asyncio.create_task(planner.spec(question))
-        workers = await asyncio.to_thread(first_children_beside, before)
-        await end(planner, task, workers)
-
-    asyncio.run(scenario())
+    planner = Planner(store)
+    before = set(psutil.Process().children())
+    task = asyncio.create_task(planner.spec(question))
+    workers = await asyncio.to_thread(first_children_beside, before)
+    await end(planner, task, workers)
     assert stored_plan(store, question) is None
 
 
-def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_one_waiting(
+async def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_one_waiting(
     store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"attributes": ("sex", "age", "salary"), "tables": (("sex", "age"), ("age", "salary"))}
     several = ask(**asked, delta=Decimal("1e-6"))
     one = ask(release_id="f" * 32, researcher="rita")
     assert seconds_for(0) < seconds_for(2) < seconds_for(1000)
-
-    async def scenario() -> None:
-        planner = Planner(store)
-        before = set(psutil.Process().children())
-        with monkeypatch.context() as another:
-            another.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
-            task = asyncio.create_task(planner.spec(several))
-            workers = await asyncio.to_thread(first_children_beside, before)
-        assert await planner.spec(one) == planned_release(one)
-        assert not task.done()
-        await end(planner, task, workers)
-
-    asyncio.run(scenario())
+    planner = Planner(store)
+    before = set(psutil.Process().children())
+    with monkeypatch.context() as another:
+        another.setattr("veiltab.curator.planning.planner._WORKER", endless(1000))
+        task = asyncio.create_task(planner.spec(several))
+        workers = await asyncio.to_thread(first_children_beside, before)
+    assert await planner.spec(one) == planned_release(one)
+    assert not task.done()
+    await end(planner, task, workers)
 
 
 def test_a_process_whose_asker_is_gone_ends_without_a_word(make_request: Make, study: Study) -> None:

@@ -19,13 +19,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import Plan, plan_release
-from veiltab.common.privacy.pricing.price import (
-    Price,
-    is_certified,
-    price_budget,
-    price_within,
-    total,
-)
+from veiltab.common.privacy.pricing.price import Price, is_certified, price_budget, price_within, total
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.database import Database
@@ -292,9 +286,7 @@ def test_each_rule_admits_what_no_other_does(model: Model) -> None:
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["reserve", "reserve", "charge", "cancel", "crash"]),
-        st.integers(0, 5),
-        st.sampled_from(GAMMAS),
+        st.sampled_from(["reserve", "reserve", "charge", "cancel", "crash"]), st.integers(0, 5), st.sampled_from(GAMMAS)
     ),
     max_size=30,
 )

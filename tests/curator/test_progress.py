@@ -13,23 +13,10 @@ from tests.curator.curators_progress import (
     progress,
     release,
 )
-from veiltab.common.errors import (
-    UnavailableError,
-)
+from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.progress.progress import (
-    awaited,
-    decides_alone,
-    next_step,
-)
-from veiltab.curator.progress.release_record import (
-    End,
-    Progress,
-    PublicationDigests,
-    Review,
-    Step,
-    Wait,
-)
+from veiltab.curator.progress.progress import awaited, decides_alone, next_step
+from veiltab.curator.progress.release_record import End, Progress, PublicationDigests, Review, Step, Wait
 
 DIFFERENT = "curators alice and carol heard of different publications from the server; no key leaves."
 

@@ -39,14 +39,7 @@ from veiltab.curator.progress.progress import (
     next_step,
     outcome_of,
 )
-from veiltab.curator.progress.release_record import (
-    CuratorRelease,
-    End,
-    Progress,
-    Review,
-    Step,
-    Wait,
-)
+from veiltab.curator.progress.release_record import CuratorRelease, End, Progress, Review, Step, Wait
 
 NextStep = Callable[[CuratorRelease, Review, Others, float], Outcome]
 

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.common.privacy.precise import pairs_of
 from veiltab.common.core.block_order import MAX_ROWS
-from veiltab.common.errors import (
-    DeniedError,
-    InvalidInputError,
-)
-from veiltab.common.privacy.coalitions import pair_epsilons
+from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning.planning import optimal_sample, plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.messages.release_messages import spec_from_proto, spec_to_proto
@@ -19,13 +16,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.study.file import MAX_RESPONDENTS, Study
-from veiltab.curator.planning.checks import (
-    agreed_columns,
-    check_request,
-    foreseen_plan,
-    joint_decision,
-    plan_question,
-)
+from veiltab.curator.planning.checks import agreed_columns, check_request, foreseen_plan, joint_decision, plan_question
 from veiltab.curator.planning.plans import planned_release
 from veiltab.curator.progress.release_record import Progress
 from veiltab.v1 import release_pb2
@@ -159,7 +150,7 @@ def test_a_request_s_split_and_cap_on_pairs_are_planned(make_request: Make, samp
         max_pair_epsilon=Decimal("0.4"),
     )
     plan = foreseen_plan(asked, population=1000, cells=4)
-    found = pair_epsilons(plan.release, Decimal("1e-6"))
+    found = pairs_of(plan.release, Decimal("1e-6"))
     assert plan.release.is_sampled_by_server == (sampling is Sampling.SERVER)
     assert all(each is not None and each <= Decimal("0.4") for each in found.values())
     free = foreseen_plan(replace(asked, max_pair_epsilon=None), population=1000, cells=4)
@@ -221,11 +212,7 @@ def says(curator: str, granted: set[str], denied: set[str]) -> Progress:
     ],
 )
 def test_a_curator_decides_about_its_own_attributes_only(
-    study: Study,
-    alice: tuple[set[str], set[str]],
-    bob: tuple[set[str], set[str]],
-    granted: set[str],
-    denied: set[str],
+    study: Study, alice: tuple[set[str], set[str]], bob: tuple[set[str], set[str]], granted: set[str], denied: set[str]
 ) -> None:
     everyone = (says("alice", *alice), says("bob", *bob))
     for order in (everyone, everyone[::-1]):

@@ -116,10 +116,7 @@ DISHONEST = [without_noise, half_of_it, too_much, column_by_column, other_rows, 
 @pytest.mark.parametrize("sampling", Sampling)
 @pytest.mark.parametrize("perturbed", DISHONEST)
 def test_another_server_fails(
-    store: CuratorStore,
-    tmp_path: Path,
-    sampling: Sampling,
-    perturbed: Callable[[Played], dict[str, Symbols]],
+    store: CuratorStore, tmp_path: Path, sampling: Sampling, perturbed: Callable[[Played], dict[str, Symbols]]
 ) -> None:
     spec = spec_of(sampling=sampling)
     alice = sent(store, tmp_path, spec)

@@ -354,9 +354,7 @@ def proposed(
         "noise_split": "0",
     } | changes
     message = curator_pb2.ProposeReleaseRequest(
-        study_digest=fields.pop("study_digest"),
-        request=release_pb2.ReleaseRequest(**fields),
-        wait_milliseconds=waiting,
+        study_digest=fields.pop("study_digest"), request=release_pb2.ReleaseRequest(**fields), wait_milliseconds=waiting
     )
     return asyncio.run(CuratorServicer(driver).ProposeRelease(message, cast("Any", researcher)))
 
@@ -409,7 +407,7 @@ def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_r
     assert (after.spec.release_id, list(after.granted), list(after.denied)) == (ID, ["sex"], [])
 
 
-def test_a_researcher_that_waits_hears_what_there_is_to_do(
+async def test_a_researcher_that_waits_hears_what_there_is_to_do(
     driver: CuratorDriver, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
@@ -417,29 +415,26 @@ def test_a_researcher_that_waits_hears_what_there_is_to_do(
     message = curator_pb2.GetProposalRequest(release_id=ID, wait_milliseconds=3600)
     driver.store.releases.add(make_request(), 1)
 
-    async def scenario() -> None:
-        async def is_answered() -> bool:
-            driver._changed(ID)
-            for _ in range(5):
-                await asyncio.sleep(0)
-            return waiting.done()
+    async def is_answered() -> bool:
+        driver._changed(ID)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return waiting.done()
 
-        waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
-        assert not await is_answered()
-        driver.store.decisions.decide(
-            ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
-        )
-        assert not await is_answered()
-        driver.store.releases.set_waiting(ID, "a person decides")
-        assert await is_answered()
-        assert (await waiting).waiting_for == "a person decides"
-        driver.store.releases.set_state(ID, ReleaseState.CHARGED)
-        waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
-        assert not await is_answered()
-        driver.store.releases.set_state(ID, ReleaseState.READY)
-        assert await is_answered()
-
-    asyncio.run(scenario())
+    waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
+    assert not await is_answered()
+    driver.store.decisions.decide(
+        ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
+    )
+    assert not await is_answered()
+    driver.store.releases.set_waiting(ID, "a person decides")
+    assert await is_answered()
+    assert (await waiting).waiting_for == "a person decides"
+    driver.store.releases.set_state(ID, ReleaseState.CHARGED)
+    waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
+    assert not await is_answered()
+    driver.store.releases.set_state(ID, ReleaseState.READY)
+    assert await is_answered()
 
 
 def test_rows_left_out_are_stated_if_the_study_says_so(driver: CuratorDriver, make_request: Make) -> None:

@@ -137,11 +137,7 @@ def test_charges_that_come_later_are_added(tmp_path: Path) -> None:
 
 def asked(left: Left, kind: Kind, split: str) -> Plan:
     return plan_release(
-        population=kind.population,
-        cells=kind.cells,
-        epsilon=left.epsilon,
-        delta=left.delta,
-        noise_split=Decimal(split),
+        population=kind.population, cells=kind.cells, epsilon=left.epsilon, delta=left.delta, noise_split=Decimal(split)
     )
 
 

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,6 @@ from veiltab.curator.records.store import CuratorStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "curator.sqlite"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[CuratorStore]:
-    store = CuratorStore(path)
-    yield store
-    store.close()
 
 
 def decision(attribute: str, verdict: str, by: str = "policy", expires: int | None = None) -> GrantDecision:

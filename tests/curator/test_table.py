@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import STUDY_HEAD
 from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN
@@ -20,37 +21,18 @@ from veiltab.curator.reading.respondents import RepeatedIds, normalised_ids
 from veiltab.curator.reading.table_reading import load_table, read_table
 from veiltab.curator.table.table import Table
 
-STUDY = """
-[study]
-id = "s"
-title = "S"
-[budget]
-epsilon = 1
-[server]
-name = "cloud"
-endpoint = "localhost:7400"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7401"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7402"
-id_columns = ["first", "last"]
-[[curator]]
+BOB_IDS = 'endpoint = "localhost:7402"\nid_columns = ["first", "last"]'
+STUDY = f"""{STUDY_HEAD}[[curator]]
 name = "carol"
 endpoint = "localhost:7403"
 id_columns = ["id"]
 normalise = []
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:7410"
 [[attribute]]
 name = "colour"
 owner = "alice"
 column = "Colour"
 categories = ["red", "green", "other"]
-recode = { r = "red", blue = "other" }
+recode = {{ r = "red", blue = "other" }}
 [[attribute]]
 name = "age"
 owner = "alice"
@@ -62,7 +44,7 @@ name = "sex"
 owner = "bob"
 column = "last"
 categories = ["f", "m"]
-"""
+""".replace(BOB_IDS.replace('"first", "last"', '"id"'), BOB_IDS)
 SECRETS = ("Zebra", "kay-9")
 
 
@@ -303,9 +285,7 @@ def test_reading_agrees_with_the_csv_module_row_by_row(
     assert bool(reading.errors) == (bool(empty or repeated or any(unknown)) or not kept)
 
 
-@given(
-    chunks=st.lists(st.lists(st.none() | st.text(st.sampled_from("ab\u00e9"), max_size=3), max_size=8), max_size=5),
-)
+@given(chunks=st.lists(st.lists(st.none() | st.text(st.sampled_from("ab\u00e9"), max_size=3), max_size=8), max_size=5))
 def test_repeated_rows_are_those_seen_before(chunks: list[list[str | None]]) -> None:
     seen, expected = set[str](), []
     for position, key in enumerate(key for chunk in chunks for key in chunk):

@@ -151,49 +151,38 @@ def test_short_columns_whose_files_are_there_are_sent_together(  # noqa: PLR0913
         assert [(one.attribute, one.data, one.digest) for one in request.columns] == [("sex", bytes(400), b"digest")]
 
 
-def test_a_server_that_is_away_is_asked_again(upload: Upload) -> None:
+async def test_a_server_that_is_away_is_asked_again(upload: Upload) -> None:
     async def answer() -> ingest_pb2.UploadColumnResponse:
         raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "away")
 
-    async def scenario() -> None:
-        with pytest.raises(UnavailableError):
-            await upload(answer)
-
-    asyncio.run(scenario())
+    with pytest.raises(UnavailableError):
+        await upload(answer)
 
 
-def test_a_ciphertext_that_cannot_be_read_ends_the_release(upload: Upload) -> None:
+async def test_a_ciphertext_that_cannot_be_read_ends_the_release(upload: Upload) -> None:
     async def answer() -> ingest_pb2.UploadColumnResponse:
         raise asyncio.CancelledError  # as gRPC's, when the requests raise
 
-    async def scenario() -> None:
-        with pytest.raises(IntegrityError, match="attribute sex: the pad is spent and its ciphertext cannot be read"):
-            await upload(answer)
-
-    asyncio.run(scenario())
+    with pytest.raises(IntegrityError, match="attribute sex: the pad is spent and its ciphertext cannot be read"):
+        await upload(answer)
 
 
-def test_an_upload_that_the_curator_itself_cancels_says_nothing_of_its_ciphertext(
-    upload: Upload,
-) -> None:
-    async def scenario() -> None:
-        begun = asyncio.Event()
+async def test_an_upload_that_the_curator_itself_cancels_says_nothing_of_its_ciphertext(upload: Upload) -> None:
+    begun = asyncio.Event()
 
-        async def answer() -> ingest_pb2.UploadColumnResponse:
-            begun.set()
-            await asyncio.Event().wait()
-            raise AssertionError
+    async def answer() -> ingest_pb2.UploadColumnResponse:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
 
-        async def uploading() -> None:
-            await upload(answer)
+    async def uploading() -> None:
+        await upload(answer)
 
-        task = asyncio.create_task(uploading())
-        await begun.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(scenario())
+    task = asyncio.create_task(uploading())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 OTHER = b"o" * 32

@@ -9,7 +9,7 @@ import pytest
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.officer.persons import person_name
 from veiltab.curator.officer.requests import view_of
 from veiltab.curator.officer.requests_text import requests_text
@@ -25,18 +25,18 @@ ANA, BEN = "Ana Díaz", "Ben Ode"
 
 
 @pytest.fixture
-def standing(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Standing]:
+def standing(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[OpenedState]:
     """A request that waits for two persons at alice."""
     (tmp_path / "study.toml").write_bytes(study_bytes)
     store = CuratorStore(tmp_path / "state" / "curator.sqlite")
     store.served.set_served_policy(None, 0, None, persons=2)
     store.close()
-    with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", None) as opened:
+    with open_state(tmp_path / "study.toml", "alice", tmp_path / "state", None) as opened:
         hold(opened, make_request(attributes=("sex", "age")))
         yield opened
 
 
-def hold(standing: Standing, request: Any) -> None:  # noqa: ANN401 - a request
+def hold(standing: OpenedState, request: Any) -> None:  # noqa: ANN401 - a request
     standing.store.releases.add(request, 1)
     held = (
         GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy") for name in request.attributes
@@ -44,11 +44,11 @@ def hold(standing: Standing, request: Any) -> None:  # noqa: ANN401 - a request
     standing.store.decisions.decide(request.release_id, tuple(held))
 
 
-def verdicts(standing: Standing) -> dict[str, str]:
+def verdicts(standing: OpenedState) -> dict[str, str]:
     return {one.attribute: one.verdict for one in standing.store.decisions.decisions(ID)}
 
 
-def test_two_persons_approve(standing: Standing) -> None:
+def test_two_persons_approve(standing: OpenedState) -> None:
     before = int(time.time())
     first = approve(standing, ID, person=ANA, reason="as agreed")
     assert first == Outcome(release_id=ID, missing={"age": 1, "sex": 1})
@@ -62,7 +62,7 @@ def test_two_persons_approve(standing: Standing) -> None:
         approve(standing, ID, person="Cem Ak")
 
 
-def test_an_approval_counts_attribute_by_attribute(standing: Standing) -> None:
+def test_an_approval_counts_attribute_by_attribute(standing: OpenedState) -> None:
     assert approve(standing, ID, ["sex"], person=ANA).missing == {"sex": 1}
     outcome = approve(standing, ID, person=BEN)
     assert (outcome.approved, outcome.missing) == (("sex",), {"age": 1})
@@ -71,7 +71,7 @@ def test_an_approval_counts_attribute_by_attribute(standing: Standing) -> None:
 
 
 @pytest.mark.parametrize("again", [ANA, "ana  díaz", " ANA DÍAZ ", "Ana Di\u0301az", "Ana Diaz", "\uff21na-Díaz"])
-def test_a_person_counts_once_however_the_name_is_spelt(standing: Standing, again: str) -> None:
+def test_a_person_counts_once_however_the_name_is_spelt(standing: OpenedState, again: str) -> None:
     approve(standing, ID, person=ANA)
     for attributes in ([], ["sex"]):
         with pytest.raises(ConflictError, match="has approved age, sex before"):
@@ -81,7 +81,7 @@ def test_a_person_counts_once_however_the_name_is_spelt(standing: Standing, agai
     assert waits_for(standing, ID, BEN)
 
 
-def test_two_rows_of_one_person_count_as_one(standing: Standing) -> None:
+def test_two_rows_of_one_person_count_as_one(standing: OpenedState) -> None:
     approve(standing, ID, ["sex"], person=ANA)
     row = "SELECT release_id, attribute, 'ANA DIAZ', time, reason, expires, request_digest FROM approval"
     standing.store.connection.execute(f"INSERT INTO approval {row}")
@@ -90,13 +90,13 @@ def test_two_rows_of_one_person_count_as_one(standing: Standing) -> None:
     assert approve(standing, ID, ["sex"], person=BEN).approved == ("sex",)
 
 
-def test_an_approval_of_another_request_does_not_count(standing: Standing) -> None:
+def test_an_approval_of_another_request_does_not_count(standing: OpenedState) -> None:
     approve(standing, ID, person=ANA)
     standing.store.connection.execute("UPDATE release SET study_digest = 'of another study file'")
     assert approve(standing, ID, person=BEN).missing == {"age": 1, "sex": 1}
 
 
-def test_one_refusal_refuses_also_by_who_approved_before(standing: Standing) -> None:
+def test_one_refusal_refuses_also_by_who_approved_before(standing: OpenedState) -> None:
     approve(standing, ID, person=ANA)
     assert deny(standing, ID, ["sex"], person=ANA, reason="on second thoughts").denied == ("sex",)
     (decision,) = (one for one in standing.store.decisions.decisions(ID) if one.attribute == "sex")
@@ -105,7 +105,7 @@ def test_one_refusal_refuses_also_by_who_approved_before(standing: Standing) -> 
     assert verdicts(standing) == {"sex": DENIED, "age": APPROVED}
 
 
-def test_the_earliest_expiry_counts(standing: Standing) -> None:
+def test_the_earliest_expiry_counts(standing: OpenedState) -> None:
     approve(standing, ID, ["sex"], person=ANA, expires=2_000_000_000)
     approve(standing, ID, ["sex"], person=BEN, expires=2_100_000_000)
     approve(standing, ID, ["age"], person=ANA)
@@ -116,17 +116,17 @@ def test_the_earliest_expiry_counts(standing: Standing) -> None:
     }
 
 
-def test_the_number_of_persons_is_never_below_the_served_one(standing: Standing, tmp_path: Path) -> None:
+def test_the_number_of_persons_is_never_below_the_served_one(standing: OpenedState, tmp_path: Path) -> None:
     for text, persons in (("persons = 1", 2), ("persons = 3", 3)):
         (tmp_path / "policy.toml").write_text(text)
-        with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", tmp_path / "policy.toml") as other:
+        with open_state(tmp_path / "study.toml", "alice", tmp_path / "state", tmp_path / "policy.toml") as other:
             assert other.persons == persons
     standing.store.served.set_served_policy(None, 0, None)
     assert standing.persons == 1
     assert approve(standing, ID, person=ANA).approved == ("age", "sex")
 
 
-def test_nothing_is_decided_after_the_deadline_or_the_end(standing: Standing, make_request: Make) -> None:
+def test_nothing_is_decided_after_the_deadline_or_the_end(standing: OpenedState, make_request: Make) -> None:
     hold(standing, make_request(release_id=OTHER, attributes=("sex",), deadline=int(time.time()) - 1))
     for decide in (approve, deny):
         with pytest.raises(InvalidInputError, match="not held; the deadline passed"):
@@ -140,14 +140,14 @@ def test_nothing_is_decided_after_the_deadline_or_the_end(standing: Standing, ma
 
 
 @pytest.mark.parametrize("reason", ["", " \n"])
-def test_a_refusal_needs_a_reason(standing: Standing, reason: str) -> None:
+def test_a_refusal_needs_a_reason(standing: OpenedState, reason: str) -> None:
     with pytest.raises(InvalidInputError, match="a refusal was given without a reason"):
         deny(standing, ID, person=ANA, reason=reason)
     assert verdicts(standing) == {"sex": HELD, "age": HELD}
 
 
 @pytest.mark.parametrize("name", ["", "  ", "-", "A" * 101, "Ana\x1b[2J", "Ana\u200bDiaz", "Ana\u202ezaiD"])
-def test_what_is_no_name(standing: Standing, name: str) -> None:
+def test_what_is_no_name(standing: OpenedState, name: str) -> None:
     for decide in (approve, deny):
         with pytest.raises(InvalidInputError, match="the person's name"):
             decide(standing, ID, person=name, reason="none")
@@ -157,7 +157,7 @@ def test_what_is_no_name(standing: Standing, name: str) -> None:
 
 
 @pytest.mark.parametrize("invisible", "\u00ad\u034f\u115f\u1160\u17b4\u180b\u3164\ufe00\uffa0\U000e0100")
-def test_what_is_not_seen_is_no_name_and_makes_no_other_person(standing: Standing, invisible: str) -> None:
+def test_what_is_not_seen_is_no_name_and_makes_no_other_person(standing: OpenedState, invisible: str) -> None:
     for name in (f"{ANA}{invisible}", invisible):
         with pytest.raises(InvalidInputError, match="the person's name has no letters"):
             approve(standing, ID, person=name)
@@ -167,7 +167,7 @@ def test_what_is_not_seen_is_no_name_and_makes_no_other_person(standing: Standin
 @pytest.mark.parametrize(
     "name", ["\u0410na D\u00edaz", "An\u0430 D\u00edaz", "\u0391na", "\u13aana", "\ua4eena", "A\u00b5"]
 )
-def test_a_name_has_letters_of_one_script(standing: Standing, name: str) -> None:
+def test_a_name_has_letters_of_one_script(standing: OpenedState, name: str) -> None:
     with pytest.raises(InvalidInputError, match="mixes scripts"):
         approve(standing, ID, person=name)
 
@@ -185,7 +185,7 @@ def test_names_are_kept_as_they_are_written() -> None:
     assert same_person_key("Ana Díaz") != same_person_key("Ana Ruiz")
 
 
-def test_who_approved_is_shown_to_the_second_person(standing: Standing) -> None:
+def test_who_approved_is_shown_to_the_second_person(standing: OpenedState) -> None:
     approve(standing, ID, ["sex"], person=ANA, reason="as agreed")
     view = view_of(standing.store.releases.release(ID), standing)
     sex, age = view.as_dict()["decisions"]
@@ -197,7 +197,7 @@ def test_who_approved_is_shown_to_the_second_person(standing: Standing) -> None:
     assert "age held; 2 persons must approve it" in text
 
 
-def test_a_failure_on_the_way_records_nothing(standing: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_on_the_way_records_nothing(standing: OpenedState, monkeypatch: pytest.MonkeyPatch) -> None:
     approve(standing, ID, person=ANA)
 
     def fail(*_: object) -> None:

@@ -20,24 +20,13 @@ from tests.curator.planned_tables import (  # noqa: F401 - fixtures
     at,
     progress,
     release,
-    store_fixture,
     workload_fixture,
 )
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
-from veiltab.common.errors import (
-    BudgetExceededError,
-    DeniedError,
-    InvalidInputError,
-    VeiltabError,
-)
+from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.pricing.price import price_budget, price_within
-from veiltab.common.release.guarantees import (
-    keeps_what_was_asked,
-    release_card,
-    release_price,
-    two_sided_release,
-)
+from veiltab.common.release.guarantees import keeps_what_was_asked, release_card, release_price, two_sided_release
 from veiltab.common.release.messages.release_messages import release_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.canary_changes import most_canaries

@@ -17,7 +17,6 @@ from tests.curator.planned_tables import (  # noqa: F401 - fixtures
     at,
     progress,
     release,
-    store_fixture,
     workload_fixture,
 )
 from veiltab.common.errors import (

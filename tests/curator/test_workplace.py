@@ -77,7 +77,6 @@ def table_in(run: RunFiles, rows: int) -> TableRows:
 
 
 def aligned_in(place: Workplace, folder: Path, rows: int) -> str:
-    """Make a table and align it as `aligned_from`."""
     return aligned_from(table_in(place.run, rows), place, folder)
 
 

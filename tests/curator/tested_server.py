@@ -79,7 +79,6 @@ class Played:
         self.published = self.perturbed(self)
 
     async def publication(self, spec: TableSpec) -> PublicationDigests:
-        """Return the digests."""
         if not self.is_published:
             raise NotReadyError("has not published the release yet", where=self.name)
         mine = {attribute: hashlib.sha256(column.data).digest() for attribute, column in self.published.items()}

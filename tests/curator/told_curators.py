@@ -15,9 +15,7 @@ import grpc
 import pytest
 
 from tests.curator.made_rows import workplace
-from veiltab.common.errors import (
-    NotReadyError,
-)
+from veiltab.common.errors import NotReadyError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes

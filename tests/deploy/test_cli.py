@@ -10,8 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.conftest import STUDY
-from veiltab.common.command.cli import run
+from tests.conftest import STUDY, Ran
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.curator.budget.allowance import Allowance
@@ -34,13 +33,6 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 COMMANDS = dict(commands(veiltab))
 
 
-def run_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["veiltab", *args])
-    code = run(veiltab)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 def test_there_are_all_the_groups() -> None:
     assert {path[0] for path in COMMANDS if path} >= {
         "demo",
@@ -56,10 +48,8 @@ def test_there_are_all_the_groups() -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_command_explains_itself_with_an_example(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], path: tuple[str, ...]
-) -> None:
-    code, out, err = run_with(monkeypatch, capsys, *path, "--help")
+def test_every_command_explains_itself_with_an_example(ran: Ran, path: tuple[str, ...]) -> None:
+    code, out, err = ran(veiltab, *path, "--help")
     assert (code, err) == (0, "")
     assert out.startswith("Usage: ")
     assert "\x1b" not in out
@@ -116,39 +106,35 @@ def test_a_demonstration_runs_though_none_is_named(
         (["--table", "a.csv", "b.csv"], "table --table"),
     ],
 )
-def test_an_option_of_another_demonstration_names_its_place(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: list[str], command: str
-) -> None:
-    code, out, err = run_with(monkeypatch, capsys, "demo", *args)
+def test_an_option_of_another_demonstration_names_its_place(ran: Ran, args: list[str], command: str) -> None:
+    code, out, err = ran(veiltab, "demo", *args)
     assert (code, out) == (2, "")
     assert f"is an option of another demonstration: veiltab demo {command}" in err
 
 
 @pytest.mark.parametrize("args", [["nothing"], ["curator", "nothing"], ["plan", "--nothing"], ["plan"]])
-def test_what_is_not_known_or_not_whole_is_bad_input(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: list[str]
-) -> None:
-    code, out, err = run_with(monkeypatch, capsys, *args)
+def test_what_is_not_known_or_not_whole_is_bad_input(ran: Ran, args: list[str]) -> None:
+    code, out, err = ran(veiltab, *args)
     assert (code, out) == (2, "")
     assert err.startswith("Usage: ")
     assert "Error: " in err
 
 
-def test_the_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run_with(monkeypatch, capsys, "--version")
+def test_the_version(ran: Ran) -> None:
+    code, out, _ = ran(veiltab, "--version")
     assert code == 0
     assert re.search(r", version \d+\.\d+\.\d+\n$", out)
 
 
-def test_a_plan_is_one_object(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_one_object(ran: Ran) -> None:
     args = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "1")
-    code, out, _ = run_with(monkeypatch, capsys, *args, "--json")
+    code, out, _ = ran(veiltab, *args, "--json")
     plan = json.loads(out)
     assert (code, out.count("\n")) == (0, 1)
     assert plan["epsilon"] <= 1
     assert 1 <= plan["m"] <= 45_222
-    assert run_with(monkeypatch, capsys, *args)[0] == 0
-    assert run_with(monkeypatch, capsys, *args, "--epsilon", "-1", "--json")[0] == 2
+    assert ran(veiltab, *args)[0] == 0
+    assert ran(veiltab, *args, "--epsilon", "-1", "--json")[0] == 2
 
 
 def test_help_and_an_unknown_command_stay_light() -> None:
@@ -180,11 +166,9 @@ def test_the_module_is_the_command() -> None:
 PLAN = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "2.5", "--delta", "1e-6")
 
 
-def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(ran: Ran) -> None:
     budget = ("--budget", "3.5", "--budget-delta", "1e-6")
-    plan = json.loads(run_with(monkeypatch, capsys, *PLAN, *budget, "--json")[1])
+    plan = json.loads(ran(veiltab, *PLAN, *budget, "--json")[1])
     assert plan["budget"] == {"epsilon": 3.5, "delta": 1e-6}
     asked, smaller = plan["charges"]
     allowance = Allowance(epsilon=Decimal("3.5"), delta=Decimal("1e-6"))
@@ -198,7 +182,7 @@ def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(
     assert (
         asked["replacement_probability"] < smaller["replacement_probability"] < 1.3 * asked["replacement_probability"]
     )
-    out = run_with(monkeypatch, capsys, *PLAN, *budget)[1]
+    out = ran(veiltab, *PLAN, *budget)[1]
     assert "Charge, of a budget of epsilon 3.5 at delta 1e-6:\n  at delta 1e-6: 1" in out
     assert ", which is held only while nothing else is charged; a row is replaced with probability 0.00" in out
     assert "\n  at delta 1e-7: 4" in out
@@ -213,18 +197,14 @@ def test_a_plan_says_what_it_takes_of_a_budget_at_two_deltas(
         (("--budget-delta", "1e-6"), "--budget-delta: a budget was given without its epsilon"),
     ],
 )
-def test_a_plan_says_what_a_budget_does_not_hold(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
-) -> None:
-    assert said in "".join(run_with(monkeypatch, capsys, *PLAN, *options)[1:])
+def test_a_plan_says_what_a_budget_does_not_hold(ran: Ran, options: tuple[str, ...], said: str) -> None:
+    assert said in "".join(ran(veiltab, *PLAN, *options)[1:])
 
 
-def test_a_plan_of_a_studys_table_takes_of_the_studys_budget(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_plan_of_a_studys_table_takes_of_the_studys_budget(ran: Ran, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_bytes(STUDY)
     args = ("--study", str(tmp_path / "study.toml"), "--attributes", "sex,salary", "--population", "1000")
-    plan = json.loads(run_with(monkeypatch, capsys, "plan", *args, "--epsilon", "0.5", "--json")[1])
+    plan = json.loads(ran(veiltab, "plan", *args, "--epsilon", "0.5", "--json")[1])
     assert plan["budget"] == {"epsilon": 1.0, "delta": None}
     (charge,) = plan["charges"]
     assert (charge["delta"], round(charge["share"], 6), charge["held"]) == (None, 0.5, True)

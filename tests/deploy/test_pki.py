@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from tests.conftest import STUDY
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
@@ -23,36 +24,9 @@ NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 
 
-STUDY_FILE = """
-[study]
-id = "survey"
-title = "A survey"
-[budget]
-epsilon = 4
-[server]
-name = "cloud"
-endpoint = "localhost:7000"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7001"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7002"
-id_columns = ["id"]
-[[researcher]]
-name = "rita"
-endpoint = "localhost:7003"
-[[analyst]]
-name = "ana"
-researcher = "rita"
-[[attribute]]
-name = "smokes"
-owner = "alice"
-categories = ["no", "yes"]
-"""
+STUDY_FILE = STUDY + b'[[analyst]]\nname = "ana"\nresearcher = "rita"\n'
 SURVEY = replace(
-    study_from_bytes(STUDY_FILE.encode(), "study.toml"),
+    study_from_bytes(STUDY_FILE, "study.toml"),
     server=Member(name="cloud", endpoint="cloud.example.org:7000"),
     curators=(
         CuratorMember(name="alice", endpoint="alice.example.org:7001", id_columns=("id",)),
@@ -257,7 +231,7 @@ def test_nobody_outside_the_study_gets_a_certificate(tmp_path: Path) -> None:
 @pytest.fixture
 def study_file(tmp_path: Path) -> Path:
     path = tmp_path / "study.toml"
-    path.write_text(STUDY_FILE)
+    path.write_bytes(STUDY_FILE)
     return path
 
 

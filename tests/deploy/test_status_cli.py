@@ -10,14 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from veiltab.common.command.cli import run
+from tests.conftest import Ran
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.span_messages import PartyStatus
 from veiltab.common.observe.status import Budget, Observation, Work
@@ -111,23 +111,15 @@ def port(folder: Path) -> Iterator[int]:
     loop.close()
 
 
-Ask = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def ask(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+def ask(folder: Path, ran: Ran) -> Ran:
     def asked(*options: str, who: str = "curator-alice") -> tuple[int, str, str]:
-        identity = str(folder / "pki" / who)
-        words = ["veiltab", str(folder / "study.toml"), "--identity", identity, *options]
-        monkeypatch.setattr(sys, "argv", words)
-        code = run(status)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return ran(status, str(folder / "study.toml"), "--identity", str(folder / "pki" / who), *options)
 
     return asked
 
 
-def test_a_running_party_is_asked(ask: Ask, port: int) -> None:
+def test_a_running_party_is_asked(ask: Ran, port: int) -> None:
     code, out, err = ask("--endpoint", f"localhost:{port}")
     assert (code, err) == (0, "")
     assert out.startswith("curator alice of study survey: up ")
@@ -144,27 +136,27 @@ def test_a_running_party_is_asked(ask: Ask, port: int) -> None:
     assert {"kind": "release", "state": "failed", "number": 2} in data["counts"]
 
 
-def test_nobody_else_is_told(ask: Ask, port: int) -> None:
+def test_nobody_else_is_told(ask: Ran, port: int) -> None:
     code, out, err = ask("--endpoint", f"localhost:{port}", who="curator-bob")
     # Bob's command looks for Bob, and does not take Alice for him.
     assert (code, out) == (4, "")
     assert "curator bob" in err
 
 
-def test_a_party_that_does_not_run(ask: Ask) -> None:
+def test_a_party_that_does_not_run(ask: Ran) -> None:
     code, out, err = ask("--endpoint", "localhost:1")
     assert (code, out) == (4, "")
     assert "no connection" in err
     assert err.rstrip().endswith("A curator answers once it has read its table.")
 
 
-def test_a_screen_is_no_place_for_json(ask: Ask) -> None:
+def test_a_screen_is_no_place_for_json(ask: Ran) -> None:
     code, out, err = ask("--watch", "--json")
     assert (code, out) == (2, "")
     assert "--watch is for a screen" in err
 
 
-def test_a_name_is_taken_as_every_command_takes_it(ask: Ask, port: int) -> None:
+def test_a_name_is_taken_as_every_command_takes_it(ask: Ran, port: int) -> None:
     assert ask("--endpoint", f"localhost:{port}", "--name", "alice")[0] == 0
     code, _, err = ask("--endpoint", f"localhost:{port}", "--name", "bob")
     assert code == 2
@@ -173,7 +165,7 @@ def test_a_name_is_taken_as_every_command_takes_it(ask: Ask, port: int) -> None:
     )
 
 
-def test_a_folder_without_one_key(ask: Ask) -> None:
+def test_a_folder_without_one_key(ask: Ran) -> None:
     code, _, err = ask(who="absent")
     assert code == 2
     assert "there are 0 private keys here" in err

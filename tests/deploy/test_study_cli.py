@@ -12,35 +12,26 @@ from typing import Any
 
 import pytest
 
-from veiltab.common.command.cli import run
+from tests.conftest import Ran
 from veiltab.common.study.file import load_study
 from veiltab.curator.reading.table_reading import load_table
 from veiltab.deploy.study.study_cli import study
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> Ran:
     """Runs a command in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-
-    def run_with(*args: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["veiltab study", *args])
-        code = run(study)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_with
+    return lambda *words: ran(study, *words)
 
 
-def as_json(cli: Run, *args: str, code: int = 0) -> Any:  # noqa: ANN401 - as JSON has it
+def as_json(cli: Ran, *args: str, code: int = 0) -> Any:  # noqa: ANN401 - as JSON has it
     found, out, _ = cli(*args, "--json")
     assert (found, out.count("\n")) == (code, 1)
     return json.loads(out)
 
 
-def test_what_init_writes_passes_the_check(cli: Run) -> None:
+def test_what_init_writes_passes_the_check(cli: Ran) -> None:
     code, out, err = cli("init", "--study", "pay")
     assert (code, err) == (0, "")
     assert "veiltab study check study.toml" in out
@@ -50,7 +41,7 @@ def test_what_init_writes_passes_the_check(cli: Run) -> None:
     assert cli("check", "study.toml")[1].startswith("study.toml: ready\n")
 
 
-def test_init_takes_no_id_that_a_study_cannot_have_and_replaces_no_file(cli: Run) -> None:
+def test_init_takes_no_id_that_a_study_cannot_have_and_replaces_no_file(cli: Ran) -> None:
     code, _, err = cli("init", "--study", "My study")
     assert (code, Path("study.toml").exists()) == (2, False)
     assert "is not a name" in err
@@ -60,14 +51,14 @@ def test_init_takes_no_id_that_a_study_cannot_have_and_replaces_no_file(cli: Run
     assert "this file is there already. Name another one with --out" in err
 
 
-def test_a_file_that_cannot_be_written_is_named(cli: Run) -> None:
+def test_a_file_that_cannot_be_written_is_named(cli: Ran) -> None:
     Path("file").write_text("")
     code, _, err = cli("init", "--out", "file/study.toml")
     assert code == 2
     assert "file/study.toml: the file cannot be written" in err
 
 
-def test_check_says_all_that_is_wrong(cli: Run) -> None:
+def test_check_says_all_that_is_wrong(cli: Ran) -> None:
     cli("init")
     text = Path("study.toml").read_text().replace("owner =", "onwer =").replace("[budget]", "[budjet]")
     Path("study.toml").write_text(text)
@@ -86,7 +77,7 @@ def test_check_says_all_that_is_wrong(cli: Run) -> None:
     assert "Did you mean 'owner' (the curator whose column it is)?" in out
 
 
-def test_a_study_file_that_is_not_there_is_named(cli: Run) -> None:
+def test_a_study_file_that_is_not_there_is_named(cli: Ran) -> None:
     code, _, err = cli("check", "study.toml")
     assert code == 2
     assert "the study file cannot be read (No such file or directory)" in err
@@ -100,7 +91,7 @@ def write(path: str, header: str, row: Callable[[int], str], rows: int = 60) -> 
 
 
 @pytest.fixture
-def tables(cli: Run) -> Run:
+def tables(cli: Ran) -> Ran:
     """Two tables that nobody prepared, in the folder of the commands."""
     write("alice.csv", "id,Education,born", lambda row: f"{row + 95},{['HS', 'hs ', 'BA'][row % 3]},{1950 + row % 40}")
     write("bob.csv", "person,wage,town", lambda row: f"{row + 97},{row * 31},{['Ulm', 'Bonn'][row % 2]}")
@@ -113,7 +104,7 @@ MERGE = (
 )
 
 
-def test_from_two_tables_to_a_study_that_both_load(tables: Run) -> None:
+def test_from_two_tables_to_a_study_that_both_load(tables: Ran) -> None:
     for name in ("alice", "bob"):
         code, out, err = tables("draft", "--name", name, "--table", f"{name}.csv", "--yes")
         assert (code, err) == (0, "")
@@ -130,7 +121,7 @@ def test_from_two_tables_to_a_study_that_both_load(tables: Run) -> None:
     assert as_json(tables, "check", "study.toml")["attributes"] == "alice has 2, bob has 2"
 
 
-def test_as_json_a_draft_without_yes_shows_and_writes_nothing(tables: Run) -> None:
+def test_as_json_a_draft_without_yes_shows_and_writes_nothing(tables: Ran) -> None:
     Path("bob.toml").write_text("", "utf-8")
     shown = as_json(tables, "draft", "--name", "bob", "--table", "bob.csv")
     assert (shown["file"], shown["curator"], shown["ids"]["columns"]) == (None, "bob", ["person"])
@@ -148,7 +139,7 @@ class Typed(io.StringIO):
         return True
 
 
-def test_a_person_takes_changes_and_refuses_proposals(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_takes_changes_and_refuses_proposals(tables: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     rare = Path("alice.csv").read_text() + "7,nun,1999\n"
     Path("alice.csv").write_text(rare)
     answers = ["y", "1 2 3", "", "1 2 3", "x", "1900 1960 2000"]
@@ -166,7 +157,7 @@ def test_a_person_takes_changes_and_refuses_proposals(tables: Run, monkeypatch: 
     assert "nun" not in Path("alice.toml").read_text()
 
 
-def test_edges_and_missing_values_are_taken_at_every_prompt(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_and_missing_values_are_taken_at_every_prompt(tables: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "".join(f"{row},{row % 9},{1950 + row % 40}-01-02,{['a', 'b'][row % 2]}\n" for row in range(60))
     Path("carol.csv").write_text(f"id,kids,born,town\n{rows}60,9,1950-01-02,k.A.\n61,99,1950-01-02,a\n")
     answers = ["y", "missing 99", "0 3 10", "1940 1970 2000", 'missing "k.A." "no such"', "missing k.A.", "y"]
@@ -181,7 +172,7 @@ def test_edges_and_missing_values_are_taken_at_every_prompt(tables: Run, monkeyp
     assert tables("check", "carol.toml")[0] == 0
 
 
-def test_missing_values_are_options_too(tables: Run) -> None:
+def test_missing_values_are_options_too(tables: Ran) -> None:
     Path("bob.csv").write_text(Path("bob.csv").read_text().replace("Ulm", "k.A."))
     code, _, err = tables("draft", "--name", "bob", "--table", "bob.csv", "--yes", "--missing", "town=k.A.", "--json")
     assert (code, err) == (0, "")
@@ -193,7 +184,7 @@ def test_missing_values_are_options_too(tables: Run) -> None:
 
 @pytest.mark.parametrize(("typed", "problem"), [("n\n", "id columns are not confirmed"), ("y\nn\nn\n", "no column")])
 def test_a_person_who_takes_nothing_gets_no_draft(
-    tables: Run, monkeypatch: pytest.MonkeyPatch, typed: str, problem: str
+    tables: Ran, monkeypatch: pytest.MonkeyPatch, typed: str, problem: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Typed(typed))
     code, _, err = tables("draft", "--name", "bob", "--table", "bob.csv")
@@ -203,7 +194,7 @@ def test_a_person_who_takes_nothing_gets_no_draft(
 
 
 def test_where_nobody_can_be_asked_the_option_is_named_before_anything_is_read(
-    tables: Run, monkeypatch: pytest.MonkeyPatch
+    tables: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     code, _, err = tables("draft", "--name", "bob", "--table", "nowhere.csv")
@@ -211,12 +202,12 @@ def test_where_nobody_can_be_asked_the_option_is_named_before_anything_is_read(
     assert "Add --yes to take every proposal, or --json to see them" in err
 
 
-def drafted(cli: Run) -> None:
+def drafted(cli: Ran) -> None:
     for name in ("alice", "bob"):
         as_json(cli, "draft", "--name", name, "--table", f"{name}.csv", "--yes")
 
 
-def test_what_is_not_given_is_asked_proposed_or_refused(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_given_is_asked_proposed_or_refused(tables: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     drafted(tables)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     code, _, err = tables("merge", "alice.toml", "bob.toml", "--study", "pay")
@@ -251,7 +242,7 @@ def test_what_is_not_given_is_asked_proposed_or_refused(tables: Run, monkeypatch
         (("--delta", "2"), "delta"),
     ],
 )
-def test_options_that_make_no_study_are_refused(tables: Run, options: tuple[str, ...], problem: str) -> None:
+def test_options_that_make_no_study_are_refused(tables: Ran, options: tuple[str, ...], problem: str) -> None:
     drafted(tables)
     code, _, err = tables(*MERGE, *options)
     assert code == 2
@@ -259,7 +250,7 @@ def test_options_that_make_no_study_are_refused(tables: Run, options: tuple[str,
     assert not Path("study.toml").exists()
 
 
-def test_drafts_that_contradict_one_another_make_no_study(tables: Run) -> None:
+def test_drafts_that_contradict_one_another_make_no_study(tables: Ran) -> None:
     drafted(tables)
     found = as_json(tables, *MERGE, "alice.toml", code=2)
     assert [(problem["file"], problem["where"], problem["problem"]) for problem in found["problems"]] == [
@@ -272,7 +263,7 @@ def test_drafts_that_contradict_one_another_make_no_study(tables: Run) -> None:
     assert not Path("study.toml").exists()
 
 
-def test_a_step_that_lets_ids_match_is_proposed(tables: Run) -> None:
+def test_a_step_that_lets_ids_match_is_proposed(tables: Ran) -> None:
     drafted(tables)
     bob = Path("bob.toml")
     bob.write_text(re.sub("id_shapes = .*", 'id_shapes = ["9+.0"]', bob.read_text()))
@@ -284,7 +275,7 @@ def test_a_step_that_lets_ids_match_is_proposed(tables: Run) -> None:
     assert all("integer" in curator.normalise for curator in load_study(Path("taken.toml")).curators)
 
 
-def test_a_draft_replaces_no_file_and_needs_a_place(tables: Run) -> None:
+def test_a_draft_replaces_no_file_and_needs_a_place(tables: Ran) -> None:
     options = ("draft", "--name", "bob", "--table", "bob.csv", "--yes")
     assert tables(*options, "--out", "alice.csv")[0] == 5
     code, _, err = tables(*options, "--out", "alice.csv/bob.toml")

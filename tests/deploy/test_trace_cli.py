@@ -1,14 +1,12 @@
 """One release over all parties, drawn from the files of their spans."""
 
 import json
-import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from veiltab.common.command.cli import run
+from tests.conftest import Ran
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.tracing import root_of
 from veiltab.deploy.operate.spans import Span, read_spans
@@ -74,21 +72,12 @@ def files(tmp_path: Path) -> list[str]:
     return [str(path) for path in sorted(tmp_path.glob("*.jsonl"))]
 
 
-Draw = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def draw(files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Draw:
-    def drawn(*options: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["veiltab", *files, *options])
-        code = run(trace)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return drawn
+def draw(files: list[str], ran: Ran) -> Ran:
+    return lambda *options: ran(trace, *files, *options)
 
 
-def test_the_last_release_is_told_in_order(draw: Draw) -> None:
+def test_the_last_release_is_told_in_order(draw: Ran) -> None:
     code, out, err = draw()
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -102,7 +91,7 @@ def test_the_last_release_is_told_in_order(draw: Draw) -> None:
     ]
 
 
-def test_a_release_is_found_by_the_beginning_of_its_id(draw: Draw) -> None:
+def test_a_release_is_found_by_the_beginning_of_its_id(draw: Ran) -> None:
     assert draw("--release", "abab")[1].startswith(f"{FIRST}: 1 parties, 1 spans, 10.000 s")
     code, _, err = draw("--release", "a")
     assert code == 2
@@ -112,7 +101,7 @@ def test_a_release_is_found_by_the_beginning_of_its_id(draw: Draw) -> None:
     assert "no such release or round" in err
 
 
-def test_one_object_has_every_span(draw: Draw) -> None:
+def test_one_object_has_every_span(draw: Ran) -> None:
     code, out, _ = draw("--json")
     data = json.loads(out)
     assert (code, data["trace"], data["seconds"]) == (0, LAST, 3.0)
@@ -121,7 +110,7 @@ def test_one_object_has_every_span(draw: Draw) -> None:
     assert data["spans"][3]["bytes"] == 400
 
 
-def test_the_picture_has_a_lane_a_party(draw: Draw, tmp_path: Path) -> None:
+def test_the_picture_has_a_lane_a_party(draw: Ran, tmp_path: Path) -> None:
     picture = tmp_path / "trace.svg"
     code, out, _ = draw("--out", str(picture))
     assert (code, out) == (0, f"Written: {picture}\n")
@@ -144,7 +133,7 @@ def test_hundreds_of_short_steps_stay_visible(tmp_path: Path) -> None:
     assert any("stroke: #ffffff" in line for line in lines if "fill: #d7dde4" in line)
 
 
-def test_a_picture_may_be_pixels(draw: Draw, tmp_path: Path) -> None:
+def test_a_picture_may_be_pixels(draw: Ran, tmp_path: Path) -> None:
     assert draw("--out", str(tmp_path / "trace.png"))[0] == 0
     assert (tmp_path / "trace.png").read_bytes().startswith(b"\x89PNG")
     code, _, err = draw("--out", str(tmp_path / "trace.pdf"))
@@ -189,10 +178,7 @@ def test_a_file_without_a_span_of_a_party_is_refused(tmp_path: Path) -> None:
         read_spans([tmp_path / "absent"])
 
 
-def test_no_spans_are_no_picture(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_no_spans_are_no_picture(ran: Ran, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
-    monkeypatch.setattr(sys, "argv", ["veiltab", str(tmp_path / "empty.jsonl")])
-    assert run(trace) == 2
-    assert "no such release or round" in capsys.readouterr().err
+    code, _, err = ran(trace, str(tmp_path / "empty.jsonl"))
+    assert (code, "no such release or round" in err) == (2, True)

@@ -55,7 +55,6 @@ def message(name: str, /, **fields: object) -> Message:
 
 
 def number_of(enum: str, value: str) -> int:
-    """Return the number of a value of an enum."""
     found: int = _pool().FindEnumTypeByName(f"{PACKAGE}.{enum}").values_by_name[value].number
     return found
 
@@ -110,7 +109,6 @@ async def connection(local: LocalStudy, caller: Who, peer: Who, **options: Any) 
 
 
 async def code_of(answer: Awaitable[object]) -> grpc.StatusCode:
-    """Return the status of a call."""
     try:
         await answer
     except grpc.aio.AioRpcError as error:

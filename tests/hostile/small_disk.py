@@ -33,7 +33,6 @@ class SmallDisk:
                 file.write(bytes(4096))
 
     def free(self) -> None:
-        """Give it back."""
         self._ballast.unlink()
 
 

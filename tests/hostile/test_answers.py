@@ -35,7 +35,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def running(world: World) -> World:
-    """All of them running."""
     world.ensure(ALICE, BOB, CLOUD, ROSA)
     return world
 

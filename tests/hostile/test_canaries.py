@@ -84,7 +84,6 @@ class Scene:
     async def canaries(
         self, asker: grpc.aio.Channel, key: bytes = KEY, offset: int = 0, **changes: str
     ) -> list[Message]:
-        """Ask for the canaries."""
         fields: dict[str, Any] = {"release_id": self.spec.release_id, "places_key": key, "offset": offset}
         request = message("FetchCanariesRequest", **(fields | changes))
         return [answer async for answer in call(asker, CANARIES)(request, timeout=20)]

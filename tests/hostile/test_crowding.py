@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import psutil
 import pytest
 
 from tests.hostile.clients import call, code_of, connection, message, unsent
-from tests.protocol.polling import FLEET, Asked, Poll, made_poll
+from tests.protocol.polling import FLEET, Asked, Poll, made_poll, poll_fixture  # noqa: F401 - a fixture
 from tests.protocol.world import CLOUD
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import BudgetExceededError
@@ -23,17 +22,7 @@ STREAMS = 100
 """Calls that one connection may carry."""
 
 
-@pytest.fixture(scope="module")
-def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
-    """A study of nodes whose server runs."""
-    poll = made_poll(tmp_path_factory.mktemp("poll") / "study")
-    with poll.local:
-        poll.start()
-        yield poll
-
-
 def server(poll: Poll) -> psutil.Process:
-    """Return the server's process."""
     return psutil.Process(poll.local._running[CLOUD].pid)
 
 
@@ -49,29 +38,22 @@ async def reported(poll: Poll, asked: Asked, nodes: int) -> list[grpc.StatusCode
     return await asyncio.gather(*(report(token) for token in asked.tokens["north"][:nodes]))
 
 
-def test_honest_nodes_report_while_a_thousand_calls_send_nothing(poll: Poll) -> None:
+async def test_honest_nodes_report_while_a_thousand_calls_send_nothing(poll: Poll) -> None:
     asked = poll.opened(5)
-
-    async def scenario() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            channels = [await stack.enter_async_context(connection(poll.local, FLEET, CLOUD)) for _ in range(10)]
-            stalled = [unsent(channel, REPORT, 19) for channel in channels for _ in range(STREAMS)]
-            await asyncio.gather(*(channel.channel_ready() for channel in channels))
-            await asyncio.sleep(1)
-            assert await reported(poll, asked, 5) == [grpc.StatusCode.OK] * 5
-            for one in stalled:
-                one.cancel()
-
-    asyncio.run(scenario())
+    async with contextlib.AsyncExitStack() as stack:
+        channels = [await stack.enter_async_context(connection(poll.local, FLEET, CLOUD)) for _ in range(10)]
+        stalled = [unsent(channel, REPORT, 19) for channel in channels for _ in range(STREAMS)]
+        await asyncio.gather(*(channel.channel_ready() for channel in channels))
+        await asyncio.sleep(1)
+        assert await reported(poll, asked, 5) == [grpc.StatusCode.OK] * 5
+        for one in stalled:
+            one.cancel()
 
 
-def test_a_call_that_sends_nothing_is_ended_long_before_its_deadline(poll: Poll) -> None:
-    async def scenario() -> None:
-        async with connection(poll.local, FLEET, CLOUD) as channel:
-            stalled = unsent(channel, REPORT, 19)
-            assert await asyncio.wait_for(stalled.code(), 20) is grpc.StatusCode.UNAVAILABLE
-
-    asyncio.run(scenario())
+async def test_a_call_that_sends_nothing_is_ended_long_before_its_deadline(poll: Poll) -> None:
+    async with connection(poll.local, FLEET, CLOUD) as channel:
+        stalled = unsent(channel, REPORT, 19)
+        assert await asyncio.wait_for(stalled.code(), 20) is grpc.StatusCode.UNAVAILABLE
 
 
 def test_a_token_takes_one_place_however_often_it_comes(poll: Poll) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.hostile.frames import ABUSES, Target, abused
 from tests.hostile.test_crowding import healthy
-from tests.protocol.polling import FLEET, Poll, made_poll
+from tests.protocol.polling import FLEET, Poll, made_poll, poll_fixture  # noqa: F401 - a fixture
 from tests.protocol.world import CLOUD
 
 pytestmark = pytest.mark.long
@@ -19,15 +19,6 @@ ABUSERS = 4
 LITTLE = 20 * 2**20
 GROWTH = {"endless_headers": 256 * 2**20}
 """Bytes that a server may keep: gRPC's own memory is in pieces after header fields without an end."""
-
-
-@pytest.fixture(scope="module")
-def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
-    """A study of nodes whose server runs."""
-    poll = made_poll(tmp_path_factory.mktemp("poll") / "study")
-    with poll.local:
-        poll.start()
-        yield poll
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +41,7 @@ def target(poll: Poll, *, certified: bool) -> Target:
 @pytest.mark.parametrize("caller", [FLEET[1], "unknown"])
 @pytest.mark.parametrize("abuse", list(ABUSES))
 def test_others_are_served_and_memory_comes_back(
-    poll: Poll,
-    abusers: ProcessPoolExecutor,
-    abuse: str,
-    caller: str,
-    record_property: Callable[[str, object], None],
+    poll: Poll, abusers: ProcessPoolExecutor, abuse: str, caller: str, record_property: Callable[[str, object], None]
 ) -> None:
     server = psutil.Process(poll.local._running[CLOUD].pid)
     assert healthy(poll) is grpc.StatusCode.OK

@@ -186,14 +186,22 @@ def test_a_ledger_of_a_length_that_no_ledger_has_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("total", [2**40, 16 * (MAX_RESPONDENTS + 1)], ids=["of anything", "of more than all tokens"])
-def test_tokens_without_an_end_fill_no_disk(tmp_path: Path, total: int) -> None:
+@pytest.mark.parametrize(
+    ("rpc", "alignment", "total"),
+    [
+        ("FetchTokens", "tokens", 2**40),
+        ("FetchTokens", "tokens", 16 * (MAX_RESPONDENTS + 1)),
+        ("FetchFlow", "psi", 2**40),
+        ("FetchFlow", "psi", 32 * 1550),
+    ],
+    ids=["tokens of anything", "more than all tokens", "masked ids of anything", "masked ids past their length"],
+)
+def test_tokens_without_an_end_fill_no_disk(tmp_path: Path, rpc: str, alignment: str, total: int) -> None:
     async def scenario(world: World) -> None:
         async with connection(world.local, BOB, ALICE) as channel:
             bob = Bob(world=world, alice=channel)
-            stream = bob.endless("FetchTokens", total)
-            async with impostor(world.local, BOB, bob.behaviours(FetchTokens=stream)):
-                await until(lambda: "FetchTokens" in bob.asked)
+            async with impostor(world.local, BOB, bob.behaviours(**{rpc: bob.endless(rpc, total)})):
+                await until(lambda: rpc in bob.asked)
                 before, largest = rss(world), 0
                 for _ in range(50):
                     largest = max(largest, disk(world))
@@ -202,30 +210,9 @@ def test_tokens_without_an_end_fill_no_disk(tmp_path: Path, total: int) -> None:
                 assert rss(world) - before < MOST
                 await check_alive(world)
 
-    with alice_alone(tmp_path) as world:
+    with alice_alone(tmp_path, Rules(alignment=alignment)) as world:
         asyncio.run(scenario(world))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("total", [2**40, 32 * 1550], ids=["too long", "past its length"])
-def test_masked_ids_without_an_end_fill_no_disk(tmp_path: Path, total: int) -> None:
-    async def scenario(world: World) -> None:
-        async with connection(world.local, BOB, ALICE) as channel:
-            bob = Bob(world=world, alice=channel)
-            stream = bob.endless("FetchFlow", total)
-            async with impostor(world.local, BOB, bob.behaviours(FetchFlow=stream)):
-                await until(lambda: "FetchFlow" in bob.asked)
-                before, largest = rss(world), 0
-                for _ in range(50):
-                    largest = max(largest, disk(world))
-                    await asyncio.sleep(0.1)
-                assert largest < MOST
-                assert rss(world) - before < MOST
-                await check_alive(world)
-
-    with alice_alone(tmp_path, Rules(alignment="psi")) as world:
-        asyncio.run(scenario(world))
-        assert "alignment refused" in world.log(ALICE)
+        assert alignment == "tokens" or "alignment refused" in world.log(ALICE)
 
 
 @pytest.mark.long

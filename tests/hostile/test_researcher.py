@@ -18,11 +18,7 @@ from veiltab.common.errors import DeniedError
 from veiltab.curator.planning import planner as planning
 
 PROPOSE = "CuratorService/ProposeRelease"
-INVALID, DENIED, OK = (
-    grpc.StatusCode.INVALID_ARGUMENT,
-    grpc.StatusCode.PERMISSION_DENIED,
-    grpc.StatusCode.OK,
-)
+INVALID, DENIED, OK = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.OK)
 PEOPLE = 1500
 NAMES = ("region", "income")
 

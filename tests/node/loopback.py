@@ -108,7 +108,6 @@ async def serving(study: Study, folder: Path, faults: Iterable[str] = ()) -> Asy
 
 
 def enrol(rounds: RoundKeeper, spec: Round, tokens: Iterable[bytes], stratum: str = "everyone") -> None:
-    """Open a round, and give it tokens."""
     rounds.open_round(spec, spec.researcher)
     rounds.enrol(
         spec.round_id, stratum, b"".join(token_digest(spec.round_id, token) for token in tokens), spec.researcher

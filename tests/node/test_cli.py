@@ -1,6 +1,5 @@
 import asyncio
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
+from tests.conftest import Ran
 from tests.node.loopback import REQUEST_LOST, Loopback, ended, enrol
-from veiltab.common.command.cli import run
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.node.answers.journal import State
 from veiltab.node.cli import node
@@ -36,8 +35,8 @@ class Channel:
 class Terminal:
     """A folder, a server without TLS, and what the commands print."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+        self.folder, self._ran = folder, ran
         (folder / "study.toml").write_bytes(PLAIN)
         init_pki(study(PLAIN), folder / "pki")
         self.store = CollectionStore(folder)
@@ -49,12 +48,8 @@ class Terminal:
         monkeypatch.delenv("VEILTAB_TOKEN", raising=False)
 
     def run(self, command: str, *args: str) -> tuple[int, str, str]:
-        words = ["veiltab", command, str(self.folder / "study.toml"), "--identity", str(self.folder / "pki/node-fleet")]
-        words += ["--state", str(self.folder / "state"), "--round", ID, *args]
-        self._monkeypatch.setattr(sys, "argv", words)
-        code = run(node)
-        captured = self._capsys.readouterr()
-        return code, captured.out, captured.err
+        words = [command, str(self.folder / "study.toml"), "--identity", str(self.folder / "pki/node-fleet")]
+        return self._ran(node, *words, "--state", str(self.folder / "state"), "--round", ID, *args)
 
     def json(self, command: str, *args: str) -> tuple[int, Any]:
         code, out, _ = self.run(command, *args, "--json")
@@ -68,8 +63,8 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Terminal]:
-    terminal = Terminal(tmp_path, monkeypatch, capsys)
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, monkeypatch, ran)
     yield terminal
     terminal.store.close()
 

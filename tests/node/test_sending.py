@@ -6,15 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID, PLAIN, plain_round, study
-from tests.node.loopback import (
-    ANSWER_LOST,
-    INCIDENT_AFTER,
-    INCIDENT_BEFORE,
-    REQUEST_LOST,
-    Loopback,
-    enrol,
-    serving,
-)
+from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, INCIDENT_BEFORE, REQUEST_LOST, Loopback, enrol, serving
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import RoundState
 from veiltab.common.collection.round_messages import report_to_proto, round_to_proto, state_to_proto
@@ -143,17 +135,14 @@ def test_only_a_refusal_for_a_reason_is_an_answer() -> None:
     assert not any(is_answer(kind("why")) for kind in (UnavailableError, NotReadyError, VeiltabError))
 
 
-def test_a_round_is_described(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with serving(STUDY, tmp_path) as stub:
-            enrol(stub.rounds, plain_round(), [TOKEN])
-            assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.OPEN)
-            close(stub)
-            assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.CLOSED)
-            with pytest.raises(NotFoundError, match=r"server cloud, round .*no such round here"):
-                await fetch_round(cast("Any", stub), STUDY, OTHER_ID)
-
-    asyncio.run(scenario())
+async def test_a_round_is_described(tmp_path: Path) -> None:
+    async with serving(STUDY, tmp_path) as stub:
+        enrol(stub.rounds, plain_round(), [TOKEN])
+        assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.OPEN)
+        close(stub)
+        assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.CLOSED)
+        with pytest.raises(NotFoundError, match=r"server cloud, round .*no such round here"):
+            await fetch_round(cast("Any", stub), STUDY, OTHER_ID)
 
 
 def test_a_server_that_describes_another_round_is_not_believed() -> None:

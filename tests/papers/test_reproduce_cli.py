@@ -1,34 +1,21 @@
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
-from veiltab.common.command.cli import run
+from tests.conftest import Ran
 from veiltab.common.tasks.engine import InProcess
 from veiltab.papers import cli
 from veiltab.papers.cli import reproduce
 
 Captured = pytest.CaptureFixture[str]
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Command:
-    def call(*args: str) -> tuple[int, str, str]:
-        @click.group()
-        def veiltab() -> None:
-            pass
-
-        veiltab.add_command(reproduce)
-        monkeypatch.setattr(sys, "argv", ["veiltab", "reproduce", *args])
-        code = run(veiltab)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def command(ran: Ran) -> Ran:
+    veiltab = click.Group(commands=[reproduce])
+    return lambda *words: ran(veiltab, "reproduce", *words)
 
 
 @pytest.fixture
@@ -44,7 +31,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-def test_one_object_with_series_and_comparisons(command: Command, here: list[int], tmp_path: Path) -> None:
+def test_one_object_with_series_and_comparisons(command: Ran, here: list[int], tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
     code, text, errors = command("smith", "--out", str(out), "--trials", "20000", "--jobs", "3", "--json")
     assert (code, here, text.count("\n")) == (0, [3], 1)
@@ -63,7 +50,7 @@ def test_one_object_with_series_and_comparisons(command: Command, here: list[int
 
 
 def test_people_read_what_does_not_agree_and_a_second_run_computes_nothing(
-    command: Command, here: list[int], tmp_path: Path
+    command: Ran, here: list[int], tmp_path: Path
 ) -> None:
     args = ("smith", "--out", str(tmp_path), "--trials", "20000")
     code, first, _ = command(*args)
@@ -88,7 +75,7 @@ def test_people_read_what_does_not_agree_and_a_second_run_computes_nothing(
     ],
 )
 def test_bad_input_is_refused_before_anything_is_written(
-    command: Command, tmp_path: Path, args: tuple[str, ...], where: str, says: str
+    command: Ran, tmp_path: Path, args: tuple[str, ...], where: str, says: str
 ) -> None:
     code, text, errors = command(*args, "--out", str(tmp_path / "out"), "--json")
     refusal = json.loads(text)["error"]
@@ -98,7 +85,7 @@ def test_bad_input_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("files", [(), ("adult.data",), ("adult.test",)])
-def test_a_folder_without_the_census_is_refused(command: Command, tmp_path: Path, files: tuple[str, ...]) -> None:
+def test_a_folder_without_the_census_is_refused(command: Ran, tmp_path: Path, files: tuple[str, ...]) -> None:
     for file in files:
         (tmp_path / file).touch()
     code, text, errors = command("lin", "--out", str(tmp_path / "out"), "--adult", str(tmp_path))
@@ -108,7 +95,7 @@ def test_a_folder_without_the_census_is_refused(command: Command, tmp_path: Path
 
 
 @pytest.mark.parametrize("out", ["file", "file/below", "/proc/none/below"])
-def test_a_place_that_cannot_be_written_is_refused(command: Command, tmp_path: Path, out: str) -> None:
+def test_a_place_that_cannot_be_written_is_refused(command: Ran, tmp_path: Path, out: str) -> None:
     (tmp_path / "file").touch()
     code, text, errors = command("smith", "--out", str(tmp_path / out))
     assert (code, text) == (2, "")
@@ -116,14 +103,14 @@ def test_a_place_that_cannot_be_written_is_refused(command: Command, tmp_path: P
     assert "--out" in errors
 
 
-def test_help_has_an_example(command: Command) -> None:
+def test_help_has_an_example(command: Ran) -> None:
     code, text, errors = command("--help")
     assert (code, errors) == (0, "")
     assert "Example: veiltab reproduce lin --out pictures" in text
 
 
 @pytest.mark.long
-def test_csv_has_the_same_bytes_whatever_the_jobs(command: Command, tmp_path: Path) -> None:
+def test_csv_has_the_same_bytes_whatever_the_jobs(command: Ran, tmp_path: Path) -> None:
     for name in ("lin", "smith"):
         for jobs in ("1", "2"):
             out = str(tmp_path / jobs)
@@ -135,7 +122,7 @@ def test_csv_has_the_same_bytes_whatever_the_jobs(command: Command, tmp_path: Pa
 
 
 def test_without_the_extra_one_line_says_what_to_install(
-    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(cli, "is_installed", lambda _: False)
     code, _, error = command("lin", "--out", str(tmp_path))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import STUDY_HEAD
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.common.study.naming import attribute_name
@@ -104,27 +105,7 @@ def test_any_column_has_a_name_that_a_study_takes(column: str) -> None:
 
 
 def study_text_with(name: str) -> str:
-    return f"""
-[study]
-id = "demo"
-title = "x"
-[budget]
-epsilon = 1
-[server]
-name = "cloud"
-endpoint = "localhost:1"
-[[curator]]
-name = "alice"
-endpoint = "localhost:2"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:3"
-id_columns = ["id"]
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:4"
-[[attribute]]
+    return f"""{STUDY_HEAD}[[attribute]]
 name = "{name}"
 owner = "alice"
 categories = ["a", "b"]

@@ -138,7 +138,6 @@ def shorten_pauses(longest: float) -> None:
 
 
 def apply(point: str) -> None:
-    """Make one change."""
     if point == "verbose":
         sys.argv.append("--verbose")
     elif point.startswith("chunk="):

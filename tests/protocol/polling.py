@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+import pytest
 
 from tests.protocol.world import CLOUD, Answer, Who
 from veiltab.common.collection.oracles import Report
@@ -43,7 +44,6 @@ class Poll:
 
     @property
     def cloud(self) -> Party:
-        """The server."""
         return Party(study=self.local.study.id, role=Role.SERVER, name=CLOUD[1])
 
     def start(self, how: tuple[str, ...] | None = None) -> None:
@@ -187,7 +187,6 @@ async def all_at_once(poll: Poll, requests: Sequence[collection_pb2.ReportReques
 
 
 def study_text(*, port: int, others: Sequence[int], strata: Sequence[str], budget: str) -> bytes:
-    """Return the study file."""
     named = f"strata = {json.dumps(list(strata))}\n" if strata else ""
     return f"""
 [study]
@@ -225,3 +224,12 @@ def made_poll(folder: Path, *, strata: Sequence[str] = STRATA, budget: str = "40
 def plain(answer: Any) -> Any:  # noqa: ANN401 - what a command printed
     """Return a command's answer without what differs from run to run."""
     return {key: value for key, value in answer.items() if key != "seconds"}
+
+
+@pytest.fixture(name="poll", scope="module")
+def poll_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
+    """A study of nodes whose server runs; nobody may stop it."""
+    poll = made_poll(tmp_path_factory.mktemp("poll") / "study")
+    with poll.local:
+        poll.start()
+        yield poll

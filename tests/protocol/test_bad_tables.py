@@ -22,8 +22,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def lines_changed(change: Callable[[list[str]], list[str]]) -> Change:
-    """Return a change of the lines of a table."""
-
     def apply(path: Path) -> None:
         path.write_text("\n".join(change(path.read_text("utf-8").splitlines())) + "\n", "utf-8")
 

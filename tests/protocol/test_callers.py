@@ -20,11 +20,7 @@ from veiltab.common.rpc.statuses import error_from_rpc
 from veiltab.deploy.pki.certificates import init_pki, issue_party
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, researcher_pb2, server_release_pb2
 
-HOSTED = {
-    BOB: (curator_pb2, curator_peer_pb2),
-    CLOUD: (ingest_pb2, server_release_pb2),
-    RITA: (researcher_pb2,),
-}
+HOSTED = {BOB: (curator_pb2, curator_peer_pb2), CLOUD: (ingest_pb2, server_release_pb2), RITA: (researcher_pb2,)}
 CALLERS = (ALICE, BOB, CLOUD, ROSA, RITA, ANA, ARI)
 
 
@@ -104,23 +100,19 @@ def test_a_certificate_of_another_authority_gets_no_connection(village: World, t
 
 
 @pytest.mark.long
-def test_a_certificate_that_expires_on_an_open_connection_is_refused_at_the_next_call(
+async def test_a_certificate_that_expires_on_an_open_connection_is_refused_at_the_next_call(
     village: World, tmp_path: Path
 ) -> None:
     shutil.copytree(village.local.folder / "pki", tmp_path / "pki")
     rosa = Party(study=village.local.study.id, role=Role.RESEARCHER, name="rosa")
     folder = issue_party(village.local.study, tmp_path / "pki", rosa, lifetime=timedelta(seconds=10))
-
-    async def asked() -> None:
-        async with connection(village, ROSA, CLOUD, folder) as channel:
-            server = Published.on(channel)
-            with pytest.raises(NotFoundError):
-                await server.state("0" * 32)
-            await asyncio.sleep(11)
-            with pytest.raises(DeniedError, match="certificate of researcher rosa expired on"):
-                await server.state("0" * 32)
-
-    asyncio.run(asked())
+    async with connection(village, ROSA, CLOUD, folder) as channel:
+        server = Published.on(channel)
+        with pytest.raises(NotFoundError):
+            await server.state("0" * 32)
+        await asyncio.sleep(11)
+        with pytest.raises(DeniedError, match="certificate of researcher rosa expired on"):
+            await server.state("0" * 32)
 
 
 def test_a_call_without_a_deadline_is_refused(village: World) -> None:

@@ -4,28 +4,19 @@ import asyncio
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 
 import numpy as np
 import pytest
 
 from tests.common.collection.rounds import GOOD_PAYLOADS
-from tests.protocol.polling import STRATA, Asked, Poll, all_at_once, made_poll
+from tests.protocol.polling import STRATA, Asked, Poll, all_at_once, made_poll, poll_fixture  # noqa: F401 - a fixture
 from tests.protocol.world import CLOUD
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.core.randomness import SystemSource
 from veiltab.node.answers.decision import decide
 from veiltab.v1 import collection_pb2
-
-
-@pytest.fixture(scope="module")
-def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
-    """A study whose server runs; nobody may stop it."""
-    poll = made_poll(tmp_path_factory.mktemp("poll") / "study")
-    with poll.local:
-        poll.start()
-        yield poll
 
 
 def honest(asked: Asked, seed: int) -> list[collection_pb2.ReportRequest]:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS
-from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
+from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, poll_fixture, reason  # noqa: F401 - a fixture
 from tests.protocol.world import ALICE, CLOUD, ROSA, Who
 from veiltab.common.collection.oracles import ORACLE_NAMES, Category, Report
 from veiltab.common.collection.round_messages import round_to_proto
@@ -36,15 +36,6 @@ from veiltab.v1 import collection_pb2
 
 NORTH, SOUTH = STRATA
 GOOD = Category(symbol=7)
-
-
-@pytest.fixture(scope="module")
-def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
-    """A study whose server runs; nobody may stop it."""
-    poll = made_poll(tmp_path_factory.mktemp("poll") / "study")
-    with poll.local:
-        poll.start()
-        yield poll
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -55,9 +55,7 @@ def test_people_are_told_decide_together_and_export_what_they_did(tmp_path: Path
         events = [
             one["event"] for one in world.curator_command("audit", "bob", "--release", release_id).data["entries"]
         ]
-        assert events == [
-            *("request received", "decision", "approval", "approval", "decision", "charge", "key given"),
-        ]
+        assert events == [*("request received", "decision", "approval", "approval", "decision", "charge", "key given")]
         ledger = world.curator_command("ledger", "bob").data["entries"]
         assert [(one["release"], one["purpose"]) for one in ledger] == [(release_id, "who is well")]
         assert len(web.posts) == len(mail.mails) == 1

@@ -52,10 +52,7 @@ QUICK = {
         who=ALICE, point="veiltab.curator.records.server_tests:ServerTests.record_publication:1:after"
     ),
     "curator, between its tests": Kill(
-        who=ALICE,
-        point=f"{TESTS}.set_receipt:1:after",
-        sampling=Sampling.SERVER,
-        sample=900,
+        who=ALICE, point=f"{TESTS}.set_receipt:1:after", sampling=Sampling.SERVER, sample=900
     ),
     "curator, testing together": Kill(
         who=BOB, point="veiltab.curator.records.server_tests:ServerTests.set_joint_receipt:1"
@@ -220,7 +217,6 @@ def check(world: World, release_id: str) -> None:
 
 
 async def fetched(world: World, release_id: str) -> dict[str, bytes]:
-    """Fetch all columns of a release."""
     async with connection(world, ROSA, CLOUD) as channel:
         return {name: await Published.on(channel).column(release_id, name) for name in FREE}
 
@@ -241,8 +237,7 @@ def one_ciphertext_a_key(world: World, release_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.long) for name in QUICK],
+    "name", [pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.long) for name in QUICK]
 )
 def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: World, name: str) -> None:
     killed(mortal, QUICK[name])

@@ -3,11 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import veiltab
 from tests.protocol.test_linked_release import DELTA, command
+from tests.protocol.village import CATEGORIES
 from tests.protocol.world import World
+from veiltab.common.errors import InvalidInputError
 
 PAIR = ("--attributes", "region,income")
 
@@ -89,3 +93,81 @@ def test_microdata_say_which_wrong_links_were_undone(village: World, label: str,
     assert refused.code == 2
     assert "the share of wrong links is a range, 0 to 0.1, and a model has one" in refused.errors
     assert not (tmp_path / "none.parquet").exists()
+
+
+def rates_file(village: World, label: str, folder: Path, **changed: object) -> Path:
+    """Write match rates of Alice's regions: half of the people of the first are not linked, and all others are."""
+    with village.client() as client:
+        population = client.release(label).estimate(["region", "smoker"]).population
+    linked = [population // len(CATEGORIES["region"])] * len(CATEGORIES["region"])
+    linked[0] += population - sum(linked)
+    plain = {
+        "study": "village",
+        "curator": "alice",
+        "attribute": "region",
+        "categories": CATEGORIES["region"],
+        "linked": linked,
+        "unlinked": [linked[0]] + [0] * (len(linked) - 1),
+        "epsilon": "3",
+    }
+    path = folder / "rates.json"
+    path.write_text(json.dumps(plain | changed), "utf-8")
+    return path
+
+
+def test_estimates_are_weighted_by_command_and_by_program(village: World, label: str, tmp_path: Path) -> None:
+    path, regions = rates_file(village, label, tmp_path), len(CATEGORIES["region"])
+    common = ("--release", label)
+    plain = command(village, "estimate", *common, *PAIR)
+    found = command(village, "estimate", *common, *PAIR, "--match-rates", path)
+    assert found.code == 0, found.errors
+    cells = np.array([cell["estimate"] for cell in plain.data["cells"]]).reshape(regions, -1)
+    weights = np.array([2.0] + [1.0] * (regions - 1))
+    slowly = cells * weights[:, None] / (cells * weights[:, None]).sum()
+    assert [cell["estimate"] for cell in found.data["cells"]] == pytest.approx(slowly.reshape(-1).tolist())
+    (said,) = found.data["links"]
+    assert said.startswith(
+        "Weighted by region with the match rates of curator alice, weights 1 to 2: this is the table"
+    )
+    # Of a table without the attribute the whole one is weighted, then summed.
+    alone = command(village, "estimate", *common, "--attributes", "income", "--match-rates", path, as_json=False)
+    assert alone.code == 0, alone.errors
+    assert said in alone.text
+    with village.client() as client:
+        release, links = client.release(label), veiltab.links(rates=path)
+        income = release.estimate(["income"], linkage_error=links)
+        assert income.raw == pytest.approx(slowly.sum(axis=0))
+        assert [one.domain.names for one in release.measured(linkage_error=links)] == [
+            ("region", "income"),
+            ("region", "smoker"),
+        ]
+        both = release.table(["income"], linkage_error=veiltab.links("0.1:0.02", rates=str(path)))
+        assert [one.split(" ")[0] for one in both.remarks] == ["Corrected", "Weighted"]
+        with pytest.raises(InvalidInputError, match="no table of the release has all of income, smoker, region"):
+            release.table(["income", "smoker"], linkage_error=links)
+        refused = command(village, "estimate", *common, *PAIR, "--match-rates", path, "--independence", "region")
+        assert "a test of independence takes the table as it was" in refused.errors
+        with pytest.raises(InvalidInputError, match="a model of all tables is not weighted"):
+            release.synthesise(rows=10, linkage_error=links)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"study": "town"}, "those of region of curator alice in study town, which this study has not"),
+        ({"attribute": "height"}, "height is not in the release"),
+        (
+            {"categories": list("abcdef")[: len(CATEGORIES["region"])]},
+            "in study village, which this study has not, or with",
+        ),
+        ({"linked": [1] * len(CATEGORIES["region"])}, "They are of another linkage"),
+        ({"linked": "many"}, "this is no table of match rates"),
+    ],
+)
+def test_rates_that_do_not_fit_are_refused(
+    village: World, label: str, tmp_path: Path, changed: dict[str, object], said: str
+) -> None:
+    path = rates_file(village, label, tmp_path, **changed)
+    refused = command(village, "estimate", "--release", label, *PAIR, "--match-rates", path)
+    assert refused.code == 2
+    assert said in refused.errors

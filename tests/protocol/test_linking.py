@@ -7,11 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+import veiltab
 from tests.protocol.chance import agreement
 from tests.protocol.linked_registers import ASKED, FIELDS, RULE, Linked, linked_world
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
+from veiltab.curator.evidence.check import check_evidence
 
 SURE = 1e-6  # level at which an answer is wrong
 
@@ -43,6 +45,7 @@ def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -
         world.local.start_all()
         check_release(world)
         check_reports(world, tmp_path)
+        check_match_rates(world, tmp_path)
         check_samples(world, tmp_path)
         check_what_clerks_counted(world, tmp_path)
         logs = world.logs()
@@ -79,6 +82,47 @@ def check_reports(world: Linked, folder: Path) -> None:
     assert "there is no such folder" in nowhere.errors
 
 
+def check_match_rates(world: Linked, folder: Path) -> None:
+    """A spoke releases match rates beside its running process; a researcher weights, and the other curators go on."""
+    path = folder / "rates.json"
+    asked = (
+        "match-rates",
+        "bob",
+        "--attribute",
+        "income",
+        "--epsilon",
+        "1",
+        "--out",
+        str(path),
+        "--person",
+        "Ana Diaz",
+    )
+    found = world.curator_command(*asked, "--yes")
+    assert found.code == 0, found.errors
+    links = len(world.links())
+    assert abs(sum(found.data["linked"]) - links) < 20 * found.data["sd"]
+    assert abs(sum(found.data["unlinked"]) - (len(world.rows["bob"]) - links)) < 20 * found.data["sd"]
+    with world.client() as client:
+        (before,) = client.releases()
+        estimate = client.release(before.release_id).estimate(ASKED, linkage_error=veiltab.links(rates=path))
+        assert "Weighted by income with the match rates of curator bob" in estimate.remarks[0]
+        # Bob's ledger is longer now than releases were ever planned.
+        world.restart(BOB)
+        asked_again = client.request(ASKED, epsilon="1", label=world.label())
+        asked_again.wait(120)
+    assert [one["attributes"] for one in world.curator_command("ledger", "bob").data["entries"]] == [
+        list(ASKED),
+        ["income"],
+        list(ASKED),
+    ]
+    assert len(world.curator_command("ledger", "alice").data["entries"]) == 2
+    evidence, pki = folder / "evidence.zip", world.local.folder / "pki"
+    given = ("--identity", str(pki / "curator-bob"), "--out", str(evidence), "--person", "Ana Diaz")
+    assert world.curator_command("evidence", "bob", *given).code == 0
+    checked = check_evidence(evidence, (pki / "ca.pem").read_bytes(), None)
+    assert checked.holds, checked.findings
+
+
 def check_wrong_links(world: Linked, path: Path) -> None:
     """A spoke writes three numbers for a researcher, whose estimate takes them; the hub knows none."""
     assert world.curator_command("linkage", "bob", "--for-researcher", str(path)).code == 0
@@ -99,7 +143,7 @@ def check_wrong_links(world: Linked, path: Path) -> None:
     plain, undone = (
         world.command("researcher", "estimate", world.local.study_path, *rosa, *more) for more in ((), links)
     )
-    assert [one["estimate"] for one in undone.data["cells"]] != [one["estimate"] for one in plain.data["cells"]]
+    assert [one["low"] for one in undone.data["cells"]] != [one["low"] for one in plain.data["cells"]]
     assert "of the links with bob a share of" in str(undone.data)
     hub = world.curator_command("linkage", "alice", "--for-researcher", str(path.with_name("hub.json")))
     assert (hub.code, path.with_name("hub.json").exists()) == (InvalidInputError.exit_code, False)
@@ -151,12 +195,13 @@ def check_refused_samples(world: Linked, folder: Path, links: int) -> None:
 def check_what_clerks_counted(world: Linked, folder: Path) -> None:
     """Of 200 pairs three were wrong; the exact interval of 95 % is .0031 to .0432 (Clopper and Pearson)."""
     counted, path = ("--checked", "200", "--wrong", "3"), folder / "clerks.json"
-    said = world.curator_command("linkage", "bob", *counted, "--for-researcher", str(path)).data["precision_by_clerks"]
+    shown = world.curator_command("linkage", "bob", *counted, "--for-researcher", str(path)).data
+    said = shown["precision_by_clerks"]
     assert (said["tested"], said["wrong"], said["value"]) == (200, 3, 0.985)
     assert (said["low"], said["high"]) == (pytest.approx(1 - 0.043208, abs=1e-6), pytest.approx(1 - 0.003104, abs=1e-6))
     numbers = json.loads(path.read_text("utf-8"))["bob"]
     assert (numbers["lambda"], numbers["sd"]) == (0.015, pytest.approx((0.043208 - 0.015) / 1.959964, abs=1e-6))
-    assert 0 < numbers["lambda_chance"] <= 0.015
+    assert numbers["lambda_chance"] == min(shown["chance_estimated"], 0.015)
     # The hub shows what its clerks counted, and says nothing for a researcher.
     hub = world.curator_command("linkage", "alice", *counted)
     assert hub.data["precision_by_clerks"] == said

@@ -50,7 +50,6 @@ class Asker:
     server: Published
 
     def proposal(self, wanted: ReleaseRequest) -> curator_pb2.ProposeReleaseRequest:
-        """Return a request as curators take it."""
         return curator_pb2.ProposeReleaseRequest(study_digest=self.digest, request=request_to_proto(wanted))
 
     async def submit(self, wanted: ReleaseRequest, *, within: float = 20.0) -> None:

@@ -63,8 +63,6 @@ def check(two: TwoServers, release_id: str) -> dict[str, bytes]:
 
 
 def served(two: TwoServers, number: int, release_id: str) -> dict[str, bytes]:
-    """Fetch a release from one of the two."""
-
     async def fetched() -> dict[str, bytes]:
         local = two.world.local
         identity = load_identity(local.identity_folder(*ROSA), *ROSA)

@@ -17,7 +17,7 @@ from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.workloads import PAIRS, RawDesk, owner_of, several
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, VeiltabError
-from veiltab.common.privacy.planning.workload_plan import workload_prices
+from veiltab.common.privacy.planning.workload_prices import workload_prices
 from veiltab.common.release.spec import table_id
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.budget.ledger import Ledger

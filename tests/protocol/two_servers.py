@@ -203,7 +203,6 @@ class TwoServers:
             return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SALT}
 
     def __enter__(self) -> Self:
-        """Return the two."""
         return self
 
     def __exit__(self, *_: object) -> None:

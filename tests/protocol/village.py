@@ -106,7 +106,6 @@ class Rules:
 
 
 def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: Rules) -> str:
-    """Return the study file."""
     parts = [
         '[study]\nid = "village"\ntitle = "A village"',
         f"minimum_population = {rules.minimum_population}\nmaximum_cells = {rules.maximum_cells}",

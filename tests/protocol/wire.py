@@ -79,7 +79,6 @@ class Ingest:
         return cls(stub=ingest_pb2_grpc.IngestServiceStub(channel))
 
     async def open(self, spec: TableSpec) -> ingest_pb2.OpenReleaseResponse:
-        """Announce a release."""
         request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
         return await answer(self.stub.OpenRelease(request, timeout=SECONDS))
 

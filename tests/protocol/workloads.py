@@ -50,7 +50,6 @@ class RawDesk:
 
     @property
     def curators(self) -> list[Who]:
-        """The curators of the study."""
         return [(Role.CURATOR, curator.name) for curator in self.world.local.study.curators]
 
     def propose(self, request: ReleaseRequest) -> None:
@@ -108,5 +107,4 @@ class RawDesk:
 
 
 def owner_of(attribute: str) -> Who:
-    """Return the curator that has an attribute."""
     return (Role.CURATOR, TWO[attribute])

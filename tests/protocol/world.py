@@ -196,7 +196,6 @@ class World:
             return [entry.release_id for entry in Ledger(store.connection, self.local.study.budget_epsilon).entries]
 
     def spent(self, name: str) -> Decimal:
-        """Return what a curator has spent."""
         with self.store(name) as store:
             return Ledger(store.connection, self.local.study.budget_epsilon).spent
 

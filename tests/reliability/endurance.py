@@ -102,7 +102,6 @@ class Outcome:
         return not self.faults and self.health < SLOWEST and self.growth < MOST_GROWTH
 
     def __str__(self) -> str:
-        """The figure."""
         return (
             f"{self.minutes:g} min: {self.releases} releases and {self.rounds} rounds beside {self.restarts} restarts,"
             f" {self.half_open} half-open connections and {self.held} held requests; health in {self.health:.2f} s"

@@ -82,13 +82,11 @@ class Record:
         self._lock = Lock()
 
     def deployments(self, database: str) -> list[Deployment]:
-        """Return what was recorded with a database."""
         lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
         found = [Deployment(**json.loads(line)) for line in lines]
         return [one for one in found if one.database == database]
 
     def add(self, deployment: Deployment) -> None:
-        """Add a line."""
         with self._lock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a", encoding="utf-8") as file:

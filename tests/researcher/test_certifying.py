@@ -122,18 +122,15 @@ def ready(driver: ResearcherDriver) -> ResearcherRelease:
     )
 
 
-def test_who_asks_at_once_has_one_certificate(driver: ResearcherDriver, making: Making) -> None:
-    async def scenario() -> None:
-        askers = [asyncio.create_task(driver.certificate(ready(driver))) for _ in range(3)]
-        await making.has_begun.wait()
-        askers[0].cancel()  # the first one leaves, and what it began goes on
-        await asyncio.sleep(0)
-        making.goes_on.set()
-        for asker in askers[1:]:
-            assert (await asker).read_text() == "certificate"
-        await driver.certificate(ready(driver))
-
-    asyncio.run(scenario())
+async def test_who_asks_at_once_has_one_certificate(driver: ResearcherDriver, making: Making) -> None:
+    askers = [asyncio.create_task(driver.certificate(ready(driver))) for _ in range(3)]
+    await making.has_begun.wait()
+    askers[0].cancel()  # the first one leaves, and what it began goes on
+    await asyncio.sleep(0)
+    making.goes_on.set()
+    for asker in askers[1:]:
+        assert (await asker).read_text() == "certificate"
+    await driver.certificate(ready(driver))
     assert making.begun == 1
 
 
@@ -191,23 +188,20 @@ async def _certificate(driver: ResearcherDriver) -> None:
     await driver.certificate(ready(driver))
 
 
-def test_a_certificate_that_failed_is_made_again_when_somebody_asks(
+async def test_a_certificate_that_failed_is_made_again_when_somebody_asks(
     driver: ResearcherDriver, making: Making, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        making.error = IntegrityError("does not fit")
-        left = asyncio.create_task(driver.certificate(ready(driver)))
-        await making.has_begun.wait()
-        left.cancel()
-        making.goes_on.set()
-        await asyncio.sleep(0.01)
-        with pytest.raises(IntegrityError, match="does not fit"):
-            await driver.certificate(ready(driver))
-        making.error = None
-        assert (await driver.certificate(ready(driver))).exists()
-        gc.collect()
-
-    asyncio.run(scenario())
+    making.error = IntegrityError("does not fit")
+    left = asyncio.create_task(driver.certificate(ready(driver)))
+    await making.has_begun.wait()
+    left.cancel()
+    making.goes_on.set()
+    await asyncio.sleep(0.01)
+    with pytest.raises(IntegrityError, match="does not fit"):
+        await driver.certificate(ready(driver))
+    making.error = None
+    assert (await driver.certificate(ready(driver))).exists()
+    gc.collect()
     assert making.begun == 3
     assert not [record for record in caplog.records if "never retrieved" in record.getMessage()]
 

@@ -52,8 +52,7 @@ def test_an_estimate_with_few_rows_in_a_cell_says_so(
 
 
 @pytest.mark.parametrize(
-    ("label", "said"),
-    [("wages", "why. It keeps the label 'wages': ask again with another one."), ("", "why")],
+    ("label", "said"), [("wages", "why. It keeps the label 'wages': ask again with another one."), ("", "why")]
 )
 def test_the_status_of_a_release_that_failed_says_that_it_keeps_its_label(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, label: str, said: str

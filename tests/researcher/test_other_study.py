@@ -45,11 +45,9 @@ class Service:
 
     @property
     def servicer(self) -> Any:  # noqa: ANN401 - its methods are called by name
-        """Its RPCs."""
         return ResearcherServicer(self.driver)
 
     def client(self, study: Study) -> Client:
-        """Return a client that has some study file."""
         client = object.__new__(Client)
         client.study, client._timeout = study, 1.0
         client._asker = client.desk = ROSA

@@ -211,11 +211,7 @@ NOT_NEEDED = [
 
 @pytest.mark.parametrize("third", NOT_NEEDED, ids=str)
 def test_a_release_that_is_ready_where_its_columns_are_needs_nobody_else(
-    polling: Polling,
-    stored: ResearcherRelease,
-    make_spec: Make,
-    pauses: list[int],
-    third: ReleaseState | VeiltabError,
+    polling: Polling, stored: ResearcherRelease, make_spec: Make, pauses: list[int], third: ReleaseState | VeiltabError
 ) -> None:
     async def scenario() -> None:
         curators, ready = Curators("carol", wait=False, spec=make_spec()), state_to_proto(ReleaseState.READY)

@@ -23,12 +23,7 @@ from tests.researcher.received_releases import (  # noqa: F401 - fixtures
     store_fixture,
     table_of,
 )
-from veiltab.common.errors import (
-    NotReadyError,
-    TransferError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import NotReadyError, TransferError, UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
@@ -206,29 +201,23 @@ def test_what_is_received_says_how_far_it_is(
     assert not str(stage)
 
 
-def test_a_desk_asks_curators_and_the_server_at_once(
+async def test_a_desk_asks_curators_and_the_server_at_once(
     store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = made()
     fetch_column, fetch_test = release.fetch_column, release.fetch_test
+    asked = asyncio.Event()
 
-    async def scenario() -> None:
-        asked = asyncio.Event()
+    async def after_the_question(spec: TableSpec, column: Column, path: Path, advance: Callable[[int], None]) -> None:
+        await asked.wait()
+        await fetch_column(spec, column, path, advance)
 
-        async def after_the_question(
-            spec: TableSpec, column: Column, path: Path, advance: Callable[[int], None]
-        ) -> None:
-            await asked.wait()
-            await fetch_column(spec, column, path, advance)
+    async def question(spec: TableSpec, curator: str) -> CuratorsTest:
+        asked.set()
+        return await fetch_test(spec, curator)
 
-        async def question(spec: TableSpec, curator: str) -> CuratorsTest:
-            asked.set()
-            return await fetch_test(spec, curator)
-
-        monkeypatch.setattr(release, "fetch_column", after_the_question)
-        monkeypatch.setattr(release, "fetch_test", question)
-        async with asyncio.timeout(20):
-            await Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release))
-
-    asyncio.run(scenario())
+    monkeypatch.setattr(release, "fetch_column", after_the_question)
+    monkeypatch.setattr(release, "fetch_test", question)
+    async with asyncio.timeout(20):
+        await Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release))
     assert store.release(ID).state is ReleaseState.READY

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from tests.researcher.made_release import MadeRelease, Perturb, honest
 from tests.researcher.received_releases import COLUMNS, ID, counts, made_fixture, receive, receive_sent, store_fixture  # noqa: F401 - fixtures
 from veiltab.common.core.domain import Symbols
-from veiltab.common.errors import (
-    DeniedError,
-    FailedReleaseError,
-)
+from veiltab.common.errors import DeniedError, FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.canary_changes import CanaryChanges
 from veiltab.common.release.state import ReleaseState

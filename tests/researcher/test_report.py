@@ -247,10 +247,7 @@ def test_test_that_cannot_be_made_says_why() -> None:
 
 
 def test_labels_go_on_in_the_next_line_and_are_cut_where_they_are_longest() -> None:
-    attributes = (
-        Attribute(name="a", categories=("x" * 100, "short")),
-        Attribute(name="b", categories=("y" * 20,)),
-    )
+    attributes = (Attribute(name="a", categories=("x" * 100, "short")), Attribute(name="b", categories=("y" * 20,)))
     mechanism = GammaDiagonal(cells=2, replacement=2**62)
     design = ReleaseDesign(population=10, sample=4, mechanism=mechanism)
     estimate = Estimate(domain=Domain(attributes=attributes), design=design, counts=np.array([3, 1]))

@@ -18,9 +18,7 @@ def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
         yield opened
 
 
-def test_the_longest_ledger_that_is_stated_is_remembered_and_shorter_ones_refused(
-    store: ResearcherStore,
-) -> None:
+def test_the_longest_ledger_that_is_stated_is_remembered_and_shorter_ones_refused(store: ResearcherStore) -> None:
     def stated(length: int, digit: str, at: int) -> None:
         store.witness("bob", LedgerHead(length=length, digest=digit * 64), at)
 

@@ -55,7 +55,6 @@ class Cluster:
             assert ended.returncode == 0, output.read().decode(errors="replace")
 
     def start(self) -> None:
-        """Start the server."""
         options = f"-k {self.folder} -h '' -c fsync=off -c shared_buffers=16MB -c log_min_messages=fatal"
         self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
@@ -64,7 +63,6 @@ class Cluster:
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
 
     def __enter__(self) -> Self:
-        """Make and start it."""
         try:
             self._run("initdb", "-U", "veiltab", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
             self.start()

@@ -283,16 +283,12 @@ def test_the_places_are_found_once_for_all_who_ask_at_a_time(
     assert calls == [ID, ID]
 
 
-def test_the_releases_of_one_curator_do_not_go_before_all_others(
+async def test_the_releases_of_one_curator_do_not_go_before_all_others(
     store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered = list[str]()
     canaries = Canaries(store)
     monkeypatch.setattr(canaries, "_stream", lambda release_id, _curator, _key: answered.append(release_id))
-
-    async def scenario() -> None:
-        asked = [("one", "mallory"), ("two", "mallory"), ("three", "mallory"), ("mine", "alice")]
-        await asyncio.gather(*(canaries.of(release_id, curator, KEY) for release_id, curator in asked))
-
-    asyncio.run(scenario())
+    asked = [("one", "mallory"), ("two", "mallory"), ("three", "mallory"), ("mine", "alice")]
+    await asyncio.gather(*(canaries.of(release_id, curator, KEY) for release_id, curator in asked))
     assert answered == ["one", "mine", "two", "three"]

@@ -63,40 +63,32 @@ def test_a_lease_runs_out_by_the_clock_of_the_database(two: Two, monkeypatch: py
     assert second.leases.take("a").fence == 2
 
 
-def test_a_lease_that_is_held_is_renewed_and_given_back(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lease_that_is_held_is_renewed_and_given_back(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = two
     monkeypatch.setattr(first.leases, "seconds", 0.3)
-
-    async def work() -> None:
-        async with first.leases.hold("a"):
-            for _ in range(8):
-                await asyncio.sleep(0.1)
-                with pytest.raises(BusyError):
-                    second.leases.take("a")
-        assert second.leases.take("a").fence == 2
-        with pytest.raises(ZeroDivisionError):
-            async with first.leases.hold("b"):
-                raise ZeroDivisionError
-        assert second.leases.take("b").fence == 2
-        with pytest.raises(BusyError):
-            async with first.leases.hold("b"):
-                raise AssertionError
-
-    asyncio.run(work())
+    async with first.leases.hold("a"):
+        for _ in range(8):
+            await asyncio.sleep(0.1)
+            with pytest.raises(BusyError):
+                second.leases.take("a")
+    assert second.leases.take("a").fence == 2
+    with pytest.raises(ZeroDivisionError):
+        async with first.leases.hold("b"):
+            raise ZeroDivisionError
+    assert second.leases.take("b").fence == 2
+    with pytest.raises(BusyError):
+        async with first.leases.hold("b"):
+            raise AssertionError
 
 
-def test_a_lease_that_was_given_back_is_not_renewed(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lease_that_was_given_back_is_not_renewed(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = two
     monkeypatch.setattr(first.leases, "seconds", 0.3)
-
-    async def work() -> None:
-        async with first.leases.hold("a"):
-            pass
-        # Long enough for a renewal, and not for what it would have renewed to run out.
-        await asyncio.sleep(0.2)
-        assert second.leases.take("a").fence == 2
-
-    asyncio.run(work())
+    async with first.leases.hold("a"):
+        pass
+    # Long enough for a renewal, and not for what it would have renewed to run out.
+    await asyncio.sleep(0.2)
+    assert second.leases.take("a").fence == 2
 
 
 def test_a_process_that_takes_a_lease_again_holds_the_new_one_alone(two: Two) -> None:
@@ -147,18 +139,14 @@ def test_a_lease_cannot_be_taken_while_a_change_under_it_is_committed(two: Two, 
     assert [new.fence for new in taken] == [2]
 
 
-def test_one_process_holds_whatever_it_wants() -> None:
+async def test_one_process_holds_whatever_it_wants() -> None:
     leases = SoleProcess()
     lease = leases.take("a")
     assert lease == leases.take("a") == Lease(resource="a", holder="", fence=0)
     leases.check(lease)
     leases.give_back(lease)
-
-    async def work() -> None:
-        async with leases.hold("a") as held:
-            assert held == lease
-
-    asyncio.run(work())
+    async with leases.hold("a") as held:
+        assert held == lease
 
 
 CHANGES: dict[str, Callable[[ServerStore, Lease], object]] = {

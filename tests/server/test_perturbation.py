@@ -36,7 +36,6 @@ def store(tmp_path: Path) -> Iterator[ServerStore]:
 
 @pytest.fixture
 def any_store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
-    """The same on each database."""
     store = ServerStore(tmp_path, database)
     yield store
     store.close()

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from tests.server.sent_columns import DATA, ID, Make, releases_fixture, run, send, settled, started, store_fixture  # noqa: F401 - fixtures
-from veiltab.common.errors import (
-    DeniedError,
-    FailedReleaseError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-)
+from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
@@ -76,49 +70,43 @@ def test_fifty_releases_at_once_are_kept_apart(
     assert {session.state for session in store.sessions()} == {ReleaseState.READY}
 
 
-def test_nothing_is_served_before_it_is_published_nor_to_another(
+async def test_nothing_is_served_before_it_is_published_nor_to_another(
     releases: Releases, make_spec: Make, store: ServerStore
 ) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        releases.open_release(spec, "alice")
-        with pytest.raises(NotReadyError, match="not published yet"):
-            releases.published_column(ID, "sex", "rosa")
-        await whole_release(releases, spec)
-        path, length = releases.published_column(ID, "sex", "rosa")
-        assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(ID))
-        with pytest.raises(InvalidInputError, match="not in this release"):
-            releases.published_column(ID, "age", "rosa")
-        for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
-            with pytest.raises(DeniedError, match="for another researcher"):
-                ask(ID, "rita")
-        session, seconds = releases.release_of(ID, "rosa")
-        assert session.state is ReleaseState.READY
-        assert seconds > 0
-
-    run(work())
+    spec = make_spec()
+    releases.open_release(spec, "alice")
+    with pytest.raises(NotReadyError, match="not published yet"):
+        releases.published_column(ID, "sex", "rosa")
+    await whole_release(releases, spec)
+    path, length = releases.published_column(ID, "sex", "rosa")
+    assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(ID))
+    with pytest.raises(InvalidInputError, match="not in this release"):
+        releases.published_column(ID, "age", "rosa")
+    for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
+        with pytest.raises(DeniedError, match="for another researcher"):
+            ask(ID, "rita")
+    session, seconds = releases.release_of(ID, "rosa")
+    assert session.state is ReleaseState.READY
+    assert seconds > 0
 
 
-def test_columns_that_fit_a_chunk_together_come_with_the_answer(
+async def test_columns_that_fit_a_chunk_together_come_with_the_answer(
     releases: Releases, make_spec: Make, store: ServerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        session, _ = releases.open_release(spec, "alice")
-        assert releases.short_columns_of(session) == {}
-        await whole_release(releases, spec)
-        session = store.session(ID)
-        folder = store.published_folder(ID)
-        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 800)
-        assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
-        monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 799)
-        assert releases.short_columns_of(session) == {}
-        monkeypatch.undo()
-        (folder / "salary").unlink()
-        with pytest.raises(NotFoundError, match="not here"):
-            releases.short_columns_of(session)
-
-    run(work())
+    spec = make_spec()
+    session, _ = releases.open_release(spec, "alice")
+    assert releases.short_columns_of(session) == {}
+    await whole_release(releases, spec)
+    session = store.session(ID)
+    folder = store.published_folder(ID)
+    monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 800)
+    assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
+    monkeypatch.setattr("veiltab.server.release.publications.CHUNK", 799)
+    assert releases.short_columns_of(session) == {}
+    monkeypatch.undo()
+    (folder / "salary").unlink()
+    with pytest.raises(NotFoundError, match="not here"):
+        releases.short_columns_of(session)
 
 
 @pytest.mark.parametrize("database", [""], ids=["sqlite"])
@@ -157,16 +145,13 @@ def test_a_new_process_takes_up_a_perturbation(
     assert not store.ciphertext_folder(ID).exists()
 
 
-def test_what_is_being_perturbed_is_not_begun_again(
+async def test_what_is_being_perturbed_is_not_begun_again(
     releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
 ) -> None:
-    async def work() -> None:
-        for attribute in DATA:
-            await send(releases, make_spec(), attribute)
-        assert store.session(ID).state is ReleaseState.PERTURBING
-        await started(releases)
-
-    run(work())
+    for attribute in DATA:
+        await send(releases, make_spec(), attribute)
+    assert store.session(ID).state is ReleaseState.PERTURBING
+    await started(releases)
     assert perturbations == {ID: 1}
     assert store.session(ID).state is ReleaseState.READY
 

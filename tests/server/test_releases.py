@@ -93,21 +93,18 @@ def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, stud
         Releases(study, store).open_release(make_spec(), "carol")
 
 
-def test_whole_columns_are_taken_of_a_release_that_was_announced(releases: Releases, make_spec: Make) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        for attribute, curator in OWNERS.items():
-            for _ in range(2):  # the same again changes nothing
-                await send_whole(releases, spec, curator, whole(attribute))
-        await settled(releases)
-        assert set(releases.publication_of(ID, "alice")[1]) == set(DATA)
-        await send_whole(releases, spec, "bob", whole("salary"))
-        with pytest.raises(ConflictError, match="other bytes were taken"):
-            await send_whole(releases, spec, "bob", whole("salary", bytes(400)))
-        with pytest.raises(ConflictError, match="another spec is announced"):
-            await send_whole(releases, make_spec(sample=399), "bob", whole("salary"))
-
-    run(work())
+async def test_whole_columns_are_taken_of_a_release_that_was_announced(releases: Releases, make_spec: Make) -> None:
+    spec = make_spec()
+    for attribute, curator in OWNERS.items():
+        for _ in range(2):  # the same again changes nothing
+            await send_whole(releases, spec, curator, whole(attribute))
+    await settled(releases)
+    assert set(releases.publication_of(ID, "alice")[1]) == set(DATA)
+    await send_whole(releases, spec, "bob", whole("salary"))
+    with pytest.raises(ConflictError, match="other bytes were taken"):
+        await send_whole(releases, spec, "bob", whole("salary", bytes(400)))
+    with pytest.raises(ConflictError, match="another spec is announced"):
+        await send_whole(releases, make_spec(sample=399), "bob", whole("salary"))
 
 
 @pytest.mark.parametrize(
@@ -138,29 +135,23 @@ def test_a_whole_column_is_refused_that_is_none(
             run(send_whole(releases, spec, "alice", whole("sex")))
 
 
-def test_a_column_of_which_a_part_is_here_is_completed_by_the_whole(releases: Releases, make_spec: Make) -> None:
-    async def work() -> None:
-        assert await send(releases, make_spec(), "sex", stop=100) == (100, False)
-        await send_whole(releases, make_spec(), "alice", whole("sex"))
-        assert releases.open_release(make_spec(), "alice")[0].complete == {"sex"}
-
-    run(work())
+async def test_a_column_of_which_a_part_is_here_is_completed_by_the_whole(releases: Releases, make_spec: Make) -> None:
+    assert await send(releases, make_spec(), "sex", stop=100) == (100, False)
+    await send_whole(releases, make_spec(), "alice", whole("sex"))
+    assert releases.open_release(make_spec(), "alice")[0].complete == {"sex"}
 
 
-def test_a_part_that_a_failing_power_damaged_is_sent_again_with_the_whole(
+async def test_a_part_that_a_failing_power_damaged_is_sent_again_with_the_whole(
     releases: Releases, store: ServerStore, make_spec: Make
 ) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        await send(releases, spec, "sex", stop=100)
-        (part,) = store.ciphertext_folder(ID).iterdir()
-        part.write_bytes(bytes(1 - symbol for symbol in DATA["sex"][:100]))
-        with pytest.raises(TransferError, match="does not have its digest"):
-            await send_whole(releases, spec, "alice", whole("sex"))
+    spec = make_spec()
+    await send(releases, spec, "sex", stop=100)
+    (part,) = store.ciphertext_folder(ID).iterdir()
+    part.write_bytes(bytes(1 - symbol for symbol in DATA["sex"][:100]))
+    with pytest.raises(TransferError, match="does not have its digest"):
         await send_whole(releases, spec, "alice", whole("sex"))
-        assert store.session(ID).complete == {"sex"}
-
-    run(work())
+    await send_whole(releases, spec, "alice", whole("sex"))
+    assert store.session(ID).complete == {"sex"}
 
 
 def outlives(folder: Path, study: Study, spec: TableSpec, at: int, seed: int) -> bool:
@@ -238,68 +229,56 @@ def test_a_column_is_named_once_in_a_message(releases: Releases, make_spec: Make
         run(IngestServicer(releases).UploadColumns(request, cast("Any", None)))
 
 
-def test_an_upload_may_stop_and_go_on(releases: Releases, make_spec: Make) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        assert await send(releases, spec, "sex", stop=100) == (100, False)
-        assert releases.open_release(spec, "alice")[1] == {"sex": 100}
-        assert await send(releases, spec, "sex") == (400, True)
-        assert releases.open_release(spec, "alice")[1] == {"sex": 400}
-        # The same column again is fine; other bytes are not.
-        assert await send(releases, spec, "sex") == (400, True)
-        with pytest.raises(ConflictError, match="other bytes were taken"):
-            await send(releases, spec, "sex", bytes([1] * 400))
-
-    run(work())
+async def test_an_upload_may_stop_and_go_on(releases: Releases, make_spec: Make) -> None:
+    spec = make_spec()
+    assert await send(releases, spec, "sex", stop=100) == (100, False)
+    assert releases.open_release(spec, "alice")[1] == {"sex": 100}
+    assert await send(releases, spec, "sex") == (400, True)
+    assert releases.open_release(spec, "alice")[1] == {"sex": 400}
+    # The same column again is fine; other bytes are not.
+    assert await send(releases, spec, "sex") == (400, True)
+    with pytest.raises(ConflictError, match="other bytes were taken"):
+        await send(releases, spec, "sex", bytes([1] * 400))
 
 
-def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases, make_spec: Make) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        good = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
-        with pytest.raises(InvalidInputError, match="another spec"):
-            await releases.upload(replace(good, spec_digest=bytes(32)), pieces(DATA["sex"]))
-        with pytest.raises(DeniedError, match="another curator's"):
-            await releases.upload(replace(good, curator="bob"), pieces(DATA["sex"]))
-        with pytest.raises(InvalidInputError, match="not in this release"):
-            await releases.upload(replace(good, attribute="age"), pieces(DATA["sex"]))
-        with pytest.raises(ConflictError, match="for another noise than the release has here"):
-            await releases.upload(replace(good, noise_digest=bytes(32)), pieces(DATA["sex"]))
-        with pytest.raises(ConflictError, match="for another noise than the release has here"):
-            await releases.upload_whole(spec, "alice", whole("sex"), bytes(32))
-        assert not releases._store.ciphertext_folder(ID).exists()
-
-    run(work())
+async def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases, make_spec: Make) -> None:
+    spec = make_spec()
+    good = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
+    with pytest.raises(InvalidInputError, match="another spec"):
+        await releases.upload(replace(good, spec_digest=bytes(32)), pieces(DATA["sex"]))
+    with pytest.raises(DeniedError, match="another curator's"):
+        await releases.upload(replace(good, curator="bob"), pieces(DATA["sex"]))
+    with pytest.raises(InvalidInputError, match="not in this release"):
+        await releases.upload(replace(good, attribute="age"), pieces(DATA["sex"]))
+    with pytest.raises(ConflictError, match="for another noise than the release has here"):
+        await releases.upload(replace(good, noise_digest=bytes(32)), pieces(DATA["sex"]))
+    with pytest.raises(ConflictError, match="for another noise than the release has here"):
+        await releases.upload_whole(spec, "alice", whole("sex"), bytes(32))
+    assert not releases._store.ciphertext_folder(ID).exists()
 
 
-def test_a_symbol_outside_its_alphabet_fails_the_release(
+async def test_a_symbol_outside_its_alphabet_fails_the_release(
     releases: Releases, store: ServerStore, make_spec: Make
 ) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        await send(releases, spec, "salary")
-        with pytest.raises(IntegrityError, match="1 of 400 symbols lie outside"):
-            await send(releases, spec, "sex", bytes([2, *bytes(399)]))
-        session = store.session(ID)
-        assert session.state is ReleaseState.FAILED
-        assert session.failure == "attribute sex: 1 of 400 symbols lie outside an alphabet of 2 categories"
-        assert not store.ciphertext_folder(ID).exists()
-        with pytest.raises(FailedReleaseError, match="symbols lie outside"):
-            await send(releases, spec, "sex")
-
-    run(work())
+    spec = make_spec()
+    await send(releases, spec, "salary")
+    with pytest.raises(IntegrityError, match="1 of 400 symbols lie outside"):
+        await send(releases, spec, "sex", bytes([2, *bytes(399)]))
+    session = store.session(ID)
+    assert session.state is ReleaseState.FAILED
+    assert session.failure == "attribute sex: 1 of 400 symbols lie outside an alphabet of 2 categories"
+    assert not store.ciphertext_folder(ID).exists()
+    with pytest.raises(FailedReleaseError, match="symbols lie outside"):
+        await send(releases, spec, "sex")
 
 
-def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerStore, make_spec: Make) -> None:
-    async def work() -> None:
-        spec = make_spec()
-        header = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
-        with pytest.raises(IntegrityError, match="does not have its digest"):
-            await releases.upload(header, pieces(bytes([1] * 400)))
-        assert store.session(ID).state is ReleaseState.UPLOADING
-        assert await send(releases, spec, "sex") == (400, True)
-
-    run(work())
+async def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerStore, make_spec: Make) -> None:
+    spec = make_spec()
+    header = announced(releases.open_release(spec, "alice")[0], "sex", DATA["sex"])
+    with pytest.raises(IntegrityError, match="does not have its digest"):
+        await releases.upload(header, pieces(bytes([1] * 400)))
+    assert store.session(ID).state is ReleaseState.UPLOADING
+    assert await send(releases, spec, "sex") == (400, True)
 
 
 def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(

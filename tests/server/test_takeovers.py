@@ -152,26 +152,23 @@ def announced(session: Session, attribute: str, data: bytes | None = None) -> An
     )
 
 
-def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two, make_spec: Make) -> None:
+async def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two, make_spec: Make) -> None:
     first, second = two
     session, column = first.open_session(make_spec()), DATA["sex"]
     one, other = (Receiver(store, lambda _: None) for store in two)
     bad = column[:200] + bytes(200)
 
-    async def work() -> None:
-        async def overtake() -> None:
-            with pytest.raises(BusyError):
-                await other.take(announced(session, "sex"), pieces(column))
-            run_out(second, f"{ID}/sex")
-            held = second.folder(ID).received("sex")
-            assert held == 200
-            assert await other.take(announced(session, "sex"), pieces(column, held)) == (400, True)
+    async def overtake() -> None:
+        with pytest.raises(BusyError):
+            await other.take(announced(session, "sex"), pieces(column))
+        run_out(second, f"{ID}/sex")
+        held = second.folder(ID).received("sex")
+        assert held == 200
+        assert await other.take(announced(session, "sex"), pieces(column, held)) == (400, True)
 
-        # The paused process goes on, with other bytes: a whole column in its eyes.
-        with pytest.raises(LostLeaseError):
-            await one.take(announced(session, "sex", bad), pieces(bad, event=overtake))
-
-    asyncio.run(work())
+    # The paused process goes on, with other bytes: a whole column in its eyes.
+    with pytest.raises(LostLeaseError):
+        await one.take(announced(session, "sex", bad), pieces(bad, event=overtake))
     (path,) = first.complete_files(ID).values()
     assert path.read_bytes() == column
     assert list(path.parent.iterdir()) == [path], "nothing is left of what was refused"
@@ -258,42 +255,38 @@ async def finished(*processes: Releases) -> None:
         await asyncio.gather(*releases._perturbing.values())
 
 
-def test_what_one_process_does_not_finish_another_takes_up(
+async def test_what_one_process_does_not_finish_another_takes_up(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.server.release.releases._LOOK_SECONDS", 0.05)
     processes = Releases(study, two[0]), Releases(study, two[1])
     begun: list[int] = []
+    reached, stuck = asyncio.Event(), asyncio.Event()
 
-    async def work() -> None:
-        reached, stuck = asyncio.Event(), asyncio.Event()
+    async def hang(lease: Lease, _release_id: str) -> None:
+        begun.append(lease.fence)
+        reached.set()
+        await stuck.wait()
 
-        async def hang(lease: Lease, _release_id: str) -> None:
-            begun.append(lease.fence)
-            reached.set()
-            await stuck.wait()
-
-        # The second completes the release and begins, and gets no further.
-        monkeypatch.setattr(processes[1], "_perturb_under", hang)
-        await uploaded(processes, make_spec())
-        await reached.wait()
-        running = asyncio.create_task(processes[0].run())
-        await asyncio.sleep(0.2)
-        assert (two[0].session(ID).state, begun) == (ReleaseState.PERTURBING, [1])
-        run_out(two[0])
-        await settled(two[0])
-        stuck.set()
-        await stop(running)
-        # Whoever comes later finds nothing to do.
-        processes[0]._begin_perturbation(make_spec())
-        await finished(*processes)
-
-    asyncio.run(work())
+    # The second completes the release and begins, and gets no further.
+    monkeypatch.setattr(processes[1], "_perturb_under", hang)
+    await uploaded(processes, make_spec())
+    await reached.wait()
+    running = asyncio.create_task(processes[0].run())
+    await asyncio.sleep(0.2)
+    assert (two[0].session(ID).state, begun) == (ReleaseState.PERTURBING, [1])
+    run_out(two[0])
+    await settled(two[0])
+    stuck.set()
+    await stop(running)
+    # Whoever comes later finds nothing to do.
+    processes[0]._begin_perturbation(make_spec())
+    await finished(*processes)
     assert two[0].session(ID).publication == 2
     assert on_disk(two[0]) == {"published.2"}
 
 
-def test_a_publication_that_the_database_did_not_answer_is_tried_again(
+async def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it was committed nobody knows; here it was not, and then it was."""
@@ -308,15 +301,11 @@ def test_a_publication_that_the_database_did_not_answer_is_tried_again(
         raise UnavailableError("the server's database does not answer")
 
     monkeypatch.setattr(two[0], "publish", unanswered)
-
-    async def work() -> None:
-        await uploaded((releases, releases), make_spec())
-        running = asyncio.create_task(releases.run())
-        await settled(two[0])
-        await stop(running)
-        await finished(releases)
-
-    asyncio.run(work())
+    await uploaded((releases, releases), make_spec())
+    running = asyncio.create_task(releases.run())
+    await settled(two[0])
+    await stop(running)
+    await finished(releases)
     assert tries == [1, 2]
     assert two[0].session(ID).publication == 2
     sweep(two[0], 0, 0)
@@ -324,7 +313,7 @@ def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     assert len(published(two[0])["sex"]) == 400
 
 
-def test_nodes_wait_for_a_database_that_is_away(
+async def test_nodes_wait_for_a_database_that_is_away(
     two: Two, study: Study, make_spec: Make, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_LOOK_SECONDS", "_SWEEP_SECONDS"):
@@ -336,25 +325,22 @@ def test_nodes_wait_for_a_database_that_is_away(
         cluster.stop()
         raise UnavailableError("the server's database does not answer")
 
-    async def work() -> None:
-        running = [asyncio.create_task(releases.run()) for releases in processes]
-        with monkeypatch.context() as broken:
-            broken.setattr(two[1], "publish", away)
-            broken.setattr(two[0], "publish", away)
-            await uploaded(processes, make_spec())
-            await asyncio.sleep(0.5)
-            with pytest.raises(UnavailableError):
-                processes[0].open_release(make_spec(), "alice")
-        assert not any(task.done() for task in running)
-        cluster.start()
-        for store in two:
-            with suppress(UnavailableError):
-                run_out(store)
-        await settled(two[0])
-        await stop(*running)
-        await finished(*processes)
-
-    asyncio.run(work())
+    running = [asyncio.create_task(releases.run()) for releases in processes]
+    with monkeypatch.context() as broken:
+        broken.setattr(two[1], "publish", away)
+        broken.setattr(two[0], "publish", away)
+        await uploaded(processes, make_spec())
+        await asyncio.sleep(0.5)
+        with pytest.raises(UnavailableError):
+            processes[0].open_release(make_spec(), "alice")
+    assert not any(task.done() for task in running)
+    cluster.start()
+    for store in two:
+        with suppress(UnavailableError):
+            run_out(store)
+    await settled(two[0])
+    await stop(*running)
+    await finished(*processes)
     sweep(two[0], 0, 0)
     assert not two[0].ciphertext_folder(ID).exists()
     assert two[0].session(ID).failure == ""

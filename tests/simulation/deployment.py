@@ -67,7 +67,6 @@ class Plan:
 
 
 def plan_of(rng: random.Random) -> Plan:
-    """Draw a plan."""
     curators = rng.choice([2, 2, 3])
     restores = rng.random() < 0.15
     return Plan(

@@ -16,7 +16,6 @@ class Server:
         """Take nothing; the handlers come by name too."""
 
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
-        """Take the handlers of a service."""
         self.handlers |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
 
     async def behind(self, gate: grpc.aio.ServerInterceptor) -> dict[str, Any]:

@@ -309,8 +309,7 @@ class _Method:
         if machine.dead:
             raise Killed
         carrying = asyncio.get_running_loop().create_task(
-            network.carry(machine, self._channel.peer, self._method, requests, answers, seconds),
-            context=_nowhere(),
+            network.carry(machine, self._channel.peer, self._method, requests, answers, seconds), context=_nowhere()
         )
         carrying.add_done_callback(looked_at)
         asyncio.get_running_loop().call_later(seconds, answers.put_nowait, _LATE)
@@ -338,7 +337,6 @@ class _Method:
         return self.read(await self.begin(requests, timeout).get())
 
     async def upload(self, messages: AsyncIterator[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as above
-        """Send some messages, and return one."""
         requests: asyncio.Queue[bytes | None] = asyncio.Queue()
         answers = self.begin(requests, timeout)
         broken = False
@@ -442,19 +440,15 @@ class Channel:
         self.peer = peer
 
     def unary_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).one
 
     def unary_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).many
 
     def stream_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).upload
 
     def stream_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
-        """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).both
 
     async def close(self) -> None:

@@ -55,7 +55,6 @@ _APPROVE = '[[rule]]\ndecision = "approve"\n'
 
 
 def owners(curators: int) -> dict[str, str]:
-    """Return attribute -> owner."""
     third = "carol" if curators == 3 else "alice"
     return {"code": "alice", "twin": "bob", "colour": "bob", "mark": third, "held": "bob", "denied": "alice"}
 
@@ -176,18 +175,15 @@ class PartyHost:
 
     @property
     def name(self) -> str:
-        """Name of the party."""
         return self.party.name
 
     @property
     def curator(self) -> CuratorDriver:
-        """The driver of a curator that runs."""
         assert self.process is not None
         return cast("CuratorDriver", self.process.driver)
 
     @property
     def researcher(self) -> ResearcherDriver:
-        """The driver of a researcher that runs."""
         assert self.process is not None
         return cast("ResearcherDriver", self.process.driver)
 
@@ -304,5 +300,4 @@ def _callers(study: Study, party: Party) -> list[Party]:
 
 
 def parties_of(study: Study) -> list[Party]:
-    """Return the parties of the study."""
     return [party for role in (Role.CURATOR, Role.SERVER, Role.RESEARCHER) for party in parties_in(study, role)]

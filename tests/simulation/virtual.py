@@ -137,7 +137,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 def _on_its_machine(
     loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], context: Context | None = None
 ) -> "asyncio.Task[Any]":
-    """Make a task that ends with the machine it is on."""
     context = copy_context() if context is None else context
     task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, context=context)
     machine = context.get(HERE)

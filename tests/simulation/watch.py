@@ -68,7 +68,6 @@ class Watch:
 
     @property
     def curators(self) -> list[PartyHost]:
-        """The curators."""
         return [host for host in self.hosts.values() if host.party.role is Role.CURATOR]
 
     def look(self) -> None:

@@ -5,12 +5,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from tests.tutorial.reading import blocks
+from veiltab.common.errors import NotReadyError
 
 _ENTERS = b"\n" * 100
 _PATIENCE = 300.0
@@ -31,7 +32,6 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What it has printed."""
         return self.screen.read_text()
 
     def wait_until(self, is_there: Callable[[str], object]) -> None:
@@ -114,8 +114,8 @@ class Reader:
                 return screen
             case ["veiltab", "study", "draft", "--name", name, *_]:
                 return self._run(line, self.answers.get(name, ""))
-            case ["veiltab", "curator", "requests", *_]:
-                return self._look_until(line, self._release_id)
+            case ["veiltab", "curator", "requests" | "linkage" as what, *_]:
+                return self._look_until(line, self._release_id if what == "requests" else "people are linked")
             case ["veiltab", "researcher", *_] if self._waiting:
                 self._waiting.join()
                 self._waiting = None
@@ -124,7 +124,7 @@ class Reader:
     def _look_until(self, line: str, text: str) -> str:
         """Repeat a command until it shows something."""
         end = time.monotonic() + _PATIENCE
-        while text not in (screen := self._run(line)):
+        while text not in (screen := self._run(line, codes=(0, NotReadyError.exit_code))):
             assert time.monotonic() < end, f"{line}\nprints only:\n{screen}"
         return screen
 
@@ -137,8 +137,11 @@ class Reader:
             )
         return Terminal(command=line, process=process, screen=screen)
 
-    def _run(self, line: str | list[str], answers: str = "") -> str:
-        """Run a command to its end; type the answers at its first questions, and press Enter at the others."""
+    def _run(self, line: str | list[str], answers: str = "", codes: Sequence[int] = (0,)) -> str:
+        """Run a command until it ends with one of some exit codes.
+
+        Types the answers at its first questions, and presses Enter at the others.
+        """
         keyboard, terminal = os.openpty()
         try:
             os.write(keyboard, answers.encode() + _ENTERS)
@@ -156,5 +159,5 @@ class Reader:
         finally:
             os.close(terminal)
             os.close(keyboard)
-        assert done.returncode == 0, f"{line}\nended with {done.returncode}:\n{done.stdout}"
+        assert done.returncode in codes, f"{line}\nended with {done.returncode}:\n{done.stdout}"
         return done.stdout

@@ -80,3 +80,31 @@ def test_the_tutorial_with_other_tables(clone: Path, ports: dict[str, str], tabl
     instead = {"insurance": tables, **OTHER_TABLES[tables], **ports}
     with Reader(folder=clone, instead=instead, answers=EDGES) as reader:
         follow_tutorial(reader, camera=None)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_two_agencies(clone: Path, ports: dict[str, str]) -> None:
+    """What the page says of its tables is what the commands say."""
+    parts = sections(DOCS / "tutorial/agencies.md")
+    with Reader(folder=clone, instead=ports) as reader:
+        screens = {title: reader.follow(text) for title, text in parts.items()}
+        pictures = [path.read_text() for path in (reader.folder / "ladder.svg", DOCS / "pictures/ladder.svg")]
+    note, *_ = re.findall(r"^note: .*$", parts["Describe the tables"], re.MULTILINE)
+    assert note in screens["Describe the tables"][2]
+    checks = " ".join("\n".join(screens["Check them"]).split())
+    said = re.findall(r"^\| `([^`]*)`", parts["Check them"], re.MULTILINE)
+    assert len(said) == 4
+    assert [one for one in said if " ".join(one.split()) not in checks] == []
+    assert pictures[0] == pictures[1]
+    linked = screens["Link"][-1]
+    assert "2,328 people are linked by all curators" in linked
+    assert "estimated precision: 0.9986" in linked
+    assert "estimated recall: 0.968" in linked
+    plain, corrected = screens["Release"][-2:]
+    assert "Corrected for wrong links" in corrected
+    assert "Corrected" not in plain
+    before, after = (
+        [float(share) for share in re.findall(r" (\d+\.\d)%", screen)][:27] for screen in (plain, corrected)
+    )
+    assert max(abs(one - other) for one, other in zip(before, after, strict=True)) <= 0.2

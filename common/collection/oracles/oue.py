@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles.draws import draw_events
-from veiltab.common.collection.oracles.oracle import (
-    BYTE_ROWS,
-    Oracle,
-    Values,
-    check_units,
-    check_value,
-    check_values,
-)
+from veiltab.common.collection.oracles.oracle import BYTE_ROWS, Oracle, Values, check_units, check_value, check_values
 from veiltab.common.collection.oracles.reports import Bits, Report
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import ByteSource

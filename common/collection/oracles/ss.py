@@ -9,14 +9,7 @@ from typing import ClassVar, Self, cast
 import numpy as np
 
 from veiltab.common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events
-from veiltab.common.collection.oracles.oracle import (
-    Counts,
-    Oracle,
-    Values,
-    check_units,
-    check_value,
-    check_values,
-)
+from veiltab.common.collection.oracles.oracle import Counts, Oracle, Values, check_units, check_value, check_values
 from veiltab.common.collection.oracles.reports import Report, Subset
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT

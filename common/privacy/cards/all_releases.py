@@ -61,8 +61,9 @@ def bounds_together(
     if not releases:
         return ()
     slots = _slots(releases)
-    if len(slots) == slots[0].count == len(slots[0].candidates) == 1:
-        return card_of(slots[0].candidates[0], delta=delta, one_time=one_time).bounds
+    first, *more = slots[0].candidates
+    if len(slots) == slots[0].count == 1 and not more and type(first) is TwoSidedRelease:
+        return card_of(first, delta=delta, one_time=one_time).bounds
     return tuple(_together(coalition, slots, delta, pricing, one_time=one_time) for coalition in Coalition)
 
 

@@ -24,7 +24,7 @@ from veiltab.common.privacy.planning.questions import (
     populations,
 )
 from veiltab.common.privacy.planning.round_numbers import Scale, excess_over
-from veiltab.common.privacy.planning.workload_plan import foreseen_errors, workload_prices
+from veiltab.common.privacy.planning.workload_prices import foreseen_errors, workload_prices
 from veiltab.common.schemes import scheme_of
 
 AIM = 0.995

@@ -24,7 +24,7 @@ from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.pricing.pairs import Pair, largest_deltas
+from veiltab.common.privacy.pricing.pairs import Pair
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _MOST_COUNTS = 1500
 _DOWN = 1 - 1e-6
 """Lowers probabilities by more than the errors of the binomial laws and of the spacing."""
 
-_TRANSFORM_ERROR = 1e-13
+TRANSFORM_ERROR = 1e-13
 """What Fourier transforms and their truncation may add to a delta."""
 
 
@@ -75,25 +75,6 @@ def attained_by_releases(releases: Sequence[tuple[ReleaseDescription, int]], del
     return best
 
 
-def attained_by_reports(
-    population: int, reports: int, *, own: tuple[float, float], other: float, delta: float
-) -> float:
-    """Return the epsilon that a pair of tables attains in a round of an oracle, nats, a lower bound.
-
-    Args:
-        population: nodes n.
-        reports: S of them, a uniform set.
-        own: the probabilities that the report of one node supports its value and not the other one, or the reverse.
-        other: the probability that the report of a node with a third value supports one of the two and not the other.
-        delta: in (0, 1).
-
-    Raises:
-        InvalidInputError: the extra "composition" is not installed.
-    """
-    laws = np.array([*own, 1 - sum(own)]), np.array([other, other, 1 - 2 * other])
-    return _attained([list(_losses(population, reports, *laws, mirrored=False))], [1], delta)
-
-
 def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, steps: int, delta: float) -> float:
     """Return the epsilon that a pair of data sets attains after many noisy steps on fresh subsamples, nats.
 
@@ -112,27 +93,11 @@ def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, 
     best = 0.0
     for up, down in ((ratio, 0.0), (0.0, -ratio)):
         pair = Pair(scheme=scheme, up=up, down=down, noise_multiplier=1.0, mechanism=mechanism)
-        best = max(best, _epsilon([_rounded_down(pair)], [steps], delta))
+        best = max(best, _epsilon([rounded_down(pair)], [steps], delta))
     return best
 
 
-def attained_deltas(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
-    """Return delta that the pairs attain after many steps on fresh samples, the larger at each epsilon.
-
-    Args:
-        pairs: the directions of one pair.
-        steps: numbers of steps, each at least 1.
-        epsilons: nats.
-
-    Returns:
-        For each number of steps, a list of one delta for each epsilon: lower bounds, beside the upper ones of
-        `composed_delta`.
-    """
-    deltas = largest_deltas([_rounded_down(pair) for pair in pairs], steps, epsilons)
-    return [[max(0.0, delta - _TRANSFORM_ERROR) for delta in row] for row in deltas]
-
-
-def _rounded_down(pair: Pair) -> "DensePLDPmf":
+def rounded_down(pair: Pair) -> "DensePLDPmf":
     """Return the law of the losses of a pair on a grid, each rounded down."""
     interval = pair.largest_loss() / _POINTS_OF_STEPS
     cells = np.arange(-_POINTS_OF_STEPS, _POINTS_OF_STEPS + 1)
@@ -247,4 +212,4 @@ def _epsilon(laws: Sequence["DensePLDPmf"], counts: Sequence[int], delta: float)
         whole = several if whole is None else whole.compose(several)
     if whole is None:
         raise AssertionError("there is a release")
-    return max(0.0, float(whole.get_epsilon_for_delta(delta + _TRANSFORM_ERROR)))
+    return max(0.0, float(whole.get_epsilon_for_delta(delta + TRANSFORM_ERROR)))

@@ -94,8 +94,7 @@ def mean_gain(*, population: int, sample: int, epsilon: float, value_range: floa
     return Gain(
         population=Variance(sampling=0.0, noise=2 * (value_range / (epsilon * population)) ** 2),
         sample=Variance(
-            sampling=(1 - sample / population) * variance / sample,
-            noise=2 * (value_range / (epsilon_n * sample)) ** 2,
+            sampling=(1 - sample / population) * variance / sample, noise=2 * (value_range / (epsilon_n * sample)) ** 2
         ),
         sample_epsilon=epsilon_n,
         sample_delta=0.0,

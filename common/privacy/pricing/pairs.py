@@ -5,10 +5,8 @@ two outputs are mixtures, over the law of j, of normal or Laplace densities. Suc
 worst case is delta.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +15,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import PLDPmf
-
 Floats = NDArray[np.float64]
 
-_POINTS = 8192
 _NEGLIGIBLE = 1e-14
 _REACH = 40.0
 _LARGEST = 200.0
@@ -110,64 +104,6 @@ class Pair:
             below = self._loss(middle, law) < epsilons
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return high
-
-
-def eye_to_eye(scheme: MultiplicityLaw, noise_multiplier: float) -> tuple[Pair, ...]:
-    """Return the paper's pair, +j against -j, which is its own mirror image.
-
-    Not a worst case: `one_sided` loses more wherever a row is not drawn with certainty.
-
-    Source: MUST, equations 6 and 7.
-    """
-    return (Pair(scheme=scheme, up=1.0, down=-1.0, noise_multiplier=noise_multiplier),)
-
-
-def one_sided(scheme: MultiplicityLaw, noise_multiplier: float) -> tuple[Pair, ...]:
-    """Return a pair that can occur, in both directions: all other rows at -1, and one row at +1 or at -1.
-
-    Under substitution the sums differ by 2 for every copy, and in one data set they do not depend on the sample.
-    """
-    return (
-        Pair(scheme=scheme, up=2.0, down=0.0, noise_multiplier=noise_multiplier),
-        Pair(scheme=scheme, up=0.0, down=-2.0, noise_multiplier=noise_multiplier),
-    )
-
-
-def composed_delta(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
-    """Return delta after many steps on fresh samples, the larger of the pairs' at each epsilon.
-
-    Args:
-        pairs: the directions of one pair.
-        steps: numbers of steps, each at least 1.
-        epsilons: nats.
-
-    Returns:
-        For each number of steps, a list of one delta for each epsilon: upper bounds for the pairs, within a few per
-        cent where above 1e-9.
-
-    Source: Sommer et al. 2018, Theorem 4, in the discretisation of Doroshenko et al. 2022.
-    """
-    return largest_deltas([_distribution(pair) for pair in pairs], steps, epsilons)
-
-
-def largest_deltas(laws: "Sequence[PLDPmf]", steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
-    """Return, for each number of steps, the largest delta of the laws of losses at each epsilon (nats)."""
-    deltas = []
-    for count in steps:
-        totals = [law.self_compose(count) for law in laws]
-        deltas.append([max(float(total.get_delta_for_epsilon(at)) for total in totals) for at in epsilons])
-    return deltas
-
-
-def _distribution(pair: Pair) -> "PLDPmf":
-    with importing("composition", "composing subsampled steps"):
-        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - an optional package
-
-    interval = _top(pair) / _POINTS
-    support = np.arange(-_POINTS, _POINTS + 1, dtype=np.int64)
-    return pld_pmf.create_pmf_pessimistic_connect_dots(
-        interval, support, pair.delta(np.asarray(support * interval, np.float64))
-    )
 
 
 def _top(pair: Pair) -> float:

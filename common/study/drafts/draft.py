@@ -90,10 +90,7 @@ def draft_from_bytes(data: bytes, where: str) -> Draft:
     for fields in root.tables("attribute"):
         attribute_rule(fields)
     draft = root.checked(
-        lambda: Draft(
-            attributes=tuple(cast("list[dict[str, object]]", parsed["attribute"])),
-            **read_keys(Draft, head),
-        )
+        lambda: Draft(attributes=tuple(cast("list[dict[str, object]]", parsed["attribute"])), **read_keys(Draft, head))
     )
     head.finish()
     root.finish()

@@ -27,6 +27,7 @@ class StudyFrame:
         curators: name -> endpoint.
         researchers: name -> endpoint.
         hub: the curator to whose rows others link, if drafts have an identity; "" if they have ids.
+        alignment: "tokens" or "psi".
     """
 
     id: str
@@ -37,6 +38,7 @@ class StudyFrame:
     curators: Mapping[str, str]
     researchers: Mapping[str, str]
     hub: str = ""
+    alignment: str = "tokens"
 
 
 def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
@@ -83,7 +85,7 @@ def merged_tables(
     fields = [field for field in NAMED_FIELDS if field in present]
     identity = {"identity": {"hub": frame.hub, "fields": fields}} if fields else {}
     return {
-        "study": {"id": frame.id, "title": frame.title},
+        "study": {"id": frame.id, "title": frame.title, "alignment": frame.alignment},
         "budget": {"epsilon": frame.epsilon, **delta},
         **identity,
         "server": {"name": name, "endpoint": endpoint},

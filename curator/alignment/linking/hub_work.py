@@ -82,7 +82,8 @@ class HubWork:
         if self._leg.key is None:
             for step in passes:
                 for spoke, rows in stated_rows.items():
-                    await self._answer(step.number, spoke, rows * most_variants(step, self._leg.identity))
+                    asked = rows + self._leg.moved(rows)
+                    await self._answer(step.number, spoke, asked * most_variants(step, self._leg.identity))
         linked = {spoke: await self._linked(spoke, rows) for spoke, rows in stated_rows.items()}
         self.accepted = {spoke: len(rows) for spoke, rows in linked.items()}
         joint = reduce(np.intersect1d, linked.values())

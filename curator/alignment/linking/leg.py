@@ -38,6 +38,9 @@ COMPARED = 100
 MOST_PAIRS = 20_000
 """Linked pairs that are compared: those of the least handles, which nobody chooses."""
 
+MOST_MOVED = 20_000
+"""Rows that a spoke runs with moved dates too, at most: enough to foresee links by chance in a table of any size."""
+
 
 @dataclass(kw_only=True, eq=False)
 class Leg:
@@ -122,6 +125,10 @@ class Leg:
             return partial(token_values, number, key=self.key)
         return partial(direct_values, number, scalar=scalar())
 
+    def moved(self, rows: int) -> int:
+        """Return how many rows a spoke of so many runs with moved dates: none privately, unless the study says so."""
+        return min(rows, MOST_MOVED) if self.identity.placebo or self.key is not None else 0
+
     def derived(self, label: str) -> bytes:
         """Return a secret key of this session for one purpose."""
         return derive(self.secret, f"linkage {label}")
@@ -131,7 +138,7 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, sp
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
     The keys of a pass lie there twice while they are sorted; what is shown of all passes stays until it was fetched.
-    Rows are written, and then put in order, twice each.
+    Rows are written, and then put in order, twice each. Rows with moved dates have keys too.
 
     Args:
         rows: respondents.
@@ -141,7 +148,8 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, sp
     """
     keys = [most_variants(step, identity) for step in identity.ladder]
     row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
-    return rows * (VALUE_BYTES * sum(keys) * spokes + 2 * RECORD_BYTES * max(keys) + 4 * row) + FOLDERS
+    key_bytes = VALUE_BYTES * sum(keys) * spokes + 2 * RECORD_BYTES * max(keys)
+    return (rows + min(rows, MOST_MOVED)) * key_bytes + 4 * rows * row + FOLDERS
 
 
 def write(path: Path, data: bytes) -> None:

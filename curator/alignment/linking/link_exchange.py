@@ -199,6 +199,11 @@ class LinkExchange(PrivateExchange):
             return SpokeWork(leg, self._querier)
         return HubWork(leg, self._spokes, handle_key)
 
+    def _check_may_begin(self, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """At the hub a session that a spoke begins counts for all of them: each of them asks in it."""
+        begun = super()._check_may_begin(parts)
+        return parts if self._name == self._querier and begun.keys() & {*self._spokes} else begun
+
     async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
         """Take part no more in a session that the hub has ended."""
         said = answers.get(self._querier)

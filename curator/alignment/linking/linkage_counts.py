@@ -39,9 +39,15 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
     candidates = np.bincount(work.numbers, minlength=len(shown) + 1)
     linked = np.bincount(work.numbers[work.accepted], minlength=len(shown) + 1)
     left = len(work.numbers) - np.cumsum(candidates[1:])
+    moved, placebo = work.placebo(line)
     passes = tuple(
         PassCount(
-            key=one.key, runs=one.runs, matches=one.matches, linked=int(linked[number]), left=int(left[number - 1])
+            key=one.key,
+            runs=one.runs,
+            matches=one.matches,
+            linked=int(linked[number]),
+            left=int(left[number - 1]),
+            placebo=placebo.get(number),
         )
         for number, one in enumerate(shown, 1)
     )
@@ -60,6 +66,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         ties=work.ties[0],
         tied=work.ties[1],
         incomplete=work.incomplete,
+        placebo_rows=moved,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
 from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.linked_identity import FieldKind, Identity
+from veiltab.common.linkage.placebo import placebo_keys
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
 from veiltab.curator.alignment.linking.oblivious import DIGEST_BYTES, HANDLE_BYTES, Bytes, digests
@@ -66,16 +67,17 @@ class OwnRows:
         return self._starts[-1]
 
     def records(self, step: Pass, rows: Rows, alignment: str, folder: Path) -> SortedRecords:
-        """Return (digest, row) of each key of some ascending rows in a pass."""
+        """Return (digest, row) of each key of some ascending rows in a pass; row len(self) + i is i, moved."""
         made = SortedRecords(folder, RECORD_BYTES)
-        for start, stop, chunk in zip(self._starts[:-1], self._starts[1:], self._chunks, strict=True):
-            chosen = rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)]
-            if len(chosen):
-                keys = pass_keys(step, _part(chunk, chosen - start))
-                counts = np.fromiter(map(len, keys), np.int64, len(keys))
-                if counts.any():
-                    found = digests((key for own in keys for key in own), alignment)
-                    made.add(_records(found, np.repeat(chosen, counts)))
+        for first, keys_of in ((0, pass_keys), (len(self), placebo_keys)):
+            for place, chunk in enumerate(self._chunks):
+                start, stop = (first + edge for edge in self._starts[place : place + 2])
+                chosen = rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)]
+                if len(chosen) and (keys := keys_of(step, _part(chunk, chosen - start))):
+                    counts = np.fromiter(map(len, keys), np.int64, len(keys))
+                    if counts.any():
+                        found = digests((key for own in keys for key in own), alignment)
+                        made.add(_records(found, np.repeat(chosen, counts)))
         return made
 
     def pair_records(self, rows: Rows, handles: Bytes, asked: Asked, alignment: str, folder: Path) -> SortedRecords:
@@ -213,7 +215,7 @@ class SpokeKeys:
         if not count:
             empty = np.empty(0, np.int64)
             return cls(digests=np.empty((0, DIGEST_BYTES), np.uint8), rows=empty, places=empty)
-        order = _secret_order(count, order_key)
+        order = secret_order(count, order_key)
         return cls(
             digests=np.concatenate(distinct)[order],
             rows=np.concatenate(rows),
@@ -277,8 +279,8 @@ def _single(records: Bytes, *, has_many: bool) -> Bytes:
     return made
 
 
-def _secret_order(count: int, key: bytes) -> Rows:
-    """Return a random order of so many places."""
+def secret_order(count: int, key: bytes) -> Rows:
+    """Return a random order of so many places, under a secret key."""
     stream, words = CipherStream(key), np.empty(count, "<u8")
     data = words.view(np.uint8)
     for chunk, start in enumerate(range(0, len(data), MAX_FILL)):

@@ -11,6 +11,7 @@ from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import IntegrityError
 from veiltab.common.linkage.hub_rule import accept
 from veiltab.common.linkage.ladder import Pass
+from veiltab.common.linkage.placebo import moved_fields
 from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, SpokeLine, check_rows, read_hub_line
@@ -26,12 +27,13 @@ from veiltab.curator.alignment.linking.oblivious import (
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared, secret_order
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
 _FOUND = np.dtype([("row", "<i8"), ("handle", f"V{HANDLE_BYTES}")])
 _PIECE = 2**16  # proposals that are resolved together, or a few more
+_OUT = 255  # in place of a pass, of a row that does not run with moved dates
 
 
 class SpokeWork:
@@ -48,8 +50,12 @@ class SpokeWork:
         self._line: HubLine | None = None
         self._keys: tuple[int, SpokeKeys] | None = None
         self._done = 0
-        self.numbers = np.zeros(leg.table.rows_read, np.uint8)
-        """Of each row, the pass in which it has its candidate; 0 before, or if none."""
+        self._numbers = np.zeros(2 * leg.table.rows_read, np.uint8)
+        self.numbers, self._moved = np.split(self._numbers, 2)
+        """Of each row, the pass in which it has its candidate; 0 before, or if none. The same with moved dates."""
+        self._moved[:] = _OUT
+        if moved := leg.moved(leg.table.rows_read):
+            self._moved[secret_order(leg.table.rows_read, leg.derived("moved"))[:moved]] = 0
         self._handle = np.zeros((leg.table.rows_read, HANDLE_BYTES), np.uint8)
         self.accepted = np.empty(0, np.int64)
         """The complete rows that are linked by this curator alone, whatever others link."""
@@ -89,6 +95,13 @@ class SpokeWork:
             await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
         return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
 
+    def placebo(self, line: HubLine) -> tuple[int, dict[int, int]]:
+        """Return the rows that ran with moved dates, and pass -> those that proposed in it, where a key was moved."""
+        counts, identity = np.bincount(self._moved, minlength=_OUT + 1), self._leg.identity
+        moved = [step.number for step in line.running(identity) if moved_fields(step, identity.kinds)]
+        rows = len(self._moved) - int(counts[_OUT])
+        return rows, {number: int(counts[number]) for number in moved if rows}
+
     @property
     def elements(self) -> int:
         """How many blinded keys it asked for."""
@@ -123,11 +136,13 @@ class SpokeWork:
         if not found.exists():
             keys, most = await self._pass_keys(step), line.rows * most_variants(step, self._leg.identity)
             rows, handles = await self._looked_up(step.number, keys, most)
+            handles[rows >= len(self.numbers)] = 0  # whom a row with moved dates found is not kept
             records = np.zeros(len(rows), _FOUND)
             records["row"], records["handle"] = rows, handles.view(f"V{HANDLE_BYTES}").ravel()
             await asyncio.to_thread(write, found, records.tobytes())
         records = np.fromfile(found, _FOUND)
-        self.numbers[records["row"]] = step.number
+        self._numbers[records["row"]] = step.number
+        records = records[records["row"] < len(self.numbers)]
         self._handle[records["row"]] = np.ascontiguousarray(records["handle"]).view(np.uint8).reshape(-1, HANDLE_BYTES)
 
     async def _compare(self, line: HubLine, rows: Rows, handles: Bytes) -> None:
@@ -170,7 +185,7 @@ class SpokeWork:
             own, leg = await self._leg.own(), self._leg
 
             def made() -> SpokeKeys:
-                left = np.flatnonzero(self.numbers == 0)
+                left = np.flatnonzero(self._numbers == 0)
                 records = own.records(step, left, leg.session.alignment, leg.folder)
                 return SpokeKeys.of(records, leg.derived(f"order {step.number}"))
 

@@ -237,15 +237,15 @@ class PrivateExchange(Exchange):
             await self._check_has_not_failed(name, own, answers)
             return
         parts = {self._name: self._own(name).part} | _parts(answers)
-        self._check_may_begin(parts)
+        counted = self._check_may_begin(parts)
         if own.finished:
             _log.warning("a private alignment begins again, as a curator says that it lost its own")
-        self._sessions.enter(name, _session_name(name, parts), fresh_scalar(), fresh_seed(), parts)
+        self._sessions.enter(name, _session_name(name, parts), fresh_scalar(), fresh_seed(), counted)
         if own.name:
             await asyncio.to_thread(shutil.rmtree, self._folder / name / own.name, ignore_errors=True)
 
-    def _check_may_begin(self, parts: Mapping[str, bytes]) -> None:
-        """Refuse a session that no part calls for, or one of a peer that began too many: each lets it guess."""
+    def _check_may_begin(self, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Refuse a session that no part calls for, or of a peer that had too many; return for whom it counts."""
         before = self._sessions.parts()
         changed = [curator for curator, part in parts.items() if part != before.get(curator, (b"", 0))[0]]
         if not changed:
@@ -255,11 +255,12 @@ class PrivateExchange(Exchange):
         for curator in changed:
             if curator != self._name and before.get(curator, (b"", 0))[1] >= MOST_SESSIONS:
                 raise DeniedError(
-                    f"began {MOST_SESSIONS} private alignments since a person here allowed more",
+                    f"had {MOST_SESSIONS} private alignments since a person here allowed more",
                     where=f"curator {curator}",
                     remedy="Find out why, since each lets it test as many guesses as its table shows ids; then"
                     f" `veiltab curator allow-alignment --peer {curator}` aligns with it again.",
                 )
+        return {curator: parts[curator] for curator in changed}
 
     async def _refusal(self, work: Work) -> IntegrityError:
         """Return why one aligns no more, and find out at whom one's own query was changed, as far as others say it."""

@@ -19,9 +19,6 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 ELEMENT_BYTES = 32
 """Length of an element."""
 
-SCALAR_BYTES = 32
-"""Length of a scalar."""
-
 PAIR_BYTES = 2 * ELEMENT_BYTES
 """Length of a key and an element, as `weighted_sum` takes them."""
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.budget.entries import Entry
 from veiltab.curator.console.books import Books
-from veiltab.curator.console.pages.budget_chart import budget_chart
+from veiltab.curator.console.budget_chart import budget_chart
 
 MOST_POINTS = 200
 MOST_AT_ONCE = 200

@@ -11,7 +11,7 @@ from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.words import Badge, badge_of_verdict
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.policy import Policy, policy_of
 from veiltab.curator.officer.trial import Trial, hypothetical_request, try_policy
 from veiltab.curator.records.served_files import ServedPolicy
@@ -79,7 +79,7 @@ def _show(books: Books, visit: Visit) -> Response:
     )
 
 
-def _policy(standing: Standing) -> tuple[Policy | None, str]:
+def _policy(standing: OpenedState) -> tuple[Policy | None, str]:
     """Return the policy of the file as it is now, or why it cannot be read."""
     try:
         return policy_of(standing.study, standing.name, standing.policy_path), ""
@@ -94,7 +94,7 @@ def _is_other(policy: Policy, served: ServedPolicy) -> bool:
     return (len(policy.rules), policy.budget, policy.persons) != (served.rules, served.budget, served.persons)
 
 
-def _typed(query: Form, standing: Standing) -> TrialForm:
+def _typed(query: Form, standing: OpenedState) -> TrialForm:
     study, latest = standing.study, standing.store.alignments.latest_alignment()
     own = tuple(rule.name for rule in study.attributes_of(standing.name))
     return TrialForm(
@@ -106,7 +106,7 @@ def _typed(query: Form, standing: Standing) -> TrialForm:
     )
 
 
-def _try(form: TrialForm, policy: Policy, standing: Standing) -> Trial:
+def _try(form: TrialForm, policy: Policy, standing: OpenedState) -> Trial:
     """Try a request as the command `veiltab curator policy test` does.
 
     Raises:

@@ -7,7 +7,7 @@ from veiltab.curator.audit.log import Event as AuditEvent
 from veiltab.curator.audit.log import Fact
 from veiltab.curator.budget.entries import Entry, percent
 from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
-from veiltab.curator.officer.opened import Standing
+from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.requests import AttributeStatus, attribute_statuses
 from veiltab.curator.progress.progress import APPROVED, HELD
 from veiltab.curator.progress.release_record import CuratorRelease, GrantDecision
@@ -32,7 +32,9 @@ class Event:
     kind: str = ""
 
 
-def timeline_of(standing: Standing, stored: CuratorRelease, entry: Entry | None, *, is_held: bool) -> tuple[Event, ...]:
+def timeline_of(
+    standing: OpenedState, stored: CuratorRelease, entry: Entry | None, *, is_held: bool
+) -> tuple[Event, ...]:
     """Return what is recorded of a release, oldest first.
 
     Args:
@@ -92,7 +94,7 @@ def _of_charge(entry: Entry) -> Event:
     )
 
 
-def _of_keys(standing: Standing, release_id: str) -> list[Event]:
+def _of_keys(standing: OpenedState, release_id: str) -> list[Event]:
     """Return when the keys were first given out, as the audit log has it."""
     first: dict[Fact, Event] = {}
     for entry in standing.store.audit.entries(release_id):
@@ -103,7 +105,7 @@ def _of_keys(standing: Standing, release_id: str) -> list[Event]:
     return list(first.values())
 
 
-def _of_test(standing: Standing, stored: CuratorRelease) -> list[Event]:
+def _of_test(standing: OpenedState, stored: CuratorRelease) -> list[Event]:
     """Return this curator's tests of the server's noise that were made."""
     return [
         Event(

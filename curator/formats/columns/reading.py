@@ -59,7 +59,7 @@ def read_header(source: Source) -> dict[str, str]:
     Raises:
         InvalidInputError: two columns have one name.
     """
-    columns = source.columns()
+    columns = source.columns
     for name, times in Counter(column.name for column in columns).items():
         if times > 1:
             raise refusal(source.where, f"{times} columns are named {name!r}", "Give each column a name of its own.")
@@ -72,7 +72,7 @@ def find_column(source: Source, name: str) -> Column:
     Raises:
         InvalidInputError: the header has none, or several.
     """
-    columns = source.columns()
+    columns = source.columns
     named = [column for column in columns if column.name == name]
     if not named:
         raise absent_column(source.where, name, [column.name for column in columns], source.description)

@@ -124,8 +124,9 @@ class Source(Protocol):
     def description(self) -> str:
         """How the table looks, such as "looks semicolon-separated, Latin-1"."""
 
+    @property
     def columns(self) -> Sequence[Column]:
-        """Return the header, in the order of the source."""
+        """The header, in the order of the source."""
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read some columns, in the order of the source's rows.

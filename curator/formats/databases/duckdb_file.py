@@ -70,11 +70,7 @@ class _Reading:
         if len(connection.extract_statements(self._query)) != 1:
             raise refusal(self.where, "the query is more than one statement", "Give one that reads.")
         empty = connection.sql(f"select * from (\n{self._query}\n) limit 0")  # noqa: S608 - theirs
-        self._columns = header_of(empty.to_arrow_table().schema)
-
-    def columns(self) -> list[Column]:
-        """Return the header."""
-        return self._columns
+        self.columns = header_of(empty.to_arrow_table().schema)
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Fetch the rows by and by."""
@@ -157,7 +153,7 @@ class FileQuery(_Reading):
         self._source = source
         self._failed: InvalidInputError | None = None
         self._rows = 0
-        self._names = {one.name: one.spelling for one in source.columns() if one.kind is not ColumnKind.OTHER}
+        self._names = {one.name: one.spelling for one in source.columns if one.kind is not ColumnKind.OTHER}
         if len({name.casefold() for name in self._names}) < len(self._names):
             problem = "two columns differ in letter case alone, and a query cannot tell them apart"
             raise refusal(self.where, problem, "Rename one of them.")

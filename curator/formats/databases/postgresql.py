@@ -50,13 +50,9 @@ class PostgresqlQuery:
         self._query = reading_query(self.where, address.query)
         self.description = f"a query of a PostgreSQL{unordered(self._query)}"
         with self._cursor() as cursor:
-            self._columns = [_column(field) for field in cursor.adbc_execute_schema(self._query)]
-        if not self._columns:
+            self.columns = [_column(field) for field in cursor.adbc_execute_schema(self._query)]
+        if not self.columns:
             raise refusal(self.where, "the query returns no columns", "Give one statement that reads.")
-
-    def columns(self) -> list[Column]:
-        """Return the header."""
-        return self._columns
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Stream the rows."""

@@ -35,11 +35,7 @@ class SqliteQuery:
             tables = [str(name) for (name,) in connection.execute(_TABLES)]
             self._query, self.description = query_of_file(self.where, "a SQLite file", tables, table, query)
             header = connection.execute(f"select * from (\n{self._query}\n) limit 0").description  # noqa: S608 - theirs
-        self._columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name, *_ in header]
-
-    def columns(self) -> list[Column]:
-        """Return the header."""
-        return self._columns
+        self.columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name, *_ in header]
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Fetch the rows by and by."""

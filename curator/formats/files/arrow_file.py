@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from veiltab.curator.formats.columns.arrow_columns import batches_of, errors_refused, header_of
 from veiltab.curator.formats.columns.refusals import refusal
-from veiltab.curator.formats.columns.source import Batch, Column, Selection
+from veiltab.curator.formats.columns.source import Batch, Selection
 from veiltab.curator.formats.files.arrow_sizes import largest_batch
 
 _MOST_BYTES = 4 << 30
@@ -25,24 +25,17 @@ class ArrowFile:
         InvalidInputError: it cannot be read.
     """
 
+    description = "an Arrow file"
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self.where = str(path)
         with self._open(pa.ipc.IpcReadOptions()) as file:
-            self._columns = header_of(file.schema)
-
-    @property
-    def description(self) -> str:
-        """What the file is."""
-        return "an Arrow file"
-
-    def columns(self) -> list[Column]:
-        """Return the header."""
-        return self._columns
+            self.columns = header_of(file.schema)
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read the file record batch by record batch, of which one is in memory."""
-        places = {column.spelling: place for place, column in enumerate(self._columns)}
+        places = {column.spelling: place for place, column in enumerate(self.columns)}
         wanted = sorted({places[spelling] for spelling in selection.spellings.values()})
         with self._open(pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)) as file:
             self._check_size()

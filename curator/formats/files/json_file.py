@@ -54,7 +54,7 @@ class JsonFile:
             self._is_list = objects.is_list
         if first is None:
             raise refusal(self.where, "the file has no rows", "Give a table with at least one row.")
-        self._columns = [_column(name, value) for name, value in first.items()]
+        self.columns = [_column(name, value) for name, value in first.items()]
 
     @property
     def description(self) -> str:
@@ -65,10 +65,6 @@ class JsonFile:
     @property
     def _is_compressed(self) -> bool:
         return self._path.suffix.lower() == ".gz"
-
-    def columns(self) -> list[Column]:
-        """Return the names of the first object."""
-        return self._columns
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Parse the file by and by; rows with other names are counted and raised at the end."""
@@ -91,7 +87,7 @@ class JsonFile:
         self, objects: Iterable[_Row], spellings: Sequence[str], others: NotedRows
     ) -> Iterator[tuple[_Value, ...]]:
         """Yield the wanted values of each object, and note the rows that have other names than the first."""
-        names = {column.spelling for column in self._columns}
+        names = {column.spelling for column in self.columns}
         for number, row in enumerate(objects, FIRST_ROW):
             if row.keys() != names:
                 others.note(number)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from veiltab.curator.formats.columns.arrow_columns import batches_of, errors_refused, header_of, rows_at_once
 from veiltab.curator.formats.columns.refusals import too_long
-from veiltab.curator.formats.columns.source import BATCH_CHARACTERS, BATCH_ROWS, LONGEST, Batch, Column, Selection
+from veiltab.curator.formats.columns.source import BATCH_CHARACTERS, BATCH_ROWS, LONGEST, Batch, Selection
 
 _BUFFER_BYTES = 1 << 18
 """Compressed bytes of a column that are read at once; without this, all of a row group."""
@@ -24,22 +24,15 @@ class ParquetFile:
         InvalidInputError: it cannot be read.
     """
 
+    description = "a Parquet file"
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self.where = str(path)
         with self._open([]) as file:
-            self._columns = header_of(file.schema_arrow)
+            self.columns = header_of(file.schema_arrow)
             self.rows: int = file.metadata.num_rows
             """As the file states."""
-
-    @property
-    def description(self) -> str:
-        """What the file is."""
-        return "a Parquet file"
-
-    def columns(self) -> list[Column]:
-        """Return the header."""
-        return self._columns
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read the file by and by, whatever the size of its row groups."""

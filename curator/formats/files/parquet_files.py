@@ -38,8 +38,8 @@ class ParquetFiles:
         self._files = [(ParquetFile(path), _partition(path.relative_to(base))) for path in paths]
         (first, partition), *others = self._files
         self._partitioned = tuple(partition)
-        self._columns = {column.spelling: column for column in first.columns()}
-        twice = sorted(set(partition) & {column.name for column in first.columns()})
+        self._columns = {column.spelling: column for column in first.columns}
+        twice = sorted(set(partition) & {column.name for column in first.columns})
         if twice:
             problem = f"the column {twice[0]!r} stands in the files, and in the names of their folders"
             raise refusal(where, problem, "Keep one of them.")
@@ -57,6 +57,7 @@ class ParquetFiles:
         """Of all files, as they state."""
         return sum(file.rows for file, _ in self._files)
 
+    @property
     def columns(self) -> list[Column]:
         """Return the header of the first file, and the columns that stand in the names of folders."""
         kind = ColumnKind.EXACT
@@ -76,7 +77,7 @@ class ParquetFiles:
 
     def _add(self, file: ParquetFile, partition: Partition, first: str) -> None:
         """Refuse a file with other columns; of two kinds of a column, take the one that is harder to read."""
-        columns = {column.spelling: column for column in file.columns()}
+        columns = {column.spelling: column for column in file.columns}
         if columns.keys() != self._columns.keys() or tuple(partition) != self._partitioned:
             own, others = {*columns, *partition}, {*self._columns, *self._partitioned}
             lacking = f"; it lacks {header_text(sorted(others - own))}" if others - own else ""

@@ -31,7 +31,7 @@ class Spreadsheet:
         self.where = str(path)
         self._sheet, rows = _sheet(path, sheet)
         header = [text_of(cell) or "" for cell in rows[0]]
-        self._columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name in header]
+        self.columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name in header]
         self._rows = rows[1:]
 
     @property
@@ -39,13 +39,9 @@ class Spreadsheet:
         """Which sheet it is."""
         return f"sheet {self._sheet!r} of a spreadsheet"
 
-    def columns(self) -> list[Column]:
-        """Return the header."""
-        return self._columns
-
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Return the rows of the sheet."""
-        names = [column.spelling for column in self._columns]
+        names = [column.spelling for column in self.columns]
         places = {name: names.index(spelling) for name, spelling in selection.spellings.items()}
         for start in range(0, len(self._rows), BATCH_ROWS):
             yield batch_of_cells(self._rows[start : start + BATCH_ROWS], places, selection)

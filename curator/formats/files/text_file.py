@@ -49,6 +49,7 @@ class TextFile:
     def _is_compressed(self) -> bool:
         return self._path.suffix.lower() == ".gz"
 
+    @property
     def columns(self) -> list[Column]:
         """Return the header."""
         is_other = self._form.separator != ","

@@ -202,11 +202,7 @@ def balance(rounds: "Rounds", round_id: str, as_json: bool) -> None:
         f"{found.each} reports of each value, {found.size} in all. Balanced nodes would hold each value in"
         f" {1 / tally.values:.1%}; the farthest is {abs(found.bias).max():.1%} off."
     )
-    emit(
-        as_json,
-        {"round": round_id, "each": found.each, "size": found.size, "values": rows},
-        "\n".join(lines),
-    )
+    emit(as_json, {"round": round_id, "each": found.each, "size": found.size, "values": rows}, "\n".join(lines))
 
 
 def _check_no_tokens(path: Path) -> None:

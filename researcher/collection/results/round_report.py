@@ -54,17 +54,13 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     caption = _caption(result, shown_truth=truth is not None)
     sections = (
         ("What was collected", known),
-        ("Who faces which epsilon", _guarantee(status, result)),
+        ("Who faces which epsilon", card_table(bounds(status), centre_text(centre(status, result)))),
         ("How to read this", _how_to_read(result)),
         ("Estimates", figure(lambda sheet: frequencies_picture(result, truth, sheet), caption)),
         ("All values", _numbers(result, truth)),
     )
     lead = f"How many of {spec.population:,} nodes hold each value, from {sum(status.reports):,} randomised reports."
     return page(f"{study.title}: {spec.question}", lead, sections)
-
-
-def _guarantee(status: RoundStatus, result: Frequencies) -> str:
-    return card_table(bounds(status), centre_text(centre(status, result)))
 
 
 def _how_to_read(result: Frequencies) -> str:

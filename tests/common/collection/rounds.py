@@ -47,7 +47,6 @@ EVERYBODY = Stratum(name="everyone", population=30, rate=Decimal(1))
 
 
 def study(text: bytes = STUDY) -> Study:
-    """Return the study of a file."""
     return study_from_bytes(text, "study.toml")
 
 

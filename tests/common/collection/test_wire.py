@@ -7,16 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.common.collection.rounds import GOOD_PAYLOADS, ID, round_with
-from veiltab.common.collection.oracles import (
-    ORACLE_NAMES,
-    Bits,
-    Category,
-    Hashed,
-    Oracle,
-    Report,
-    Subset,
-    oracle_for,
-)
+from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category, Hashed, Oracle, Report, Subset, oracle_for
 from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.round_messages import (
     oracle_from_proto,

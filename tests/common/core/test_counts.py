@@ -192,13 +192,7 @@ def test_tails_of_very_many_trials_have_eighteen_digits(law: Binomial) -> None:
 
 NEAR = [Decimal(f"1e-{digits}") for digits in (2, 3, 4, 6, 9, 12, 16)]
 SMALLEST = Decimal("1e-40")
-SOME = [
-    Binomial(40, Fraction(1, 3)),
-    Binomial(100, Fraction(1, 50)),
-    Binomial(90, 1 - TINY),
-    Runs(12, 5),
-    Runs(60, 30),
-]
+SOME = [Binomial(40, Fraction(1, 3)), Binomial(100, Fraction(1, 50)), Binomial(90, 1 - TINY), Runs(12, 5), Runs(60, 30)]
 
 
 def exact_of(law: CountLaw) -> Exact:
@@ -264,7 +258,6 @@ def test_a_float_of_a_large_count_is_right_to_a_ten_thousandth(case: tuple[int, 
 
 
 def convolved(laws: list[Binomial]) -> Exact:
-    """The exact law of the sum."""
     total = {0: Fraction(1)}
     for law in laws:
         after: Law = {}

@@ -55,7 +55,7 @@ class Linked:
         return sum(int(people[hub] != others[spoke]) for hub, spoke in links.items())
 
     def placebo(self) -> list[PlaceboPass]:
-        """The same run with moved dates; a pass without dates and postcodes is left out."""
+        """The same run with moved dates, of all rows; a pass without dates and postcodes is left out."""
         numbers: list[int] = []
 
         def steps() -> Iterator[tuple[int, Sequence[Keys], Sequence[Keys]]]:

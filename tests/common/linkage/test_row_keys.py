@@ -220,8 +220,10 @@ def test_the_description_covers_all_that_decides() -> None:
         identity("given", fields={**KINDS, "postcode": FieldKind.TEXT}).description(),
         Identity(fields=tuple(KINDS.items()), hub="other", ladder=ladder_of(["given"])).description(),
         Identity(fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(["given"]), default_dates=()).description(),
+        Identity(fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(["given"]), placebo=True).description(),
     }
-    assert len(texts) == 7
+    assert len(texts) == 8
+    assert "placebo" not in identity().description()
 
 
 def test_moved_dates_differ_in_every_part_and_are_dates() -> None:

@@ -32,7 +32,4 @@ def bracketed(bound: OrderCertificate, epsilon: float) -> tuple[Fraction, Fracti
     """The formula at a rational just below e^epsilon and at one just above it."""
     e = max(Fraction(1), exp_below(Decimal(epsilon)))
     facts = bound.population, bound.sample, bound.cells, bound.gamma
-    return (
-        enumerated(*facts, e * (1 + Fraction(1, 10**57)), bound.presence),
-        enumerated(*facts, e, bound.presence),
-    )
+    return (enumerated(*facts, e * (1 + Fraction(1, 10**57)), bound.presence), enumerated(*facts, e, bound.presence))

@@ -9,6 +9,8 @@ from math import ceil, floor, isqrt
 import mpmath
 
 from veiltab.common.core.numbers.rounding import exp_below
+from veiltab.common.privacy.cards.card import card_of
+from veiltab.common.privacy.coalitions import PAIRS, Coalition, TwoSidedRelease
 from veiltab.common.privacy.shuffle import OrderCertificate
 
 _BITS = 320
@@ -157,3 +159,9 @@ def _rational(x: mpmath.mpf) -> Fraction:
     sign, mantissa, exponent, _ = x._mpf_
     size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
     return -size if sign else size
+
+
+def pairs_of(release: TwoSidedRelease, delta: Decimal) -> dict[Coalition, Decimal | None]:
+    """What the card of a release says that each pair faces at a delta, nats."""
+    card = card_of(release, delta=delta)
+    return {pair: card.bound(pair).epsilon for pair in PAIRS}

@@ -8,12 +8,13 @@ from itertools import combinations, combinations_with_replacement, product
 from math import comb, factorial, log
 from typing import Any
 
+import numpy as np
 import pytest
 
 from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for, oracle_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.blanket import Blanket
-from veiltab.common.privacy.pricing.attained import attained_by_reports
+from veiltab.common.privacy.pricing.attained import _attained, _losses
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.researcher.collection.shuffling import certificate_of
 
@@ -215,6 +216,8 @@ def test_a_pair_of_tables_attains_nearly_what_is_certified(
     w = int(ss.parameters["w"])
     for oracle, third in ((oue, oue.q), (ss, Fraction(w - 1, size - 2)), (olh, olh.q)):
         apart = oracle.blanket.apart * (1 - third)
-        own = (float(oracle.gamma * apart), float(apart))
-        attained = attained_by_reports(nodes, reports, own=own, other=float(apart), delta=1e-6)
+        own, other = (
+            np.array([float(one), float(apart), float(1 - one - apart)]) for one in (oracle.gamma * apart, apart)
+        )
+        attained = _attained([list(_losses(nodes, reports, own, other, mirrored=False))], [1], 1e-6)
         assert attained <= certificate_of(oracle, nodes, reports).epsilon(1e-6) <= ratio * attained

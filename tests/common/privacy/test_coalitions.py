@@ -10,9 +10,10 @@ from typing import TypeVar
 
 import pytest
 
+from tests.common.privacy.precise import pairs_of
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import ln_above
-from veiltab.common.privacy.coalitions import PAIRS, Coalition, TwoSidedRelease, order_epsilon, pair_epsilons
+from veiltab.common.privacy.coalitions import PAIRS, Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.schemes import SCHEMES, scheme_of
 
@@ -293,7 +294,7 @@ def test_the_pairs_of_adult(epsilon: str, server: float, curators: float, row: f
     plan = plan_release(
         population=45222, cells=24, epsilon=Decimal(epsilon), delta=Decimal("1e-6"), noise_split=Decimal("0.5")
     )
-    found = pair_epsilons(plan.release, Decimal("1e-6"))
+    found = pairs_of(plan.release, Decimal("1e-6"))
     assert tuple(found) == PAIRS
     assert float(found[Coalition.DESK_AND_SERVER] or 0) == pytest.approx(server, abs=1e-4)
     assert float(found[Coalition.ANALYST_AND_CURATORS] or 0) == pytest.approx(curators, abs=1e-4)
@@ -304,7 +305,7 @@ def test_ten_million_rows_are_answered() -> None:
     plan = plan_release(
         population=10**7, cells=10**4, epsilon=Decimal("0.3"), delta=Decimal("1e-8"), noise_split=Decimal("0.5")
     )
-    found = pair_epsilons(plan.release, Decimal("1e-8"))
+    found = pairs_of(plan.release, Decimal("1e-8"))
     assert all(each is not None and each > Decimal("0.3") for each in found.values())
 
 
@@ -323,4 +324,4 @@ def test_only_simple_random_samples_have_a_bound_against_an_analyst_with_curator
 def test_curators_who_add_no_noise_do_not_protect_from_the_desk_with_the_server() -> None:
     release = release_of(9, 9, (0, 2))
     assert release.seen_by(Coalition.DESK_AND_SERVER) is None
-    assert pair_epsilons(release, Decimal("1e-6"))[Coalition.DESK_AND_SERVER] is None
+    assert pairs_of(release, Decimal("1e-6"))[Coalition.DESK_AND_SERVER] is None

@@ -93,9 +93,7 @@ def test_a_float_that_rounds_down_takes_nothing_off_the_bound() -> None:
 @pytest.mark.parametrize("scheme", ["wor", "poisson", "wr", "must.ow", "must.wo", "must.ww"])
 def test_the_pure_epsilon_needs_no_delta(scheme: str) -> None:
     stage = {"stage": 60} if scheme.startswith("must") else {}
-    release = description_of(
-        {"scheme": scheme, "population": 100, "sample": 50, "cells": 4, "gamma": 5, **stage},
-    )
+    release = description_of({"scheme": scheme, "population": 100, "sample": 50, "cells": 4, "gamma": 5, **stage})
     assert release.delta(float(release.pure_epsilon)) == 0
     assert release.delta(float(release.pure_epsilon) / 2) > 0
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.common.privacy.enumeration import bracketed
-from tests.common.privacy.precise import Half, with_few_counts, with_many_counts
+from tests.common.privacy.precise import Half, pairs_of, with_few_counts, with_many_counts
 from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy import order_laws, shuffle
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.cards.card import card_of
-from veiltab.common.privacy.coalitions import PAIRS, pair_epsilons
+from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.order_profile import OrderProfile
 from veiltab.common.privacy.planning.planning import plan_release
@@ -157,21 +157,17 @@ def test_a_price_for_a_billion_is_that_of_the_central_limit() -> None:
 
 def test_the_card_of_a_billion_states_the_order_for_all_that_have_it() -> None:
     plan = plan_release(population=BILLION, cells=24, epsilon=1, delta=Decimal("1e-10"))
-    pairs = pair_epsilons(plan.release, Decimal("1e-10"))
+    pairs = pairs_of(plan.release, Decimal("1e-10"))
     assert all(1 < (pairs[pair] or 0) < 3 for pair in PAIRS)
     assert "epsilon" in card_of(plan.release, delta=Decimal("1e-10")).rows()[0][1]
     capped = plan_release(
         population=BILLION, cells=24, epsilon=1, delta=Decimal("1e-10"), max_pair_epsilon=Decimal("1.1")
     )
-    assert all((each or 99) <= Decimal("1.1") for each in pair_epsilons(capped.release, Decimal("1e-10")).values())
+    assert all((each or 99) <= Decimal("1.1") for each in pairs_of(capped.release, Decimal("1e-10")).values())
 
 
 @given(
-    st.integers(300, 10**4),
-    st.floats(0.01, 1),
-    st.sampled_from([2, 3, 24, 1000]),
-    st.floats(-2, 12),
-    st.floats(0, 1),
+    st.integers(300, 10**4), st.floats(0.01, 1), st.sampled_from([2, 3, 24, 1000]), st.floats(-2, 12), st.floats(0, 1)
 )
 @settings(max_examples=20, deadline=None)
 def test_what_is_not_summed_would_change_no_digit(n: int, rate: float, cells: int, log_a: float, place: float) -> None:

@@ -17,7 +17,7 @@ import pytest
 from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import plan_release
-from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
 from veiltab.common.privacy.pricing.price import price
 from veiltab.common.schemes import scheme_of
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.common.privacy.precise import pairs_of
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.core.numbers.rounding import exp_below, ln_above
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.coalitions import PAIRS, pair_epsilons
+from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.planning.noise_split import check_split, curators_part, parse_split, servers_part
 from veiltab.common.privacy.planning.planning import plan_release
 
@@ -99,7 +100,7 @@ def test_a_cap_on_pairs_is_kept_and_used(sample: int | None, delta: str | None, 
         max_pair_epsilon=cap,
         is_sampled_by_server=by_server,
     )
-    found = pair_epsilons(plan.release, at)
+    found = pairs_of(plan.release, at)
     for pair in PAIRS:
         faced = found[pair]
         assert faced is not None

@@ -182,12 +182,7 @@ def test_a_large_epsilon_is_right(  # noqa: PLR0913, PLR0917 - a vector
 
 @pytest.mark.parametrize(
     ("n", "cells", "epsilon", "delta"),
-    [
-        (45222, 24, "30", "1e-6"),
-        (45222, 24, "34", "1e-6"),
-        (45222, 24, "22", "1e-9"),
-        (10, 2, "25", "1e-9"),
-    ],
+    [(45222, 24, "30", "1e-6"), (45222, 24, "34", "1e-6"), (45222, 24, "22", "1e-9"), (10, 2, "25", "1e-9")],
 )
 def test_a_plan_at_a_large_epsilon_keeps_delta(n: int, cells: int, epsilon: str, delta: str) -> None:
     mechanism = calibrate(population=n, sample=n, cells=cells, epsilon=Decimal(epsilon), delta=Decimal(delta))

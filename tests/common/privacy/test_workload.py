@@ -12,7 +12,7 @@ import pytest
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.planning.workload_plan import (
+from veiltab.common.privacy.planning.workload_prices import (
     MOST_ERROR,
     WorkloadPrices,
     check_carries,

@@ -8,10 +8,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.workload_questions import WorkloadQuestion, answer_workload
 
 PAIRS = WorkloadQuestion(
-    tables=((2, 3), (2, 4), (3, 4), (2, 3, 4)),
-    population=40_000,
-    epsilon=Decimal(1),
-    delta=Decimal("1e-6"),
+    tables=((2, 3), (2, 4), (3, 4), (2, 3, 4)), population=40_000, epsilon=Decimal(1), delta=Decimal("1e-6")
 )
 
 

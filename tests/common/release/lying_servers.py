@@ -41,7 +41,6 @@ class Sent:
         return self.r * (1 - 1 / prod(self.sizes))
 
     def uniform(self) -> Rows:
-        """Return as many uniform rows."""
         return self.coins.integers(0, self.sizes, self.rows.shape)
 
     def chosen(self, probability: float | NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -53,11 +52,9 @@ class Sent:
         return np.where(chosen[:, None], self.uniform() if by is None else by, self.rows)
 
     def honest_offsets(self) -> Rows:
-        """Return the offsets of an honest server."""
         return (self.replaced(self.chosen(self.r)) - self.rows) % self.sizes
 
     def shifted(self, offsets: Rows) -> Rows:
-        """Return the rows plus offsets."""
         return (self.rows + offsets) % self.sizes
 
 

@@ -54,7 +54,6 @@ class Changed:
 
 
 def counted(sizes: Sequence[int], changed: Sequence[Changed], orders: CanaryOrders, replacement: Fraction) -> Counted:
-    """Return all counts and their laws."""
     places, cells = orders.places.tolist(), prod(sizes)
     found: Counted = {
         ("amount", "all columns"): ((len(places), replacement * Fraction(cells - 1, cells)), len(changed))
@@ -79,7 +78,6 @@ def _share(sizes: Sequence[int], holds: Callable[[tuple[int, ...]], bool]) -> Fr
 
 
 def _of_vectors(sizes: Sequence[int], changed: Sequence[Changed]) -> Iterator[Line]:
-    """Which columns changed."""
     groups = [(a,) for a in range(len(sizes))] if len(sizes) > 1 else []
     for group in (*groups, *combinations(range(len(sizes)), 2)):
 

@@ -104,9 +104,7 @@ def test_so_many_changed_canaries_show_it_and_forty_more_do(sizes: Sizes) -> Non
 
 
 @pytest.mark.parametrize("release", [TABLE[3][0], TABLE[5][0]], ids=str)
-def test_so_many_canaries_have_as_many_changed_ones_and_one_fewer_has_not(
-    release: tuple[int, Sizes, str, str],
-) -> None:
+def test_so_many_canaries_have_as_many_changed_ones_and_one_fewer_has_not(release: tuple[int, Sizes, str, str]) -> None:
     _, sizes, *_ = release
     server, cells = server_of(*release), prod(sizes)
     r, needed = 1 - server.retention, changed_for_half_a_column(tuple(sorted(sizes)))

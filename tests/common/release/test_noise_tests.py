@@ -214,7 +214,6 @@ def test_the_levels_of_all_tests_are_no_more_than_the_level(sizes: tuple[int, ..
 
 
 def own(changes: CanaryChanges, owner: str) -> CanaryChanges:
-    """What an owner lists."""
     return changes.of([column for column in changes.columns if column.owner == owner])
 
 

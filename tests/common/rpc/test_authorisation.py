@@ -21,11 +21,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 import veiltab.v1
 from tests.common.rpc.called_services import BOB, PEERS, RITA, Identities, answering, ask, raw, registered, who
-from veiltab.common.errors import (
-    DeniedError,
-    InvalidInputError,
-    UnavailableError,
-)
+from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError
 from veiltab.common.rpc.authorisation import Handler, caller, declared_roles
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -124,65 +120,53 @@ def test_declared_roles_are_those_of_the_design() -> None:
         assert declared_roles(path_of(method)) == callers_of(method), path_of(method)
 
 
-def test_every_role_on_every_rpc(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        services = [registered(path_of(method), handler_of(method)) for method in METHODS]
-        async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
-            for peer in [*PEERS, BOB]:
-                async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
-                    for method in METHODS:
-                        code = await outcome(method, channel)
-                        for _ in range(5 if method.client_streaming else 0):
-                            # A write that fails after the refusal hides it in grpc.aio (grpc/grpc, issue 36066).
-                            if code is grpc.StatusCode.INTERNAL:
-                                code = await outcome(method, channel)
-                        # A party is not its own peer, and its status is for it alone.
-                        own = method.containing_service.name == "StatusService"
-                        admitted = peer.role in callers_of(method) and (peer == BOB) == own
-                        expected = grpc.StatusCode.OK if admitted else grpc.StatusCode.PERMISSION_DENIED
-                        assert code is expected, (peer.uri, path_of(method))
-
-    asyncio.run(scenario())
+async def test_every_role_on_every_rpc(identity_of: Identities) -> None:
+    services = [registered(path_of(method), handler_of(method)) for method in METHODS]
+    async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
+        for peer in [*PEERS, BOB]:
+            async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
+                for method in METHODS:
+                    code = await outcome(method, channel)
+                    for _ in range(5 if method.client_streaming else 0):
+                        # A write that fails after the refusal hides it in grpc.aio (grpc/grpc, issue 36066).
+                        if code is grpc.StatusCode.INTERNAL:
+                            code = await outcome(method, channel)
+                    # A party is not its own peer, and its status is for it alone.
+                    own = method.containing_service.name == "StatusService"
+                    admitted = peer.role in callers_of(method) and (peer == BOB) == own
+                    expected = grpc.StatusCode.OK if admitted else grpc.StatusCode.PERMISSION_DENIED
+                    assert code is expected, (peer.uri, path_of(method))
 
 
-def test_health_is_open_to_every_role_and_says_serving(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        async with build_server(identity_of(BOB), PEERS, [], "localhost:0") as server:
-            for peer in PEERS:
-                async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
-                    health: Any = HealthStub(channel)
-                    answer = await health.Check(HealthCheckRequest(), timeout=5.0)
-                    assert answer.status == HealthCheckResponse.SERVING
-                    watch = health.Watch(HealthCheckRequest(), timeout=5.0)
-                    assert (await watch.read()).status == HealthCheckResponse.SERVING
-                    watch.cancel()
-
-    asyncio.run(scenario())
+async def test_health_is_open_to_every_role_and_says_serving(identity_of: Identities) -> None:
+    async with build_server(identity_of(BOB), PEERS, [], "localhost:0") as server:
+        for peer in PEERS:
+            async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
+                health: Any = HealthStub(channel)
+                answer = await health.Check(HealthCheckRequest(), timeout=5.0)
+                assert answer.status == HealthCheckResponse.SERVING
+                watch = health.Watch(HealthCheckRequest(), timeout=5.0)
+                assert (await watch.read()).status == HealthCheckResponse.SERVING
+                watch.cancel()
 
 
-def test_health_is_closed_to_a_stranger(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), PEERS, [], "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
-            health: Any = HealthStub(channel)
-            with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                await health.Check(HealthCheckRequest(), timeout=5.0)
-            assert refusal.value.code() is grpc.StatusCode.PERMISSION_DENIED
-
-    asyncio.run(scenario())
+async def test_health_is_closed_to_a_stranger(identity_of: Identities) -> None:
+    async with (
+        build_server(identity_of(BOB), PEERS, [], "localhost:0") as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+    ):
+        health: Any = HealthStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await health.Check(HealthCheckRequest(), timeout=5.0)
+        assert refusal.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
-def test_the_handler_learns_its_caller(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
-            assert await ask(channel) == RITA.uri
-
-    asyncio.run(scenario())
+async def test_the_handler_learns_its_caller(identity_of: Identities) -> None:
+    async with (
+        build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+    ):
+        assert await ask(channel) == RITA.uri
 
 
 class Connection:
@@ -219,22 +203,18 @@ def undeclared_service() -> str:
     return "/undeclared.Open"
 
 
-def test_an_rpc_without_declared_callers_is_refused_to_everyone(identity_of: Identities) -> None:
+async def test_an_rpc_without_declared_callers_is_refused_to_everyone(identity_of: Identities) -> None:
     service = undeclared_service()
     paths = [f"{service}/Silent", f"{service}/Unspecified", "/no.descriptor.Service/Call"]
-
-    async def scenario() -> None:
-        services = [registration for path in paths for registration in answering(who, path)]
-        async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
-            for peer in PEERS:
-                async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
-                    for path in paths:
-                        with pytest.raises(DeniedError, match="declares no callers"):
-                            await ask(channel, path)
-                    with pytest.raises(InvalidInputError, match="does not know this call"):
-                        await ask(channel, "/veiltab.v1.CuratorService/Nonsense")
-
-    asyncio.run(scenario())
+    services = [registration for path in paths for registration in answering(who, path)]
+    async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
+        for peer in PEERS:
+            async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
+                for path in paths:
+                    with pytest.raises(DeniedError, match="declares no callers"):
+                        await ask(channel, path)
+                with pytest.raises(InvalidInputError, match="does not know this call"):
+                    await ask(channel, "/veiltab.v1.CuratorService/Nonsense")
 
 
 OTHER_STUDY = Party(study="another", role=Role.RESEARCHER, name="rita")
@@ -276,20 +256,18 @@ def channel_with(server_authority: Authority, port: int, key: bytes | None, chai
 
 
 @pytest.mark.parametrize("case", CERTIFIED_BUT_REFUSED)
-def test_a_certificate_of_the_authority_is_not_enough(case: str, authority: Authority, identity_of: Identities) -> None:
+async def test_a_certificate_of_the_authority_is_not_enough(
+    case: str, authority: Authority, identity_of: Identities
+) -> None:
     names, told = CERTIFIED_BUT_REFUSED[case]
     now = datetime.now(UTC)
     issued = authority.issue("case", names, now - timedelta(1), now + timedelta(1))
-
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [RITA, SERVER, OTHER_STUDY], answering(who), "localhost:0") as server,
-            channel_with(authority, server.port, issued.key_pem, issued.certificate_pem) as channel,
-        ):
-            with pytest.raises(DeniedError, match=told):
-                await ask(channel)
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), [RITA, SERVER, OTHER_STUDY], answering(who), "localhost:0") as server,
+        channel_with(authority, server.port, issued.key_pem, issued.certificate_pem) as channel,
+    ):
+        with pytest.raises(DeniedError, match=told):
+            await ask(channel)
 
 
 def issued_by(authority: Authority, since: int, until: int) -> tuple[bytes, bytes]:
@@ -299,7 +277,9 @@ def issued_by(authority: Authority, since: int, until: int) -> tuple[bytes, byte
     return issued.key_pem, issued.certificate_pem
 
 
-def test_tls_refuses_what_the_authority_does_not_vouch_for_now(authority: Authority, identity_of: Identities) -> None:
+async def test_tls_refuses_what_the_authority_does_not_vouch_for_now(
+    authority: Authority, identity_of: Identities
+) -> None:
     now = datetime.now(UTC)
     rogue = new_authority("survey", since=now - timedelta(1), until=now + timedelta(1))
     shown: dict[str, tuple[bytes | None, bytes | None]] = {
@@ -309,37 +289,30 @@ def test_tls_refuses_what_the_authority_does_not_vouch_for_now(authority: Author
         "not yet valid": issued_by(authority, 1, 2),
         "no certificate": (None, None),
     }
-
-    async def scenario() -> None:
-        async with build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server:
-            for case, (key, chain) in shown.items():
-                async with channel_with(authority, server.port, key, chain) as channel:
-                    if case == "good":
-                        assert await ask(channel) == RITA.uri
-                        continue
-                    with pytest.raises(UnavailableError, match="no connection"):
-                        await ask(channel)
-
-    asyncio.run(scenario())
+    async with build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server:
+        for case, (key, chain) in shown.items():
+            async with channel_with(authority, server.port, key, chain) as channel:
+                if case == "good":
+                    assert await ask(channel) == RITA.uri
+                    continue
+                with pytest.raises(UnavailableError, match="no connection"):
+                    await ask(channel)
 
 
 @pytest.mark.parametrize(("minutes", "told"), [(25 * 60, "expired"), (-1, "valid only from")])
-def test_an_open_connection_does_not_outlive_its_certificate(minutes: int, told: str, identity_of: Identities) -> None:
+async def test_an_open_connection_does_not_outlive_its_certificate(
+    minutes: int, told: str, identity_of: Identities
+) -> None:
     identity = identity_of(RITA)
     now = identity.certificate_facts.not_before + timedelta(seconds=1)
-
-    async def scenario() -> None:
-        nonlocal now
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0", clock=lambda: now) as server,
-            connect(identity, BOB, f"localhost:{server.port}") as channel,
-        ):
-            assert await ask(channel) == RITA.uri
-            now += timedelta(minutes=minutes)
-            with pytest.raises(DeniedError, match=told):
-                await ask(channel)
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), [RITA], answering(who), "localhost:0", clock=lambda: now) as server,
+        connect(identity, BOB, f"localhost:{server.port}") as channel,
+    ):
+        assert await ask(channel) == RITA.uri
+        now += timedelta(minutes=minutes)
+        with pytest.raises(DeniedError, match=told):
+            await ask(channel)
 
 
 def test_a_stream_does_not_outlive_the_certificate_of_its_caller(

@@ -9,13 +9,7 @@ import grpc
 import pytest
 
 from tests.common.rpc.called_services import BOB, GET, PEERS, RITA, Identities, answering, ask, raw, registered, who
-from veiltab.common.errors import (
-    ConflictError,
-    DeniedError,
-    InvalidInputError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.server import Limits, build_server
@@ -24,46 +18,39 @@ from veiltab.v1 import curator_pb2, ingest_pb2
 
 
 @pytest.mark.parametrize("seconds", [None, 3700.0, 10.0**8])
-def test_a_call_needs_a_deadline_that_is_near(seconds: float | None, identity_of: Identities) -> None:
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
-            with pytest.raises(InvalidInputError, match="one later than 3600 s"):
-                await ask(channel, seconds=seconds)
-            assert await ask(channel, seconds=3500.0) == RITA.uri
-
-    asyncio.run(scenario())
+async def test_a_call_needs_a_deadline_that_is_near(seconds: float | None, identity_of: Identities) -> None:
+    async with (
+        build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+    ):
+        with pytest.raises(InvalidInputError, match="one later than 3600 s"):
+            await ask(channel, seconds=seconds)
+        assert await ask(channel, seconds=3500.0) == RITA.uri
 
 
 async def never(_request: object, _context: object) -> None:
     await asyncio.Event().wait()
 
 
-def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
+async def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
     steve = Party(study="survey", role=Role.RESEARCHER, name="steve")
-
-    async def scenario() -> None:
-        services = [*answering(never), *answering(who, "/veiltab.v1.ReleaseService/GetRelease")]
-        limits = Limits(calls_each=3)
-        async with (
-            build_server(identity_of(BOB), [RITA, steve], services, "localhost:0", limits=limits) as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as greedy,
-            connect(identity_of(steve), BOB, f"localhost:{server.port}") as modest,
-        ):
-            waiting = [asyncio.ensure_future(ask(greedy)) for _ in range(3)]
-            await asyncio.sleep(0.3)
-            with pytest.raises(UnavailableError, match="3 calls under way"):
-                await ask(greedy)
-            assert await ask(modest, "/veiltab.v1.ReleaseService/GetRelease") == steve.uri
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-            await asyncio.sleep(0.3)
-            assert await ask(greedy, "/veiltab.v1.ReleaseService/GetRelease") == RITA.uri
-
-    asyncio.run(scenario())
+    services = [*answering(never), *answering(who, "/veiltab.v1.ReleaseService/GetRelease")]
+    limits = Limits(calls_each=3)
+    async with (
+        build_server(identity_of(BOB), [RITA, steve], services, "localhost:0", limits=limits) as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as greedy,
+        connect(identity_of(steve), BOB, f"localhost:{server.port}") as modest,
+    ):
+        waiting = [asyncio.ensure_future(ask(greedy)) for _ in range(3)]
+        await asyncio.sleep(0.3)
+        with pytest.raises(UnavailableError, match="3 calls under way"):
+            await ask(greedy)
+        assert await ask(modest, "/veiltab.v1.ReleaseService/GetRelease") == steve.uri
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.sleep(0.3)
+        assert await ask(greedy, "/veiltab.v1.ReleaseService/GetRelease") == RITA.uri
 
 
 REPORT, ROUND = "/veiltab.v1.CollectionService/Report", "/veiltab.v1.CollectionService/GetRound"
@@ -73,47 +60,41 @@ FLEET = Party(study="survey", role=Role.NODE, name="fleet")
 
 
 @pytest.mark.parametrize("seconds", [None, 21.0, 60.0])
-def test_a_node_that_never_reads_its_answer_holds_a_place_for_seconds_only(
+async def test_a_node_that_never_reads_its_answer_holds_a_place_for_seconds_only(
     seconds: float | None, identity_of: Identities
 ) -> None:
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [FLEET], answering(who, REPORT), "localhost:0") as server,
-            connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
-        ):
-            with pytest.raises(InvalidInputError, match="one later than 20 s"):
-                await ask(nodes, REPORT, seconds=seconds)
-            assert await ask(nodes, REPORT, seconds=10.0) == FLEET.uri  # as long as a node waits for an answer
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), [FLEET], answering(who, REPORT), "localhost:0") as server,
+        connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
+    ):
+        with pytest.raises(InvalidInputError, match="one later than 20 s"):
+            await ask(nodes, REPORT, seconds=seconds)
+        assert await ask(nodes, REPORT, seconds=10.0) == FLEET.uri  # as long as a node waits for an answer
 
 
-def test_the_nodes_have_a_limit_of_their_own(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        services = [*answering(never, REPORT), *answering(never), *answering(who, ROUND)]
-        limits = Limits(calls_each=1, calls_nodes=3)
-        async with (
-            build_server(identity_of(BOB), [RITA, FLEET], services, "localhost:0", limits=limits) as server,
-            connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as researcher,
-        ):
-            waiting = [asyncio.ensure_future(ask(nodes, REPORT)) for _ in range(3)]
-            await asyncio.sleep(0.3)
-            with pytest.raises(UnavailableError, match="3 calls under way here already"):
-                await ask(nodes, ROUND)
-            # However many nodes report, others are served; and these have the limit of one party.
-            assert await ask(researcher, ROUND) == RITA.uri
-            waiting.append(asyncio.ensure_future(ask(researcher)))
-            await asyncio.sleep(0.3)
-            with pytest.raises(UnavailableError, match="1 calls under way here already"):
-                await ask(researcher, ROUND)
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-            await asyncio.sleep(0.3)
-            assert await ask(nodes, ROUND) == FLEET.uri
-
-    asyncio.run(scenario())
+async def test_the_nodes_have_a_limit_of_their_own(identity_of: Identities) -> None:
+    services = [*answering(never, REPORT), *answering(never), *answering(who, ROUND)]
+    limits = Limits(calls_each=1, calls_nodes=3)
+    async with (
+        build_server(identity_of(BOB), [RITA, FLEET], services, "localhost:0", limits=limits) as server,
+        connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as researcher,
+    ):
+        waiting = [asyncio.ensure_future(ask(nodes, REPORT)) for _ in range(3)]
+        await asyncio.sleep(0.3)
+        with pytest.raises(UnavailableError, match="3 calls under way here already"):
+            await ask(nodes, ROUND)
+        # However many nodes report, others are served; and these have the limit of one party.
+        assert await ask(researcher, ROUND) == RITA.uri
+        waiting.append(asyncio.ensure_future(ask(researcher)))
+        await asyncio.sleep(0.3)
+        with pytest.raises(UnavailableError, match="1 calls under way here already"):
+            await ask(researcher, ROUND)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.sleep(0.3)
+        assert await ask(nodes, ROUND) == FLEET.uri
 
 
 def test_all_nodes_together_leave_room_for_the_others() -> None:
@@ -121,20 +102,17 @@ def test_all_nodes_together_leave_room_for_the_others() -> None:
     assert limits.calls_nodes + 4 * limits.calls_each <= limits.calls
 
 
-def test_a_caller_is_refused_before_its_request_is_read(identity_of: Identities) -> None:
+async def test_a_caller_is_refused_before_its_request_is_read(identity_of: Identities) -> None:
     async def silence() -> AsyncIterator[bytes]:
         await asyncio.Event().wait()
         yield b""
 
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
-            connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
-        ):
-            call = raw(channel).stream_unary(GET)(silence(), timeout=5.0)
-            assert await asyncio.wait_for(call.code(), 2.0) is grpc.StatusCode.PERMISSION_DENIED
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
+        connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
+    ):
+        call = raw(channel).stream_unary(GET)(silence(), timeout=5.0)
+        assert await asyncio.wait_for(call.code(), 2.0) is grpc.StatusCode.PERMISSION_DENIED
 
 
 VALUE = "respondent 4711"
@@ -161,9 +139,7 @@ async def requestless(channel: grpc.aio.Channel) -> None:
 
 
 def failure_of(
-    identity_of: Identities,
-    behaviour: Callable[[Any, Any], Any],
-    attempt: Callable[[grpc.aio.Channel], Any] = ask,
+    identity_of: Identities, behaviour: Callable[[Any, Any], Any], attempt: Callable[[grpc.aio.Channel], Any] = ask
 ) -> VeiltabError:
     async def scenario() -> VeiltabError:
         async with (
@@ -233,7 +209,7 @@ async def count(requests: AsyncIterator[object], _context: object) -> ingest_pb2
     return ingest_pb2.UploadColumnResponse(received=len([request async for request in requests]))
 
 
-def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities) -> None:
+async def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities) -> None:
     fetch, upload = "/veiltab.v1.CuratorService/FetchPad", "/veiltab.v1.IngestService/UploadColumn"
     services = [
         registered(
@@ -251,17 +227,13 @@ def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities)
             ),
         ),
     ]
-
-    async def scenario() -> None:
-        async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
-            async with connect(identity_of(PEERS[2]), BOB, f"localhost:{server.port}") as channel:
-                call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
-                assert [(await call.read()).total, (await call.read()).total] == [1, 2]
-                with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                    await call.read()
-                assert isinstance(error_from_rpc(refusal.value, "bob"), ConflictError)
-            async with connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel:
-                upload_call = raw(channel).stream_unary(upload, None, ingest_pb2.UploadColumnResponse.FromString)
-                assert (await upload_call(iter([b"", b"", b""]), timeout=5.0)).received == 3
-
-    asyncio.run(scenario())
+    async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
+        async with connect(identity_of(PEERS[2]), BOB, f"localhost:{server.port}") as channel:
+            call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchPadResponse.FromString)(b"", timeout=5.0)
+            assert [(await call.read()).total, (await call.read()).total] == [1, 2]
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await call.read()
+            assert isinstance(error_from_rpc(refusal.value, "bob"), ConflictError)
+        async with connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel:
+            upload_call = raw(channel).stream_unary(upload, None, ingest_pb2.UploadColumnResponse.FromString)
+            assert (await upload_call(iter([b"", b"", b""]), timeout=5.0)).received == 3

@@ -7,13 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from veiltab.common.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotReadyError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
@@ -67,31 +61,25 @@ def outcome(
 @pytest.mark.parametrize(
     "other", [ALICE, replace(BOB, role=Role.RESEARCHER), replace(BOB, name="bobby"), replace(BOB, study="other")]
 )
-def test_another_partys_server_is_not_spoken_to(other: Party, identity_of: Identities) -> None:
-    async def scenario() -> None:
-        async with build_server(
-            identity_of(other), [replace(RITA, study=other.study)], answering(echo), "localhost:0"
-        ) as server:
-            endpoint = f"localhost:{server.port}"
-            async with connect(identity_of(RITA), BOB, endpoint) as channel:
-                with pytest.raises(UnavailableError, match="curator bob"):
-                    await call(method(channel), Request(), peer=BOB, within=0.5)
-            async with connect(identity_of(replace(RITA, study=other.study)), other, endpoint) as channel:
-                assert (await call(method(channel), Request(release_id="r"), peer=other)).waiting_for == "r"
-
-    asyncio.run(scenario())
-
-
-def test_a_server_of_another_authority_is_not_spoken_to(identity_of: Identities, rogue: Identities) -> None:
-    async def scenario() -> None:
-        async with (
-            build_server(rogue(BOB), [RITA], answering(echo), "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
-            with pytest.raises(UnavailableError, match="another study"):
+async def test_another_partys_server_is_not_spoken_to(other: Party, identity_of: Identities) -> None:
+    async with build_server(
+        identity_of(other), [replace(RITA, study=other.study)], answering(echo), "localhost:0"
+    ) as server:
+        endpoint = f"localhost:{server.port}"
+        async with connect(identity_of(RITA), BOB, endpoint) as channel:
+            with pytest.raises(UnavailableError, match="curator bob"):
                 await call(method(channel), Request(), peer=BOB, within=0.5)
+        async with connect(identity_of(replace(RITA, study=other.study)), other, endpoint) as channel:
+            assert (await call(method(channel), Request(release_id="r"), peer=other)).waiting_for == "r"
 
-    asyncio.run(scenario())
+
+async def test_a_server_of_another_authority_is_not_spoken_to(identity_of: Identities, rogue: Identities) -> None:
+    async with (
+        build_server(rogue(BOB), [RITA], answering(echo), "localhost:0") as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+    ):
+        with pytest.raises(UnavailableError, match="another study"):
+            await call(method(channel), Request(), peer=BOB, within=0.5)
 
 
 def test_an_expired_identity_does_not_connect(identity_of: Identities) -> None:
@@ -153,7 +141,7 @@ def test_a_refusal_for_good_is_raised_at_once(identity_of: Identities) -> None:
     assert asked == 1
 
 
-def test_grpc_itself_repeats_nothing(identity_of: Identities) -> None:
+async def test_grpc_itself_repeats_nothing(identity_of: Identities) -> None:
     asked = 0
 
     async def unavailable(_request: Request, context: grpc.aio.ServicerContext[Request, Response]) -> None:
@@ -161,33 +149,27 @@ def test_grpc_itself_repeats_nothing(identity_of: Identities) -> None:
         asked += 1
         await context.abort(grpc.StatusCode.UNAVAILABLE)
 
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(unavailable), "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
-            with pytest.raises(grpc.aio.AioRpcError):
-                await method(channel)(Request(), timeout=2.0)
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), [RITA], answering(unavailable), "localhost:0") as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+    ):
+        with pytest.raises(grpc.aio.AioRpcError):
+            await method(channel)(Request(), timeout=2.0)
     assert asked == 1
 
 
-def test_a_peer_that_starts_late_is_reached(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        first = build_server(identity_of(BOB), [RITA], answering(echo), "localhost:0")
-        await first.start()
-        endpoint = f"localhost:{first.port}"
-        async with connect(identity_of(RITA), BOB, endpoint) as channel:
-            await call(method(channel), Request(), peer=BOB)
-            await first.stop()
-            waiting = asyncio.ensure_future(call(method(channel), Request(release_id="r"), peer=BOB, within=8.0))
-            await asyncio.sleep(0.5)
-            assert not waiting.done()
-            async with build_server(identity_of(BOB), [RITA], answering(echo), endpoint):
-                assert (await waiting).waiting_for == "r"
-
-    asyncio.run(scenario())
+async def test_a_peer_that_starts_late_is_reached(identity_of: Identities) -> None:
+    first = build_server(identity_of(BOB), [RITA], answering(echo), "localhost:0")
+    await first.start()
+    endpoint = f"localhost:{first.port}"
+    async with connect(identity_of(RITA), BOB, endpoint) as channel:
+        await call(method(channel), Request(), peer=BOB)
+        await first.stop()
+        waiting = asyncio.ensure_future(call(method(channel), Request(release_id="r"), peer=BOB, within=8.0))
+        await asyncio.sleep(0.5)
+        assert not waiting.done()
+        async with build_server(identity_of(BOB), [RITA], answering(echo), endpoint):
+            assert (await waiting).waiting_for == "r"
 
 
 def test_pauses_have_full_jitter_under_a_doubling_bound(

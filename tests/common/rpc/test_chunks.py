@@ -202,18 +202,15 @@ def test_a_total_known_beforehand_must_be_met() -> None:
         read([], offset=4, total=5)
 
 
-def test_a_broken_connection_leaves_what_came_and_names_the_peer() -> None:
+async def test_a_broken_connection_leaves_what_came_and_names_the_peer() -> None:
     async def breaking() -> AsyncIterator[Response]:
         yield responses()[0]
         raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "")
 
-    async def scenario() -> None:
-        stream = received(breaking(), offset=0, peer="server cloud")
-        assert await anext(stream) == b"first"
-        with pytest.raises(UnavailableError, match="server cloud"):
-            await anext(stream)
-
-    asyncio.run(scenario())
+    stream = received(breaking(), offset=0, peer="server cloud")
+    assert await anext(stream) == b"first"
+    with pytest.raises(UnavailableError, match="server cloud"):
+        await anext(stream)
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])

@@ -48,32 +48,24 @@ def answering(behaviour: Callable[[Any, Any], Any]) -> list[Registration]:
     return [lambda server: server.add_generic_rpc_handlers([service])]
 
 
-def test_a_taken_port_is_named(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        async with build_server(identity_of(BOB), [RITA], [], "localhost:0") as first:
-            with pytest.raises(InvalidInputError, match="another process may have the port") as refusal:
-                build_server(identity_of(BOB), [RITA], [], f"localhost:{first.port}")
-            assert refusal.value.where == f"localhost:{first.port}"
-
-    asyncio.run(scenario())
+async def test_a_taken_port_is_named(identity_of: Identities) -> None:
+    async with build_server(identity_of(BOB), [RITA], [], "localhost:0") as first:
+        with pytest.raises(InvalidInputError, match="another process may have the port") as refusal:
+            build_server(identity_of(BOB), [RITA], [], f"localhost:{first.port}")
+        assert refusal.value.where == f"localhost:{first.port}"
 
 
-def test_plain_text_and_a_missing_client_certificate_get_nowhere(identity_of: Identities) -> None:
-    async def scenario() -> None:
-        async with build_server(identity_of(BOB), [RITA], [], "localhost:0") as server:
-            async with grpc.aio.insecure_channel(f"localhost:{server.port}") as channel:
-                with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                    await health(channel)
-            assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
-
-    asyncio.run(scenario())
+async def test_plain_text_and_a_missing_client_certificate_get_nowhere(identity_of: Identities) -> None:
+    async with build_server(identity_of(BOB), [RITA], [], "localhost:0") as server:
+        async with grpc.aio.insecure_channel(f"localhost:{server.port}") as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await health(channel)
+        assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 @pytest.mark.parametrize(("length", "expected"), [(1 << 20, OK), (MAX_MESSAGE, OK), (MAX_MESSAGE + 1, TOO_LONG)])
-def test_the_server_refuses_a_message_that_a_client_should_not_send(
-    length: int,
-    expected: grpc.StatusCode,
-    identity_of: Identities,
+async def test_the_server_refuses_a_message_that_a_client_should_not_send(
+    length: int, expected: grpc.StatusCode, identity_of: Identities
 ) -> None:
     async def echo(request: bytes, _context: object) -> bytes:
         return request[:1]
@@ -81,17 +73,13 @@ def test_the_server_refuses_a_message_that_a_client_should_not_send(
     identity = identity_of(RITA)
     credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
     options = [("grpc.ssl_target_name_override", BOB.dns_name), ("grpc.max_send_message_length", -1)]
-
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(echo), "localhost:0") as server,
-            grpc.aio.secure_channel(f"localhost:{server.port}", credentials, options=options) as channel,
-        ):
-            call = raw(channel).unary_unary(PATH)(bytes(length), timeout=5.0)
-            assert await call.code() is expected
-            assert await health(channel) == HealthCheckResponse.SERVING
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), [RITA], answering(echo), "localhost:0") as server,
+        grpc.aio.secure_channel(f"localhost:{server.port}", credentials, options=options) as channel,
+    ):
+        call = raw(channel).unary_unary(PATH)(bytes(length), timeout=5.0)
+        assert await call.code() is expected
+        assert await health(channel) == HealthCheckResponse.SERVING
 
 
 def _sends(identity: Identity, port: int) -> None:
@@ -142,7 +130,7 @@ def test_what_comes_while_the_disk_is_slow_does_not_fill_memory(identity_of: Ide
     assert max(sizes) - sizes[0] < 100 * 1024
 
 
-def test_calls_past_the_deadline_are_ended_by_the_server(identity_of: Identities) -> None:
+async def test_calls_past_the_deadline_are_ended_by_the_server(identity_of: Identities) -> None:
     ended = asyncio.Event()
 
     async def endless(_request: bytes, _context: object) -> None:
@@ -151,44 +139,38 @@ def test_calls_past_the_deadline_are_ended_by_the_server(identity_of: Identities
         finally:
             ended.set()
 
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(endless), "localhost:0") as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
-            call = raw(channel).unary_unary(PATH)(b"", timeout=0.2)
-            assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            await asyncio.wait_for(ended.wait(), 2.0)
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), [RITA], answering(endless), "localhost:0") as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+    ):
+        call = raw(channel).unary_unary(PATH)(b"", timeout=0.2)
+        assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await asyncio.wait_for(ended.wait(), 2.0)
 
 
-def test_too_many_calls_are_shed_and_then_served_again(identity_of: Identities) -> None:
+async def test_too_many_calls_are_shed_and_then_served_again(identity_of: Identities) -> None:
     release = asyncio.Event()
 
     async def wait(_request: bytes, _context: object) -> bytes:
         await release.wait()
         return b""
 
-    async def scenario() -> None:
-        async with (
-            build_server(identity_of(BOB), [RITA], answering(wait), "localhost:0", limits=Limits(calls=2)) as server,
-            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
-        ):
-            calls = [raw(channel).unary_unary(PATH)(b"", timeout=5.0) for _ in range(2)]
-            await asyncio.sleep(0.3)
-            with pytest.raises(grpc.aio.AioRpcError) as refusal:
-                await health(channel)
-            assert refusal.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            release.set()
-            await asyncio.gather(*calls)
-            await asyncio.sleep(0.1)
-            assert await health(channel) == HealthCheckResponse.SERVING
-
-    asyncio.run(scenario())
+    async with (
+        build_server(identity_of(BOB), [RITA], answering(wait), "localhost:0", limits=Limits(calls=2)) as server,
+        connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+    ):
+        calls = [raw(channel).unary_unary(PATH)(b"", timeout=5.0) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await health(channel)
+        assert refusal.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        release.set()
+        await asyncio.gather(*calls)
+        await asyncio.sleep(0.1)
+        assert await health(channel) == HealthCheckResponse.SERVING
 
 
-def test_stop_lets_a_call_under_way_finish(identity_of: Identities) -> None:
+async def test_stop_lets_a_call_under_way_finish(identity_of: Identities) -> None:
     started = asyncio.Event()
 
     async def slow(_request: bytes, _context: object) -> bytes:
@@ -196,18 +178,15 @@ def test_stop_lets_a_call_under_way_finish(identity_of: Identities) -> None:
         await asyncio.sleep(0.4)
         return b"done"
 
-    async def scenario() -> None:
-        server = build_server(identity_of(BOB), [RITA], answering(slow), "localhost:0")
-        await server.start()
-        async with connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel:
-            call = raw(channel).unary_unary(PATH)(b"", timeout=5.0)
-            await started.wait()
-            await server.stop()
-            assert await call == b"done"
-            with pytest.raises(grpc.aio.AioRpcError):
-                await health(channel)
-
-    asyncio.run(scenario())
+    server = build_server(identity_of(BOB), [RITA], answering(slow), "localhost:0")
+    await server.start()
+    async with connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel:
+        call = raw(channel).unary_unary(PATH)(b"", timeout=5.0)
+        await started.wait()
+        await server.stop()
+        assert await call == b"done"
+        with pytest.raises(grpc.aio.AioRpcError):
+            await health(channel)
 
 
 @pytest.fixture
@@ -222,16 +201,13 @@ def own_signals() -> Iterator[None]:
 
 @pytest.mark.usefixtures("own_signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_the_server_in_order(number: signal.Signals, identity_of: Identities) -> None:
-    async def scenario() -> None:
-        server = build_server(identity_of(BOB), [RITA], [], "localhost:0")
-        running = asyncio.ensure_future(run_party(identity_of(BOB), server, asyncio.sleep(60)))
-        await wait_until_serving(identity_of(RITA), BOB, f"localhost:{server.port}", within=5.0)
-        os.kill(os.getpid(), number)
-        await asyncio.wait_for(running, 5.0)
-        assert _refused(server.port)
-
-    asyncio.run(scenario())
+async def test_a_signal_stops_the_server_in_order(number: signal.Signals, identity_of: Identities) -> None:
+    server = build_server(identity_of(BOB), [RITA], [], "localhost:0")
+    running = asyncio.ensure_future(run_party(identity_of(BOB), server, asyncio.sleep(60)))
+    await wait_until_serving(identity_of(RITA), BOB, f"localhost:{server.port}", within=5.0)
+    os.kill(os.getpid(), number)
+    await asyncio.wait_for(running, 5.0)
+    assert _refused(server.port)
 
 
 def _refused(port: int) -> bool:

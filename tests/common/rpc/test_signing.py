@@ -36,11 +36,7 @@ def identity(party: Party) -> Identity:
 def statement(party: Party) -> Statement:
     ledger = LedgerHead(length=1, digest="ab" * 32) if party.role is Role.CURATOR else None
     return Statement(
-        party=party.uri,
-        spec_digest=SPEC.digest().hex(),
-        published=(),
-        signed_at=int(NOW.timestamp()),
-        ledger=ledger,
+        party=party.uri, spec_digest=SPEC.digest().hex(), published=(), signed_at=int(NOW.timestamp()), ledger=ledger
     )
 
 

@@ -28,31 +28,25 @@ class Calls:
 
 
 @pytest.mark.parametrize(("room", "calls", "most"), [(16, 5, 5), (2, 5, 3), (0, 5, 1), (16, 1, 1), (16, 0, 0)])
-def test_calls_run_beside_one_another_while_there_is_room(room: int, calls: int, most: int) -> None:
-    async def scenario() -> None:
-        made, places = Calls(), asyncio.Semaphore(room)
-        running = asyncio.create_task(together(places, made.of(range(calls))))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert made.running == most
-        made.gate.set()
-        assert await running == list(range(calls))
-        assert made.most == most
-        assert places._value == room
-
-    asyncio.run(scenario())
+async def test_calls_run_beside_one_another_while_there_is_room(room: int, calls: int, most: int) -> None:
+    made, places = Calls(), asyncio.Semaphore(room)
+    running = asyncio.create_task(together(places, made.of(range(calls))))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert made.running == most
+    made.gate.set()
+    assert await running == list(range(calls))
+    assert made.most == most
+    assert places._value == room
 
 
-def test_one_that_fails_ends_the_others_and_its_error_is_raised_alone() -> None:
+async def test_one_that_fails_ends_the_others_and_its_error_is_raised_alone() -> None:
     async def failing() -> int:
         raise NotReadyError("not yet")
 
-    async def scenario() -> None:
-        made, places = Calls(), asyncio.Semaphore(3)
-        with pytest.raises(NotReadyError, match="not yet"):
-            await together(places, [*made.of([1, 2]), failing, *made.of([3])])
-        assert made.running == 0
-        assert made.most == 3
-        assert places._value == 3
-
-    asyncio.run(scenario())
+    made, places = Calls(), asyncio.Semaphore(3)
+    with pytest.raises(NotReadyError, match="not yet"):
+        await together(places, [*made.of([1, 2]), failing, *made.of([3])])
+    assert made.running == 0
+    assert made.most == 3
+    assert places._value == 3

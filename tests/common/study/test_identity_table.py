@@ -43,6 +43,7 @@ ladder = ["parish given birth", "given~ family birth sex"]
 default_dates = ["1901-01-01"]
 cap = 0.01
 alone_in_spoke = 0.25
+placebo = true
 """
     text = LINKED.replace(FIELDS, more).replace('birth = "born"', 'birth = "born", parish = "parish"')
     text = text.replace('"day"]', '"day"], parish = "pa"')
@@ -56,6 +57,7 @@ alone_in_spoke = 0.25
         Decimal("0.5"),
     )
     assert identity.wrong_a_match * 6 == 1
+    assert identity.placebo
 
 
 def test_deletions_follow_the_default_ladder() -> None:
@@ -87,6 +89,7 @@ def test_deletions_follow_the_default_ladder() -> None:
         (FIELDS, f'{FIELDS}\ndefault_dates = ["1.1.1900"]', "default_dates has '1.1.1900'"),
         (FIELDS, f"{FIELDS}\ncap = 0", "cap is not between 0 and 1"),
         (FIELDS, f"{FIELDS}\nalone_in_spoke = 1", "a share of rows without partner"),
+        (FIELDS, f"{FIELDS}\nplacebo = 1", "placebo is of another kind"),
         (FIELDS, f"{FIELDS}\nhubs = 1", "unknown key 'hubs'"),
         (ALICE, 'id_columns = ["id"]', "curator alice has ids, and the study has an [identity]"),
         (ALICE, f'{ALICE}\nid_columns = ["id"]', "ids and an identity"),

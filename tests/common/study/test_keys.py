@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import STUDY_HEAD
 from tests.study_page import PAGE, page
 from veiltab.common.study.drafts.draft import DRAFT_TABLES
 from veiltab.common.study.drafts.template import study_template
@@ -18,27 +19,7 @@ from veiltab.curator.officer.policy import load_policy
 
 DOCS = Path(__file__).parents[3] / "docs"
 
-EVERY_TABLE = """
-[study]
-id = "s"
-title = "S"
-[budget]
-epsilon = 1
-[release]
-[server]
-name = "cloud"
-endpoint = "localhost:1"
-[[curator]]
-name = "alice"
-endpoint = "localhost:2"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:3"
-id_columns = ["id"]
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:4"
+EVERY_TABLE = f"""{STUDY_HEAD}[release]
 [[analyst]]
 name = "ana"
 researcher = "rosa"

@@ -158,10 +158,7 @@ CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "caro
             [replace(ALICE, normalise=(*ALICE.normalise, "integer")), replace(BOB, id_shapes=("9+.0",))],
             [f"bob: {ANOTHER_WAY} person as 9+.0. {BOBS}"],
         ),
-        (
-            [ALICE, replace(BOB, id_shapes=("aa-aa",))],
-            [f"{CLASH} aa-aa. {OTHERWISE}"],
-        ),
+        ([ALICE, replace(BOB, id_shapes=("aa-aa",))], [f"{CLASH} aa-aa. {OTHERWISE}"]),
     ],
 )
 def test_conflicts_are_named(drafts: Sequence[Draft], expected: Sequence[str]) -> None:

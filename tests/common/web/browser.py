@@ -137,7 +137,6 @@ def link_of(application: ConsoleApplication, person: str, *, decides: bool = Tru
 
 
 def path_of(link: str) -> str:
-    """Return the path and query of a link."""
     address = urlsplit(link)
     assert address.netloc == HOST
     return f"{address.path}?{address.query}"
@@ -149,7 +148,6 @@ def enter(application: ConsoleApplication, person: str, *, decides: bool = True)
 
 
 def enter_by(application: ConsoleApplication, link: str) -> Guest:
-    """Use a link."""
     browser = Browser(application)
     answer = browser.post(link, {})
     assert answer.status == 303, answer.text

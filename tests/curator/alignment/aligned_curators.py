@@ -11,11 +11,7 @@ import pytest
 
 from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
-from veiltab.common.errors import (
-    NotReadyError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.token_exchange import TokenExchange

@@ -209,7 +209,6 @@ class Curator(Seat):
 def circle(
     folder: Path, tables: Sequence[Sequence[str]], most_ids: Mapping[str, int] = MANY
 ) -> Iterator[list[Curator]]:
-    """Make curators with tables of these ids."""
     names = NAMES[: len(tables)]
     made = [Curator(name, names, folder / name, ids, most_ids) for name, ids in zip(names, tables, strict=True)]
     for curator in made:

@@ -10,11 +10,7 @@ import pytest
 from tests.conftest import PlayedDisk
 from tests.curator.alignment.aligned_curators import Curator, PeersOf, align, both_fixture, files, table_of  # noqa: F401 - fixtures
 from tests.curator.disk_use import disk_use
-from veiltab.common.errors import (
-    FailedReleaseError,
-    InvalidInputError,
-    NotReadyError,
-)
+from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.curator.alignment.disk_needs import alignment_bytes
 from veiltab.curator.peers.calls import Peers
 

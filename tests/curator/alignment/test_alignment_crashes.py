@@ -24,11 +24,7 @@ from tests.curator.alignment.aligned_curators import (  # noqa: F401 - fixtures
 )
 from tests.power import UNRAISABLE, FailingPower, PowerFailure
 from veiltab.common.core.derivation import derive
-from veiltab.common.errors import (
-    IntegrityError,
-    TransferError,
-    VeiltabError,
-)
+from veiltab.common.errors import IntegrityError, TransferError, VeiltabError
 from veiltab.common.tasks.engine import InProcess, Result, Results, Task
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.peers.calls import Peers

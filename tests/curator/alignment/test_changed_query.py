@@ -88,7 +88,6 @@ def replaced(place: int) -> Lie:
 
 
 def name_of(curator: Curator) -> str:
-    """Return the name of the alignment."""
     (folder,) = (curator.folder / "alignments").iterdir()
     return folder.name
 

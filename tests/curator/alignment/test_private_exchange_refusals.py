@@ -57,13 +57,7 @@ HOSTILE: dict[str, tuple[str, FlowKind, str, Callable[[bytes], bytes], str]] = {
     "identity in a query": ("bob", FlowKind.QUERY, "alice", with_identity, "curator bob: sent what is no element"),
     "identity in a set": ("carol", FlowKind.SET, "carol", with_identity, "curator carol: sent what is no element"),
     "identity in a final set": ("carol", FlowKind.SET, "bob", with_identity, "curator carol: sent what is no element"),
-    "identities shared": (
-        "both",
-        FlowKind.COMMON,
-        "",
-        with_identity,
-        "curators bob, carol: sent what is no element",
-    ),
+    "identities shared": ("both", FlowKind.COMMON, "", with_identity, "curators bob, carol: sent what is no element"),
     "identity comes back": ("carol", FlowKind.QUERY, "alice", with_identity, "curator carol: sent what is no element"),
     "no element in a set": ("bob", FlowKind.SET, "bob", not_canonical, "curator bob: sent what is no element"),
     "two ids masked alike": ("carol", FlowKind.QUERY, "alice", twice, "curator carol: masked two ids alike"),
@@ -123,7 +117,6 @@ def test_a_set_that_another_replaces_is_noticed_by_its_owner(tmp_path: Path) -> 
 
 
 def halves(column: bytes) -> list[bytes]:
-    """Return the tokens of a column."""
     return [column[start : start + 16] for start in range(0, len(column), 16)]
 
 

@@ -42,7 +42,7 @@ def test_a_fourth_session_of_a_peer_waits_for_a_person(tmp_path: Path, begins: o
         asyncio.run(until(lambda: "allow-alignment" in str(alice.alignment._waiting), [alice, bob]))
         assert isinstance(alice.alignment._waiting, DeniedError)
         words = str(alice.alignment._waiting)
-        assert words.startswith("curator bob: began 3 private alignments since a person here allowed more")
+        assert words.startswith("curator bob: had 3 private alignments since a person here allowed more")
         assert "`veiltab curator allow-alignment --peer bob`" in words
         assert len(alice.store.scalars) == scalars
         assert alice.store.private.allow("bob", bytes(16), person="Ana") == MOST_SESSIONS

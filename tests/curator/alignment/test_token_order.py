@@ -1,6 +1,7 @@
 """A table in the order of its tokens, section by section, against all of it at once."""
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from veiltab.curator.table.workplace import Workplace
 
 KEY = bytes(range(32))
 PEERS = ("bob", "carol")
+Turn = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
+"""What a curator does to the order of its tokens."""
 
 
 @pytest.fixture
@@ -104,28 +107,23 @@ def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -
     assert not files_of(run.folder)
 
 
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("place", [0, 1, 2999, 5000, 9998])
-def test_tokens_of_another_that_are_not_ascending_are_refused(tmp_path: Path, run: RunFiles, place: int) -> None:
-    ids, _, table = made_table(10_000)
-    ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
-    ordered.write(KEY, tmp_path / "own", None)
-    theirs, _ = ordered_tokens(ids)
-    theirs[[place, place + 1]] = theirs[[place + 1, place]]
-    (tmp_path / "bob").write_bytes(theirs.tobytes())
-    with pytest.raises(IntegrityError, match="not in ascending order"):
-        list(ordered.common({"bob": tmp_path / "bob"}))
+def exchanged(place: int) -> Turn:
+    return lambda rows: rows[[*range(place), place + 1, place, *range(place + 2, len(rows))]]
 
 
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("turn", [1, 3000, 9999])
-def test_tokens_of_another_that_begin_in_the_middle_are_refused(tmp_path: Path, run: RunFiles, turn: int) -> None:
+def turned(by: int) -> Turn:
     """Each of two runs is ascending; at their seam, and at the edges of sections, the order breaks."""
+    return lambda rows: np.roll(rows, by, axis=0)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("turn", [*map(exchanged, [0, 1, 2999, 5000, 9998]), *map(turned, [1, 3000, 9999])])
+def test_tokens_of_another_that_are_not_ascending_are_refused(tmp_path: Path, run: RunFiles, turn: Turn) -> None:
     ids, _, table = made_table(10_000)
     ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
     ordered.write(KEY, tmp_path / "own", None)
     theirs, _ = ordered_tokens(ids)
-    (tmp_path / "bob").write_bytes(np.roll(theirs, turn, axis=0).tobytes())
+    (tmp_path / "bob").write_bytes(turn(theirs).tobytes())
     with pytest.raises(IntegrityError, match="not in ascending order"):
         list(ordered.common({"bob": tmp_path / "bob"}))
 

@@ -28,7 +28,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import Event
 from veiltab.curator.evidence.check import check_evidence
 from veiltab.curator.evidence.export import EvidenceOrder, write_evidence
-from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.officer.verdicts import approve, deny
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import GrantDecision, PublicationDigests
@@ -80,7 +80,7 @@ def certificate(study: Study) -> ReleaseCertificate:
     return ReleaseCertificate.of(release_of(SPEC), PEM, statements)
 
 
-def live(standing: Standing) -> None:
+def live(standing: OpenedState) -> None:
     """Let a curator decide, charge and release."""
     store = standing.store
     for request in (request_with(), request_with(release_id=OTHER, purpose="<script>alert(1)</script>")):
@@ -115,12 +115,8 @@ class Office:
         return self.folder / "evidence.zip"
 
     def export(self, name: str, since: int | None = None, policy: Path | None = None) -> Path:
-        with open_standing(self.folder / "study.toml", "alice", self.folder / "state", policy) as standing:
-            order = EvidenceOrder(
-                person="Ana Díaz",
-                since=since,
-                certificates=(certificate(self.study),),
-            )
+        with open_state(self.folder / "study.toml", "alice", self.folder / "state", policy) as standing:
+            order = EvidenceOrder(person="Ana Díaz", since=since, certificates=(certificate(self.study),))
             alice = Party(study="survey", role=Role.CURATOR, name="alice")
             write_evidence(standing, identity(alice), order, self.folder / name)
         return self.folder / name
@@ -133,7 +129,7 @@ def open_office(folder: Path, study_bytes: bytes) -> Office:
     digest = hashlib.sha256((folder / "policy.toml").read_bytes()).hexdigest()
     store.served.set_served_policy(folder / "policy.toml", 0, None, persons=2, digest=digest)
     store.close()
-    with open_standing(folder / "study.toml", "alice", folder / "state", None) as standing:
+    with open_state(folder / "study.toml", "alice", folder / "state", None) as standing:
         live(standing)
     return Office(folder=folder, study=study_from_bytes(study_bytes, "study.toml"))
 

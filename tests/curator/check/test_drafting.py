@@ -139,10 +139,7 @@ def test_a_category_of_missing_values_has_a_name_of_its_own(propose: Propose) ->
 
 def test_a_spelling_is_that_of_most_rows(propose: Propose) -> None:
     found = attribute(propose, [*["New  York"] * 5, *["NEW YORK"] * 9, *["Paris"] * 9, *["paris"] * 8])
-    assert coding(found) == {
-        "categories": ["NEW YORK", "Paris"],
-        "recode": {"New  York": "NEW YORK", "paris": "Paris"},
-    }
+    assert coding(found) == {"categories": ["NEW YORK", "Paris"], "recode": {"New  York": "NEW YORK", "paris": "Paris"}}
 
 
 @pytest.mark.parametrize("count", [1, 4, 5])

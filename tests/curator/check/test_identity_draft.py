@@ -110,7 +110,8 @@ def test_a_field_that_one_curator_lacks_is_said_with_the_alignment(tables: dict[
         assert f"{keys} of 12 keys need postcode, which clinic lacks" in done.output
         assert "alignment: tokens" in done.output
         assert "by tokens every curator can test guesses" in done.output
-    path.write_text(path.read_text().replace("[study]", '[study]\nalignment = "psi"'))
+    path.unlink()
+    run("merge", *drafts, "--study", "linked", "--hub", "residents", "--alignment", "psi", "--yes", "--out", path)
     said = json.loads(run("check", path, "--json").output)
     assert (said["alignment"], len(said["notes"])) == ("psi", 1)
 

@@ -15,7 +15,7 @@ from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
-from veiltab.curator.officer.opened import Standing, open_standing
+from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
@@ -37,7 +37,7 @@ class Office:
     """A curator's state, and its console."""
 
     folder: Path
-    standing: Standing
+    standing: OpenedState
     books: Books
     application: ConsoleApplication
 
@@ -77,7 +77,7 @@ def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Ite
         store.served.set_served_policy(None, 0, None, persons=2)
         store.alignments.set_alignment("a" * 32, 1000, "ab" * 16)
         hold(store, make_request(attributes=("sex", "age", "salary"), purpose=PURPOSE))
-    with open_standing(path, "alice", tmp_path / "state", None) as standing:
+    with open_state(path, "alice", tmp_path / "state", None) as standing:
         books = Books(standing, path)
         console = curator_console(
             books,

@@ -26,7 +26,7 @@ from veiltab.curator.console.pages.budget_page import Point, months_of, points_o
 from veiltab.curator.console.paging import span_of
 from veiltab.curator.console.words import badge_of_state, nats
 from veiltab.curator.evidence.check import check_evidence
-from veiltab.curator.officer.opened import open_standing
+from veiltab.curator.officer.opened import open_state
 from veiltab.curator.officer.policy import policy_of
 from veiltab.curator.progress.progress import APPROVED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
@@ -120,7 +120,7 @@ def test_the_policy_is_tried_as_the_command_tries_it(office: Office) -> None:
     policy = office.folder / "policy.toml"
     policy.write_text('persons = 2\n[[rule]]\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "approve"\n')
     office.standing.store.served.set_served_policy(policy, 1, None, persons=2)
-    with open_standing(office.folder / "study.toml", "alice", office.folder / "state", None) as standing:
+    with open_state(office.folder / "study.toml", "alice", office.folder / "state", None) as standing:
         console = curator_console(
             Books(standing, office.folder / "study.toml"),
             AuditJournal(store=standing.store),
@@ -228,7 +228,7 @@ def test_several_tables_are_shown_as_such(office: Office, make_request: Make) ->
     assert "3 tables of" in text
     assert "sex \N{MULTIPLICATION SIGN} salary" in text
     assert "Foreseen distance of a typical table" in text
-    assert "with delta 0.000001 means, roughly" in text
+    assert "Delta 1e-6 limits, roughly" in text
 
 
 def test_the_audit_log_is_shown_and_checked(office: Office) -> None:
@@ -249,10 +249,7 @@ def test_the_audit_log_is_shown_and_checked(office: Office) -> None:
     last = store.audit.head.length
     with transaction(store.connection):
         store.audit.record(Event.KEY, release=ID, attribute="late", researcher="rosa")
-    store.connection.execute(
-        "UPDATE audit SET line = replace(line, 'late', 'last') WHERE number = ?",
-        [last + 1],
-    )
+    store.connection.execute("UPDATE audit SET line = replace(line, 'late', 'last') WHERE number = ?", [last + 1])
     assert ana.get("/audit").status == 500
 
 
@@ -345,12 +342,7 @@ def run(*arguments: str | Path) -> None:
     ],
 )
 def test_the_command_refuses_what_is_not_this_curators(  # noqa: PLR0913, PLR0917 - cases
-    tmp_path: Path,
-    study_bytes: bytes,
-    owner: str | None,
-    persons: list[str],
-    refusal: type[VeiltabError],
-    words: str,
+    tmp_path: Path, study_bytes: bytes, owner: str | None, persons: list[str], refusal: type[VeiltabError], words: str
 ) -> None:
     (tmp_path / "study.toml").write_bytes(study_bytes)
     if owner is not None:
@@ -373,8 +365,4 @@ def test_numbers_are_rounded_against_the_respondent() -> None:
 def test_a_page_of_a_list() -> None:
     assert [
         (span_of(total, 10, page).start, span_of(total, 10, page).stop) for total, page in ((0, 1), (25, 3), (25, 9))
-    ] == [
-        (0, 0),
-        (20, 25),
-        (20, 25),
-    ]
+    ] == [(0, 0), (20, 25), (20, 25)]

@@ -13,7 +13,7 @@ from tests.curator.linking.registers import Curator, Person, identity, people, r
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.alignment.linking import link_exchange
 from veiltab.curator.alignment.linking.link_messages import LinkKind
-from veiltab.curator.commands.linkage_text import linkage_json, linkage_text
+from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text
 
 COMMON, ALONE = people(60, 1), people(460, 2)
 HUB, SPOKE = [*COMMON, *ALONE[20:]], [*COMMON[::-1], *ALONE[:20]]

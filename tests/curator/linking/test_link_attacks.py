@@ -4,13 +4,14 @@ import asyncio
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any, cast
 
 import pytest
 
 from tests.curator.alignment.circle import align
-from tests.curator.linking.registers import identity, people, registers
-from veiltab.common.errors import IntegrityError, NotReadyError
+from tests.curator.linking.registers import Curator, identity, people, registers
+from veiltab.common.errors import DeniedError, IntegrityError, NotReadyError
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.curator.alignment.linking import spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
@@ -113,3 +114,34 @@ def test_a_peer_that_says_two_parts_begins_no_session_that_is_not_counted(tmp_pa
         after = alice.store.private.session(name)
         assert after == before
         assert alice.store.private.parts()["bob"][1] == 1
+
+
+def test_two_spokes_that_begin_sessions_in_turn_get_no_more_than_one(tmp_path: Path) -> None:
+    """Each asks in a session whoever begins it, so the hub counts it for both; a spoke counts who begins it."""
+    tables = [SPOKE, HUB, COMMON]
+    with registers(tmp_path, tables, identity(hub="bob"), is_private=False) as (alice, bob, carol):
+
+        def again(*lost: Curator) -> None:
+            for one in lost:
+                one.store.private.renew(one.alignment._current, token_bytes(16))
+            for one in (alice, bob, carol):
+                one.close()
+                one.open()
+            align(alice, bob, carol)
+
+        align(alice, bob, carol)
+        again(alice)
+        again(bob)
+        assert [bob.store.private.parts()[one][1] for one in ("alice", "carol")] == [2, 2]
+        again(carol)
+        assert [bob.store.private.parts()[one][1] for one in ("alice", "carol")] == [3, 3]
+        assert [alice.store.private.parts()[one][1] for one in ("bob", "carol")] == [2, 2]
+        parts = {name: part for name, (part, _) in bob.store.private.parts().items()}
+        for allowed, refused in (("", "alice"), ("", "carol"), ("alice", "carol")):
+            if allowed:
+                bob.store.private.allow(allowed, bytes(range(16)), person="Ben")
+                assert bob.exchange._check_may_begin(parts | {allowed: bytes(16)}).keys() == parts.keys()
+            with pytest.raises(DeniedError, match=f"{refused}: had 3 private alignments since a person here allowed"):
+                bob.exchange._check_may_begin(parts | {refused: bytes(16)})
+        parts = {name: part for name, (part, _) in alice.store.private.parts().items()}
+        assert alice.exchange._check_may_begin(parts | {"carol": bytes(16)}) == {"carol": bytes(16)}

@@ -32,8 +32,8 @@ from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
-from veiltab.curator.commands.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, PassCount
+from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text, wrong_links_json
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.table.table_rows import LostTableError, TableRows
@@ -86,7 +86,7 @@ def check_reports(hub: Curator, spoke: Curator, links: int, *, is_private: bool)
     assert said["links"] == links
     assert said["precision_estimated"]["value"] > 0.9
     assert 0.8 < said["recall_estimated"]["value"] <= 1
-    assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left", "lacks"}
+    assert set(said["passes"][0]) == {"key", "runs", "self_match", "linked", "left", "placebo", "lacks"}
 
 
 def test_rows_that_stand_twice_are_counted_and_lower_the_recall(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_curator_that_lost_its_files_gets_the_same_handles(tmp_path: Path) -> 
         assert (bob.alignment.result(), bob.tokens_file()) == (result, tokens)
         assert alice.store.private.parts()["bob"][1] == 2, "the session is not counted"
         alice.store.connection.execute("UPDATE private_part SET sessions = 3 WHERE curator = 'bob'")
-        with pytest.raises(DeniedError, match="began 3 private alignments since a person here allowed more"):
+        with pytest.raises(DeniedError, match="had 3 private alignments since a person here allowed more"):
             alice.exchange._check_may_begin({"alice": alice.store.private.parts()["alice"][0], "bob": bytes(16)})
 
 

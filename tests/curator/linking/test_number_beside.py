@@ -14,7 +14,7 @@ from veiltab.common.linkage.linked_identity import Identity
 from veiltab.curator.alignment.linking import hub_work, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
-from veiltab.curator.commands.linkage_text import linkage_json, linkage_text
+from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text
 
 COMMON, ALONE = people(60, 1), people(30, 2)
 KEYS = ("given family birth sex", "given~ family birth sex")

@@ -37,8 +37,7 @@ ENDLESS_DUCKDB = "select range as id, range as n from range(100000000000)"
 
 
 def study_of(most: int) -> Study:
-    head = f'[study]\nid = "s"\nmaximum_respondents = {most}'.encode()
-    return study_from_bytes(STUDY.replace(b'[study]\nid = "s"', head), "s.toml")
+    return study_from_bytes(STUDY.replace(b"[study]", b"[study]\nmaximum_respondents = %d" % most), "s.toml")
 
 
 def with_id(path: Path, id_: str, kind: pa.DataType, rows: int = 1) -> Path:

@@ -52,7 +52,7 @@ def expected(rows: list[tuple[str, str, str, str]]) -> dict[str, tuple[str, str,
 
 def read(path: Path, query: str = SUMMARY) -> dict[str, tuple[str, ...]]:
     source = open_table(TableAddress(location=str(path), query=query))
-    names = [column.name for column in source.columns()]
+    names = [column.name for column in source.columns]
     found = {}
     for batch in read_batches(source, names, ()):
         for name, *values in zip(*(batch.texts[one].to_pylist() for one in names), strict=True):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import STUDY_HEAD
 from tests.curator.made_rows import columns_in, ids_in
 from tests.curator.tables import written
 from tests.curator.tables.written import Rows
@@ -23,27 +24,7 @@ from veiltab.curator.formats.columns.reading import read_batches
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.reading.table_reading import load_table, read_table
 
-STUDY = b"""
-[study]
-id = "s"
-title = "S"
-[budget]
-epsilon = 1
-[server]
-name = "cloud"
-endpoint = "localhost:7400"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7401"
-id_columns = ["pid"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7402"
-id_columns = ["pid"]
-[[researcher]]
-name = "rosa"
-endpoint = "localhost:7410"
-[[attribute]]
+STUDY = f"""{STUDY_HEAD}[[attribute]]
 name = "land"
 owner = "alice"
 categories = ["A", "B"]
@@ -59,7 +40,7 @@ integers = [0, 3]
 name = "sex"
 owner = "bob"
 categories = ["f", "m"]
-"""
+""".replace('"id"', '"pid"').encode()
 ROWS: Rows = [
     ["pid", "land", "wage", "kids"],
     [100, "A", 3.25, 0],

@@ -76,6 +76,26 @@ def test_a_date_of_a_file_is_one_whatever_the_order(study: Study, tmp_path: Path
     assert normal_rows(study.identity, "dmy", columns).values("birth") == ["19700101", "19700102"]
 
 
+def test_a_table_that_is_linked_by_other_rules_counts_as_another(study: Study, tmp_path: Path) -> None:
+    """Else the curators would keep the links that they made before somebody corrected the study file."""
+    path = tmp_path / "bob.csv"
+    path.write_text("first,last,born,hours,pay\nA,B,3.2.1980,1,low\n")
+
+    def digest(old: bytes, new: bytes) -> str:
+        assert old in study.source
+        return load_table(path, study_from_bytes(study.source.replace(old, new), ""), "bob").content_digest
+
+    own = load_table(path, study, "bob").content_digest
+    assert digest(b'title = "', b'title = "Another ') == own
+    others = [
+        digest(b'date_order = "dmy"', b'date_order = "mdy"'),
+        digest(b'hub = "bob"', b'hub = "alice"'),
+        digest(b"[identity]", b"[identity]\ncap = 0.001"),
+        digest(b"[identity]", b'[identity]\ndefault_dates = ["1901-01-01"]'),
+    ]
+    assert len({own, *others}) == 5
+
+
 def test_the_separator_in_a_field_is_refused(study: Study, tmp_path: Path) -> None:
     path = tmp_path / "alice.csv"
     path.write_text("first,last,year,month,day,sex,age\nAn\x1fna,B,1980,2,3,1,44\nA,B,1980,2,3,1,44\n")

@@ -46,11 +46,6 @@ def test_a_party_s_file_has_the_same(tmp_path: Path) -> None:
     path.write_text('table = "postgresql://ana@h/d"\nquery = "select 1"\nencoding = "latin-1"\ndecimal = "comma"\n')
     values, problems = read_party_file(path)
     assert not problems
-    assert values == {
-        "table": "postgresql://ana@h/d",
-        "query": "select 1",
-        "encoding": "latin-1",
-        "decimal": "comma",
-    }
+    assert values == {"table": "postgresql://ana@h/d", "query": "select 1", "encoding": "latin-1", "decimal": "comma"}
     path.write_text('table = "book.xlsx#2020"\n')
     assert read_party_file(path)[0] == {"table": tmp_path / "book.xlsx#2020"}

@@ -86,11 +86,7 @@ def test_a_row_that_contradicts_the_separator_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("head", "problem"),
-    [
-        (b"a,b;c\n1,2;3\n", "by commas or by semicolons"),
-        (b"a\tb|c\n", "by tabs or by bars"),
-        (b"a\0b\0,\0", "bytes 0"),
-    ],
+    [(b"a,b;c\n1,2;3\n", "by commas or by semicolons"), (b"a\tb|c\n", "by tabs or by bars"), (b"a\0b\0,\0", "bytes 0")],
 )
 def test_a_form_that_is_not_clear_is_refused(head: bytes, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
@@ -99,13 +95,7 @@ def test_a_form_that_is_not_clear_is_refused(head: bytes, problem: str) -> None:
 
 @pytest.mark.parametrize(
     ("head", "separator"),
-    [
-        (b"id\n1;2\n", ","),
-        (b"a|b\n1\n2\n3\n", ","),
-        (b"a;b,c\n1;2\n3;4\n", ";"),
-        (b'"a;b",c\n1,2\n', ","),
-        (b"", ","),
-    ],
+    [(b"id\n1;2\n", ","), (b"a|b\n1\n2\n3\n", ","), (b"a;b,c\n1;2\n3;4\n", ";"), (b'"a;b",c\n1,2\n', ","), (b"", ",")],
 )
 def test_the_separator_is_the_one_by_which_rows_agree_with_the_header(head: bytes, separator: str) -> None:
     assert sniff(head).separator == separator

@@ -45,13 +45,11 @@ def write_json(path: Path, rows: Rows, *, as_list: bool = False) -> Path:
 
 
 def columns(rows: Rows) -> dict[str, list[Value]]:
-    """Return the columns of a table."""
     header, *others = rows
     return {str(name): [row[place] for row in others] for place, name in enumerate(header)}
 
 
 def write_parquet(path: Path, rows: Rows) -> Path:
-    """Write one Parquet file."""
     pq.write_table(pa.table(columns(rows)), path, row_group_size=2)
     return path
 

@@ -41,6 +41,5 @@ REPORT_COSTS = SHIPPED_REPORTS[Way.HTTPS].measured(
 
 
 def work_of(scale: Scale, stage: str, party: Party) -> Work:
-    """Return what a party does in a stage."""
     (work,) = (one for one in scale.works if (one.stage, one.party) == (stage, party))
     return work

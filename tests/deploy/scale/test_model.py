@@ -16,10 +16,7 @@ def scale(*works: Work, limits: tuple[Need, ...] = (LIMIT,)) -> Scale:
     return Scale(
         works=works,
         machine=MACHINE,
-        rooms={
-            Party.CURATOR: Room(2e8, 3e9, 1e9),
-            Party.SERVER: Room(1e8, 9e8, 0.0),
-        },
+        rooms={Party.CURATOR: Room(2e8, 3e9, 1e9), Party.SERVER: Room(1e8, 9e8, 0.0)},
         limits=limits,
         remedies={Party.CURATOR: "more cores", Party.SERVER: "another process"},
     )
@@ -31,11 +28,7 @@ def scale(*works: Work, limits: tuple[Need, ...] = (LIMIT,)) -> Scale:
         (Work("a", Party.CURATOR, parallel=8.0, serial=3.0), Resource.CPU, 5.0),
         (Work("a", Party.CURATOR, sent=50e6, received=20e6), Resource.SENDING, 5.0),
         (Work("a", Party.CURATOR, sent=20e6, received=70e6), Resource.RECEIVING, 7.0),
-        (
-            Work("a", Party.CURATOR, written=200e6, read=100e6, flushing=1.5, parallel=16.0),
-            Resource.DISK,
-            4.5,
-        ),
+        (Work("a", Party.CURATOR, written=200e6, read=100e6, flushing=1.5, parallel=16.0), Resource.DISK, 4.5),
         (Work("a", Party.CURATOR, trips=30, serial=2.0), Resource.LATENCY, 3.0),
     ],
 )

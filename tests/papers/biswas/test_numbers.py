@@ -17,8 +17,7 @@ def about(source: str) -> list[Comparison]:
 
 
 @pytest.mark.parametrize(
-    "source",
-    ["Definition 2.4", "equation 4", "Theorem 2.1", "Theorem 3.1", "Theorem 3.4", "Remark 2"],
+    "source", ["Definition 2.4", "equation 4", "Theorem 2.1", "Theorem 3.1", "Theorem 3.4", "Remark 2"]
 )
 def test_what_the_paper_has_right(source: str) -> None:
     assert all(one.agrees for one in about(source))

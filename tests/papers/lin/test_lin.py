@@ -126,8 +126,7 @@ def test_gamma_at_the_paper_s_size_does_not_depend_on_epsilon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "expected"),
-    [("uniform", [34, 33, 33]), ("linear", [17, 33, 50]), ("peaky", [90, 5, 5])],
+    ("shape", "expected"), [("uniform", [34, 33, 33]), ("linear", [17, 33, 50]), ("peaky", [90, 5, 5])]
 )
 def test_synthetic_tables(shape: str, expected: list[int]) -> None:
     assert synthetic(shape, 3, 100) == expected

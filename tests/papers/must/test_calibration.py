@@ -62,11 +62,7 @@ def test_poisson_faces_half_the_sensitivity() -> None:
     assert corrected_scale(wor, 0.01, 6.0) == pytest.approx(6.0 / 100 / corrected_ratio(wor, 0.01))
 
 
-@given(
-    st.lists(st.floats(-BOUND, BOUND), min_size=29, max_size=29),
-    st.floats(-BOUND, BOUND),
-    st.floats(-BOUND, BOUND),
-)
+@given(st.lists(st.floats(-BOUND, BOUND), min_size=29, max_size=29), st.floats(-BOUND, BOUND), st.floats(-BOUND, BOUND))
 def test_no_row_moves_mean_or_variance_further_than_its_width(rest: list[float], old: float, new: float) -> None:
     scheme = BOOTSTRAP.scheme("wor")
     one, other = np.array([*rest, old]), np.array([*rest, new])

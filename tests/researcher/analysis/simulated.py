@@ -45,7 +45,6 @@ REGIMES = {
 
 
 def design_for(table: NDArray[np.int64], sample: int, retention: float) -> ReleaseDesign:
-    """Return the design of a release of a table."""
     mechanism = GammaDiagonal(cells=table.size, replacement=UNIT - int(Fraction(retention) * UNIT))
     return ReleaseDesign(population=int(table.sum()), sample=sample, mechanism=mechanism)
 

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from tests.researcher.analysis.simulated import (
-    ADULT,
-    ADULT_DOMAIN,
-    DOMAIN,
-    EDUCATION_BY_SALARY,
-    design_for,
-    simulated,
-)
+from tests.researcher.analysis.simulated import ADULT, ADULT_DOMAIN, DOMAIN, EDUCATION_BY_SALARY, design_for, simulated
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.estimates.pooling import PooledDesign, PooledEstimate, pooled

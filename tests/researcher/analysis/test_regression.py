@@ -36,13 +36,7 @@ def test_logistic_regression_is_that_of_the_single_rows() -> None:
     slow = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-8}).x
     found = regress(exact(ADULT, ADULT_DOMAIN), LOGISTIC)
     np.testing.assert_allclose(found.estimate, slow, atol=1e-4)
-    assert found.labels["coefficient"] == (
-        "(intercept)",
-        "education=mid",
-        "education=high",
-        "marital=single",
-        "sex=f",
-    )
+    assert found.labels["coefficient"] == ("(intercept)", "education=mid", "education=high", "marital=single", "sex=f")
     assert found.title == "logistic regression of salary=more"
     # More education, more salary; single, less.
     assert found.estimate[2] > found.estimate[1] > 0 > found.estimate[3]

@@ -138,12 +138,7 @@ def test_a_table_that_was_measured_is_pooled_and_another_is_modelled(linked: Rel
     ],
 )
 def test_a_question_names_the_table_that_it_is_about(
-    linked: Release,
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    names: list[str],
-    *,
-    is_measured: bool,
+    linked: Release, monkeypatch: pytest.MonkeyPatch, words: list[str], names: list[str], *, is_measured: bool
 ) -> None:
     found = json.loads(estimated(linked, [*words, "--json"], monkeypatch).stdout)
     assert found["measured"] is is_measured

@@ -273,7 +273,7 @@ def test_an_unexpected_failure_says_nothing_of_its_values(reader: Program, monke
     assert reader.ask("/v1/study").status_code == 200
 
 
-def test_those_who_wait_keep_nobody_from_an_answer(reader: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_those_who_wait_keep_nobody_from_an_answer(reader: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     over, plain = threading.Event(), MadeClient.status
 
     def slow(self: MadeClient, name: str, *, seconds: float = 0.0) -> Status:
@@ -281,21 +281,17 @@ def test_those_who_wait_keep_nobody_from_an_answer(reader: Program, monkeypatch:
         return plain(self, name)
 
     monkeypatch.setattr(MadeClient, "status", slow)
-
-    async def asked() -> None:
-        transport, headers = httpx.ASGITransport(reader.api), {"Authorization": f"Bearer {reader.token}"}
-        async with httpx.AsyncClient(transport=transport, base_url="https://desk", headers=headers) as client:
-            path = f"/v1/releases/{3:032x}?wait=30"
-            waiting = [asyncio.create_task(client.get(path)) for _ in range(MOST_WAITING)]
-            while reader.api._waiting < MOST_WAITING:  # noqa: ASYNC110 - no event says it
-                await asyncio.sleep(0.01)
-            assert (await client.get(path)).json()["release"]["state"] == "requested"
-            assert (await client.get("/v1/study")).status_code == 200
-            assert not any(one.done() for one in waiting)
-            over.set()
-            assert {one.status_code for one in await asyncio.gather(*waiting)} == {200}
-
-    asyncio.run(asked())
+    transport, headers = httpx.ASGITransport(reader.api), {"Authorization": f"Bearer {reader.token}"}
+    async with httpx.AsyncClient(transport=transport, base_url="https://desk", headers=headers) as client:
+        path = f"/v1/releases/{3:032x}?wait=30"
+        waiting = [asyncio.create_task(client.get(path)) for _ in range(MOST_WAITING)]
+        while reader.api._waiting < MOST_WAITING:  # noqa: ASYNC110 - no event says it
+            await asyncio.sleep(0.01)
+        assert (await client.get(path)).json()["release"]["state"] == "requested"
+        assert (await client.get("/v1/study")).status_code == 200
+        assert not any(one.done() for one in waiting)
+        over.set()
+        assert {one.status_code for one in await asyncio.gather(*waiting)} == {200}
 
 
 def test_no_more_is_computed_than_a_service_has_room_for(program: Program) -> None:

@@ -14,14 +14,7 @@ from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.privacy.cards.card import advised_delta
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.researcher.collection.guarantee import (
-    DELTA_OF_COINS,
-    bounds,
-    centre,
-    centre_text,
-    guarantee,
-    least_active,
-)
+from veiltab.researcher.collection.guarantee import DELTA_OF_COINS, bounds, centre, centre_text, guarantee, least_active
 from veiltab.researcher.collection.results.results import values_frame, values_records
 from veiltab.researcher.collection.results.round_picture import frequencies_picture
 from veiltab.researcher.collection.results.round_report import report_page

@@ -10,9 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.common.web.browser import HOST, Browser
-from tests.researcher.console.made_client import (
-    MadeClient,
-)
+from tests.researcher.console.made_client import MadeClient
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.console.console import console_of

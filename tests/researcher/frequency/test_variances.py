@@ -202,14 +202,7 @@ def test_hajeks_estimated_variance_under_rates_that_differ() -> None:
     counts, reports = draw_rounds(truth, design, mechanism, 400, np.random.default_rng(5))
     estimated = [
         variance_estimate(
-            Tally(
-                counts=one,
-                reports=heard,
-                populations=design.populations,
-                rates=rates,
-                p=design.p,
-                q=design.q,
-            ),
+            Tally(counts=one, reports=heard, populations=design.populations, rates=rates, p=design.p, q=design.q),
             Estimator.HAJEK,
         )
         for one, heard in zip(counts, reports, strict=True)

@@ -71,7 +71,6 @@ def design_of(axes: tuple[int, ...]) -> ReleaseDesign:
 
 
 def workload() -> ReleaseSpec:
-    """Return the description of the release."""
     return ReleaseSpec(
         release_id=RELEASE_ID,
         study_digest="cd" * 32,
@@ -92,12 +91,7 @@ def workload() -> ReleaseSpec:
         alignment="ef" * 16,
         deadline=2_000_000_000,
         tables=tuple(
-            TablePlan(
-                columns=axes,
-                server_replacement=MECHANISMS[axes].replacement,
-                curator_replacement=0,
-                canaries=0,
-            )
+            TablePlan(columns=axes, server_replacement=MECHANISMS[axes].replacement, curator_replacement=0, canaries=0)
             for axes in PAIRS
         ),
     )
@@ -106,9 +100,5 @@ def workload() -> ReleaseSpec:
 def status() -> Status:
     """Return how a desk says that the release stands."""
     return made_status(
-        release_id=RELEASE_ID,
-        label="linked",
-        study_digest="cd" * 32,
-        attributes=DOMAIN.names,
-        spec=workload(),
+        release_id=RELEASE_ID, label="linked", study_digest="cd" * 32, attributes=DOMAIN.names, spec=workload()
     )

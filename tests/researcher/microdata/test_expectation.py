@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.core.domain import Attribute, Domain
-from veiltab.common.privacy.planning.workload_plan import workload_mechanisms, workload_prices
+from veiltab.common.privacy.planning.workload_prices import workload_mechanisms, workload_prices
 from veiltab.common.schemes import WithoutReplacement
 from veiltab.researcher.estimates.estimation import ReleaseDesign
 from veiltab.researcher.estimates.table_result import TableResult

@@ -68,10 +68,7 @@ def test_columns_are_those_that_the_file_names() -> None:
     ],
 )
 def test_what_has_no_interval_is_refused(
-    frame: pd.DataFrame,
-    function: Callable[[pd.DataFrame, Floats], object],
-    confidence: float,
-    problem: str,
+    frame: pd.DataFrame, function: Callable[[pd.DataFrame, Floats], object], confidence: float, problem: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         with_replicates(frame, function, confidence=confidence)

@@ -13,10 +13,7 @@ from veiltab.researcher.estimates.uncertainty import covariance
 from veiltab.researcher.microdata.redrawing import redrawn, whole
 
 DOMAIN = Domain(
-    attributes=(
-        Attribute(name="a", categories=("0", "1", "2")),
-        Attribute(name="b", categories=("0", "1")),
-    )
+    attributes=(Attribute(name="a", categories=("0", "1", "2")), Attribute(name="b", categories=("0", "1")))
 )
 FRACTIONS = np.array([0.4, 0.05, 0.2, 0.0, 0.3, 0.05])
 

@@ -23,14 +23,7 @@ from veiltab.researcher.microdata.files import provenance_path
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.microdata.redrawing import drawn_anew
 from veiltab.researcher.microdata.replicate_intervals import with_replicates
-from veiltab.researcher.microdata.synthesis import (
-    CHUNK,
-    MOST_ROWS,
-    MOST_WEIGHTS,
-    Microdata,
-    check_size,
-    synthesise,
-)
+from veiltab.researcher.microdata.synthesis import CHUNK, MOST_ROWS, MOST_WEIGHTS, Microdata, check_size, synthesise
 from veiltab.researcher.model import fitting
 from veiltab.researcher.model.raking import cells_of
 from veiltab.researcher.report.microdata_page import render

@@ -9,9 +9,7 @@ import pytest
 from tests.common.collection.rounds import ID, round_with
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.tokens import token_digest
-from veiltab.common.errors import (
-    VeiltabError,
-)
+from veiltab.common.errors import VeiltabError
 from veiltab.server.rounds.rounds_store import Arrival, CollectionStore
 
 BUDGET = Decimal(4)

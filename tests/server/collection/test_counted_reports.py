@@ -34,12 +34,7 @@ from veiltab.common.collection.oracles import ORACLE_NAMES, Bits
 from veiltab.common.collection.round import RoundState, Stratum
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.core.randomness import SystemSource
-from veiltab.common.errors import (
-    BudgetExceededError,
-    ClosedRoundError,
-    ConflictError,
-    InvalidInputError,
-)
+from veiltab.common.errors import BudgetExceededError, ClosedRoundError, ConflictError, InvalidInputError
 from veiltab.server.rounds.rounds_store import BLOCK, Arrival, CollectionStore, split_digests
 
 

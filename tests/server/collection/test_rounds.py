@@ -307,7 +307,7 @@ def test_many_reports_at_once_are_counted_together_each_once(
     assert np.array_equal(store.counts(ID)[0], expected)
 
 
-def test_nobody_is_answered_before_the_counts_are_durable(
+async def test_nobody_is_answered_before_the_counts_are_durable(
     rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
@@ -318,20 +318,16 @@ def test_nobody_is_answered_before_the_counts_are_durable(
         return record(arrivals)
 
     monkeypatch.setattr(store, "record", held)
-
-    async def scenario() -> None:
-        async with running(rounds):
-            waiting = asyncio.create_task(rounds.report(ID, TOKENS[0], "north", Category(symbol=7)))
-            await asyncio.wait({waiting}, timeout=0.1)
-            assert not waiting.done()
-            gate.set()
-            await waiting
-            assert store.status(ID).reports == (1, 0)
-
-    asyncio.run(scenario())
+    async with running(rounds):
+        waiting = asyncio.create_task(rounds.report(ID, TOKENS[0], "north", Category(symbol=7)))
+        await asyncio.wait({waiting}, timeout=0.1)
+        assert not waiting.done()
+        gate.set()
+        await waiting
+        assert store.status(ID).reports == (1, 0)
 
 
-def test_a_failing_disk_is_told_to_everybody_and_the_next_reports_count(
+async def test_a_failing_disk_is_told_to_everybody_and_the_next_reports_count(
     rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(rounds)
@@ -339,34 +335,27 @@ def test_a_failing_disk_is_told_to_everybody_and_the_next_reports_count(
     def failing(_: object) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
-    async def scenario() -> None:
-        async with running(rounds):
-            with monkeypatch.context() as patched:
-                patched.setattr(store, "record", failing)
-                reports = [rounds.report(ID, token, "north", Category(symbol=7)) for token in TOKENS[:3]]
-                answers = await asyncio.gather(*reports, return_exceptions=True)
-            assert [type(answer) for answer in answers] == [sqlite3.OperationalError] * 3
-            await rounds.report(ID, TOKENS[0], "north", Category(symbol=7))
-
-    asyncio.run(scenario())
+    async with running(rounds):
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "record", failing)
+            reports = [rounds.report(ID, token, "north", Category(symbol=7)) for token in TOKENS[:3]]
+            answers = await asyncio.gather(*reports, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [sqlite3.OperationalError] * 3
+        await rounds.report(ID, TOKENS[0], "north", Category(symbol=7))
     assert store.status(ID).reports == (1, 0)
 
 
-def test_a_caller_that_goes_away_keeps_nobody_else_waiting(rounds: RoundKeeper, store: CollectionStore) -> None:
+async def test_a_caller_that_goes_away_keeps_nobody_else_waiting(rounds: RoundKeeper, store: CollectionStore) -> None:
     opened(rounds)
-
-    async def scenario() -> None:
-        async with running(rounds):
-            first, *others = [
-                asyncio.create_task(rounds.report(ID, token, "north", Category(symbol=7))) for token in TOKENS[:3]
-            ]
-            await asyncio.sleep(0)
-            first.cancel()
-            await asyncio.gather(*others)
-            # Nobody waits for its answer, so it was left aside; the node that asks again is counted, once.
-            assert not await reason(rounds.report(ID, TOKENS[0], "north", Category(symbol=7)))
-
-    asyncio.run(scenario())
+    async with running(rounds):
+        first, *others = [
+            asyncio.create_task(rounds.report(ID, token, "north", Category(symbol=7))) for token in TOKENS[:3]
+        ]
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.gather(*others)
+        # Nobody waits for its answer, so it was left aside; the node that asks again is counted, once.
+        assert not await reason(rounds.report(ID, TOKENS[0], "north", Category(symbol=7)))
     assert store.status(ID).reports == (3, 0)
 
 

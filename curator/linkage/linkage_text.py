@@ -1,6 +1,7 @@
 """A linkage as text and as a picture: which keys linked how many rows, and how good the links are by estimate."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import ceil, floor, sqrt
 
 from markupsafe import Markup
@@ -9,18 +10,23 @@ from veiltab.common.command.cli import json_text
 from veiltab.common.core.numbers.confidence import CONFIDENCE, squared_quantile
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
+from veiltab.common.linkage.match_rates import MatchRates, changed_rows
 from veiltab.common.linkage.quality import Estimate, wrong_in_sample
+from veiltab.common.study.file import Study
+from veiltab.common.study.identity_table import absent_fields
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
 
-_WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 130
+_WIDTH, _ROW, _LEFT, _RIGHT = 900, 26, 430, 170
 _SVG = Markup(
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif"'
     ' font-size="13"><title>The ladder of keys</title><desc>{text}</desc>'
-    '<rect width="{width}" height="{height}" fill="#fff"/>{parts}</svg>\n'
+    '<rect class="ground" width="{width}" height="{height}" fill="#fff"/>{parts}</svg>\n'
 )
-_BAR = Markup('<rect x="{x}" y="{y}" width="{width}" height="16" fill="{colour}"/>')
+_BAR = Markup('<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="16" fill="{colour}"/>')
 _TEXT = Markup('<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{text}</text>')
-_COUNTED, _LEFT_OUT = "#1b6ca8", "#777"
+_COUNTED, _LEFT_OUT = ("bar", "#1b6ca8"), ("soft", "#777")
+"""How pages call the bars of keys that run and of others, and their colours elsewhere."""
+
 
 _NONE: Mapping[str, str] = {}
 
@@ -35,6 +41,16 @@ INDEPENDENT = (
     " the recall too high."
 )
 """What the estimated recall rests on."""
+
+
+def own_words(study: Study, name: str) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
+    """Return attribute -> its categories, and key -> the field that it needs and the curator or the hub lacks."""
+    categories = {rule.name: rule.attribute.categories for rule in study.attributes_of(name)}
+    if study.identity is None:
+        return categories, _NONE
+    both = {one: study.curator(one) for one in (name, study.identity.hub)}
+    absent = absent_fields(study.identity, both.values())
+    return categories, {key: f"needs {field}, which {who} lacks" for who, field, keys in absent for key in keys}
 
 
 def linkage_text(
@@ -77,6 +93,7 @@ def linkage_json(
                 "self_match": one.matches / report.hub_rows,
                 "linked": one.linked,
                 "left": one.left,
+                "placebo": one.placebo,
                 "lacks": lacking.get(one.key),
             }
             for one in report.passes
@@ -84,6 +101,8 @@ def linkage_json(
         "precision_estimated": None if wrong is None else _estimate(wrong.precision),
         "recall_estimated": None if found is None else _estimate(found),
         "precision_by_number": tested_json(*report.by_number),
+        "chance_estimated": None if wrong is None else wrong.chance,
+        "placebo_rows": report.placebo_rows,
         "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
         "match_rates": {
             rate.attribute: [
@@ -138,16 +157,17 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacki
     if report.ties:
         yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
-    yield from _quality(report)
+    yield from quality_lines(report)
     for rate in report.rates:
         names = categories.get(rate.attribute, ())
         if len(names) >= len(rate.rows):
-            yield f"linked by {rate.attribute}, for this curator's eyes:"
+            yield f"linked rows in each category of {rate.attribute}, for this curator's eyes:"
             for name, rows, linked in zip(names, rate.rows, rate.linked, strict=False):
                 yield f"    {name}: {linked:,} of {rows:,}" + (f" ({linked / rows:.1%})" if rows else "")
 
 
-def _quality(report: LinkageReport) -> Iterator[str]:
+def quality_lines(report: LinkageReport) -> Iterator[str]:
+    """Yield how good the links are by estimate, and what looks like a mistake."""
     quality = report.quality
     if not any(leg.links for leg in report.legs):
         yield NOBODY
@@ -164,6 +184,12 @@ def _quality(report: LinkageReport) -> Iterator[str]:
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
     if report.by_number[0]:
         yield f"by a number that no key takes, of compared pairs that both have one: {tested_text(*report.by_number)}"
+    chance = f"{wrong.by_chance:.1f} of the links are taken as wrong by chance"
+    if not report.placebo_rows:
+        yield f"{chance}, as no rows ran with moved dates; `placebo = true` in the study file counts them."
+    else:
+        found_by = sum(one.placebo or 0 for one in report.passes)
+        yield f"{chance}: of {report.placebo_rows:,} rows with moved dates {found_by:,} found a row of the hub."
     if found is None:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:
@@ -212,19 +238,49 @@ def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, in
     return json_text({curator: {"lambda": share, "lambda_chance": chance, "sd": sd}}) + "\n"
 
 
-def ladder_picture(report: LinkageReport) -> str:
+def rates_json(rates: MatchRates, *, is_hub: bool) -> dict[str, object]:
+    """Return a table of match rates as it is written to a file, with the epsilon of each statement."""
+    added, altered = changed_rows(is_hub=is_hub)
+    return {
+        **asdict(rates),
+        "epsilon": str(rates.epsilon),
+        "sd": rates.sd,
+        "noise": "two-sided geometric, each count by itself",
+        "protects": {
+            "one row's attribute, given the links": str(rates.epsilon),
+            "a row of a spoke that is added or removed": str(added * rates.epsilon),
+            "other identifiers in a row of a spoke": str(altered * rates.epsilon),
+        },
+    }
+
+
+def rates_text(rates: MatchRates, charge: str, *, is_hub: bool) -> str:
+    """Return for people what is released, whom it protects, and, as a sentence, what is charged."""
+    added, altered = changed_rows(is_hub=is_hub)
+    width = max(map(len, rates.categories))
+    counts = zip(rates.categories, rates.linked, rates.unlinked, strict=True)
+    return (
+        f"{rates.attribute}, noise of standard deviation {rates.sd:.1f} in each count:\n"
+        + "".join(f"    {name:<{width}}  {linked:>10,} linked  {other:>10,} not\n" for name, linked, other in counts)
+        + f"{charge} It protects one row's {rates.attribute}, given the links, from all but this curator.\n"
+        f"A row of a spoke that is added or removed changes up to {added} rows of the table (epsilon"
+        f" {added * rates.epsilon}), other identifiers in one up to {altered} ({altered * rates.epsilon})."
+    )
+
+
+def ladder_picture(report: LinkageReport) -> Markup:
     """Return the ladder as SVG: of each key the rows that it linked, or at the hub its self-match share."""
     shown = [_value(report, one) for one in report.passes]
     most = max([*shown, 1e-12])
     parts = list[Markup]()
     for number, (one, value) in enumerate(zip(report.passes, shown, strict=True)):
         y = _ROW * (number + 1)
-        colour = _COUNTED if one.runs else _LEFT_OUT
+        kind, colour = _COUNTED if one.runs else _LEFT_OUT
         length = round((_WIDTH - _LEFT - _RIGHT) * value / most, 1)
         label = f"{one.linked:,}" if one.linked is not None else f"{value:.3%}"
         parts += [
             _TEXT.format(x=_LEFT - 8, y=y + 13, anchor="end", colour="#222", text=f"{number + 1}  {one.key}"),
-            _BAR.format(x=_LEFT, y=y, width=length, colour=colour),
+            _BAR.format(kind=kind, x=_LEFT, y=y, width=length, colour=colour),
             _TEXT.format(
                 x=_LEFT + length + 6,
                 y=y + 13,
@@ -236,7 +292,7 @@ def ladder_picture(report: LinkageReport) -> str:
     what = "self-match share of each key at the hub" if report.is_hub else "rows linked by each key"
     parts.append(_TEXT.format(x=8, y=16, anchor="start", colour="#222", text=f"{what}; {report.links:,} linked by all"))
     height = _ROW * (len(report.passes) + 1) + 8
-    return str(_SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts)))
+    return _SVG.format(width=_WIDTH, height=height, text=what, parts=Markup().join(parts))
 
 
 def _value(report: LinkageReport, one: PassCount) -> float:

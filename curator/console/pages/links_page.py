@@ -1,0 +1,60 @@
+"""The links of a study without a common number: by which keys, how good by estimate, and what is linked now."""
+
+from functools import partial
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from veiltab.common.command.parties import serving_parties
+from veiltab.common.errors import VeiltabError
+from veiltab.common.observe.span_messages import status_from_proto
+from veiltab.common.rpc.blocking import BlockingChannel
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.parties.identity import Identity
+from veiltab.common.study.file import Study
+from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.console.books import Books
+from veiltab.curator.linkage.linkage_report import report_from_text
+from veiltab.curator.linkage.linkage_text import ladder_picture, linkage_json, own_words, quality_lines
+from veiltab.curator.linkage.linkages import Linkages
+from veiltab.curator.peers.ring import MOST_SESSIONS
+from veiltab.v1.status_pb2 import GetStatusRequest
+from veiltab.v1.status_pb2_grpc import StatusServiceStub
+
+
+def links_page(books: Books, identity: Identity | None) -> Page:
+    """Return the page of the links; without an identity the service is not asked what it links now."""
+    return Page(path="/links", label="Links", show=partial(_show, books, identity))
+
+
+def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
+    standing = books.standing
+    store, words = standing.store, own_words(standing.study, standing.name)
+    text = Linkages(store.connection, store.audit).latest_report()
+    report = report_from_text(text) if text else None
+    return visit.render(
+        "links.html",
+        report=report,
+        facts=None if report is None else linkage_json(report, *words),
+        quality=() if report is None else tuple(quality_lines(report)),
+        picture=Markup() if report is None else ladder_picture(report),
+        sessions={who: count for who, (_, count) in store.private.parts().items() if who != standing.name},
+        most_sessions=MOST_SESSIONS,
+        suspects=store.private.suspects(),
+        now="" if identity is None else _now(standing.study, identity),
+    )
+
+
+def _now(study: Study, identity: Identity) -> str:
+    """Return what the running service says of its alignment, or why it says nothing."""
+    own = identity.party
+    channel = BlockingChannel(lambda: connect(identity, own, serving_parties(study)[own]))
+    try:
+        asked = call(StatusServiceStub(channel.channel).GetStatus, GetStatusRequest(), peer=own, once=True)
+        status = status_from_proto(channel.wait(asked))
+    except VeiltabError as error:
+        return str(error)
+    finally:
+        channel.close()
+    works = (one for one in status.observation.work if one.kind == "alignment")
+    return next((f"{one.state}: {one.waiting_for or one.about}" for one in works), "")

@@ -1,0 +1,179 @@
+"""A curator releases how many rows of each category of its own attribute are linked, with noise, once for each.
+
+The noise stands in the ledger's entry, so that it is charged, kept and never drawn again in one step: a curator that is
+killed before it writes the file writes the same one later.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from secrets import randbelow
+from typing import Any
+
+from veiltab.common.core.numbers.rounding import parse_epsilon
+from veiltab.common.core.texts.spelling import same_person_key
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
+from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.match_rates import MatchRates, geometric
+from veiltab.common.storage.database import transaction
+from veiltab.curator.audit.log import Event
+from veiltab.curator.budget.entries import OwnTable
+from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, report_from_text
+from veiltab.curator.linkage.linkages import Linkages
+from veiltab.curator.officer.opened import OpenedState
+from veiltab.curator.officer.options import named_person
+from veiltab.curator.officer.persons import person_name
+
+MOST_CATEGORIES = 50
+"""Categories of an attribute whose match rates a linkage keeps."""
+
+MOST_EPSILON = Decimal(10)
+"""Above, the noise is nothing."""
+
+
+def linked_report(standing: OpenedState) -> tuple[Identity, LinkageReport]:
+    """Return how the study links people, and what a curator knows of its latest linkage.
+
+    Raises:
+        InvalidInputError: the study has ids.
+        NotReadyError: it is not linked yet.
+    """
+    where = f"curator {standing.name}"
+    if standing.study.identity is None:
+        raise InvalidInputError(
+            "the study has ids, and links nobody",
+            where=where,
+            remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
+        )
+    text = Linkages(standing.store.connection, standing.store.audit).latest_report()
+    if not text:
+        raise NotReadyError(
+            "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
+        )
+    return standing.study.identity, report_from_text(text)
+
+
+def check_rates(standing: OpenedState, attribute: str, epsilon: str) -> Decimal:
+    """Return the epsilon of a table of match rates that may be released.
+
+    Raises:
+        InvalidInputError: another attribute than one's own, one of too many categories, or an epsilon out of range.
+    """
+    own = {rule.name: rule.attribute for rule in standing.study.attributes_of(standing.name)}
+    if attribute not in own:
+        raise InvalidInputError(
+            f"{attribute!r} is no attribute of this curator",
+            where="attribute",
+            remedy=f"It has {', '.join(own)}.",
+        )
+    if own[attribute].size > MOST_CATEGORIES or own[attribute].number:
+        raise InvalidInputError(
+            f"{attribute} has {own[attribute].size} categories or numbers, and a linkage counts up to {MOST_CATEGORIES}"
+            " categories",
+            where="attribute",
+            remedy="Take an attribute with few categories.",
+        )
+    asked = parse_epsilon(epsilon)
+    if asked > MOST_EPSILON:
+        raise InvalidInputError(
+            f"epsilon {asked} adds no noise to speak of",
+            where="epsilon",
+            remedy=f"Take one of {MOST_EPSILON} at most.",
+        )
+    return asked
+
+
+def deciding(standing: OpenedState, persons: Sequence[str]) -> list[str]:
+    """Return who decides, as it is recorded; the policy may ask for several different persons.
+
+    Raises:
+        InvalidInputError: there are fewer, or a name is not one.
+    """
+    names = [person_name(one) for one in persons or (named_person(None, standing.persons),)]
+    if len(set(map(same_person_key, names))) < standing.persons:
+        raise InvalidInputError(
+            f"the policy asks for {standing.persons} different persons",
+            where="--person",
+            remedy="Give --person once for each of them.",
+        )
+    return names
+
+
+def release_rates(
+    standing: OpenedState, attribute: str, epsilon: Decimal, persons: Sequence[str]
+) -> tuple[MatchRates, bool]:
+    """Charge a table of match rates and return it: of the latest linkage, or the one that was charged before.
+
+    Args:
+        standing: the curator.
+        attribute: its own, as check_rates admits it.
+        epsilon: of the table.
+        persons: who decides.
+
+    Returns:
+        The table, and whether it is charged now.
+
+    Raises:
+        BudgetExceededError: the budget does not hold it; nothing is charged.
+        ConflictError: a table of this attribute was charged at another epsilon.
+        InvalidInputError, NotReadyError: nothing is linked.
+    """
+    (_, report), ledger, name = linked_report(standing), standing.ledger, standing.name
+    key = json.dumps(["match rates", standing.study.id, name, attribute])
+    release_id = hashlib.sha256(key.encode()).hexdigest()[:32]
+    (categories,) = (one.categories for one in standing.study.domain([attribute]).attributes)
+    with transaction(standing.store.connection):
+        if is_new := not ledger.is_charged(release_id):
+            facts = _noisy_facts(report, attribute, len(categories), epsilon)
+            ledger.reserve(OwnTable(release_id, facts), ledger.allowance.charge_of_pure_epsilon(epsilon))
+            ledger.charge(release_id)
+            for person in persons:
+                standing.store.audit.record(
+                    Event.RATES, person=person, release=release_id, attribute=attribute, epsilon=str(epsilon)
+                )
+    facts = next(entry.facts for entry in ledger.entries if entry.release_id == release_id)
+    rates = MatchRates(
+        study=standing.study.id,
+        curator=name,
+        attribute=attribute,
+        categories=categories,
+        linked=tuple(facts["linked"]),
+        unlinked=tuple(facts["unlinked"]),
+        epsilon=Decimal(facts["epsilon"]),
+    )
+    if rates.epsilon != epsilon:
+        raise ConflictError(
+            f"a table of {attribute} was released before, at epsilon {rates.epsilon}",
+            where=f"curator {name}",
+            remedy="Each attribute has one table of match rates; ask with its epsilon for its file.",
+        )
+    return rates, is_new
+
+
+def _noisy_facts(report: LinkageReport, attribute: str, size: int, epsilon: Decimal) -> dict[str, Any]:
+    """Return what the ledger says of a table, with fresh noise in each of its counts, those of no row too."""
+    none = MatchRate(attribute=attribute, rows=(), linked=())
+    known = next((one for one in report.rates if one.attribute == attribute), none)
+    linked = known.linked + (0,) * (size - len(known.linked))
+    rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2
+    kind = {
+        "mechanism": "geometric",
+        "relation": "substitution",
+        "population": report.links,
+        "cells": 2 * size,
+        "epsilon": str(epsilon),
+        "count": 1,
+    }
+    return {
+        "tables": [kind],
+        "repeated": [],
+        "repeats": 0,
+        "epsilon": str(epsilon),
+        "delta": None,
+        "researcher": "match rates",
+        "attributes": [attribute],
+        "linked": [some + geometric(rate, randbelow) for some in linked],
+        "unlinked": [every - some + geometric(rate, randbelow) for every, some in zip(rows, linked, strict=True)],
+    }

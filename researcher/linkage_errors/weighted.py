@@ -1,0 +1,250 @@
+"""A table of linked people, weighted by a curator's own table of match rates: links that are missing bias it less.
+
+N_c rows of category c stand in the curator's table, M_c of them are linked, and r_c = N_c/M_c:
+
+    Q(x) = P(x) r_c(x) / sum_y P(y) r_c(y)
+
+estimates the table of all N people of that curator, if within a category linked people are like the others. With L a
+contrast of Q, L_c = sum of L Q over the cells of c, and f_c = M_c/N_c,
+
+    Var(L Q) = a Cov(P_hat) a' + sum_c v_c (L_c - Q_c L Q)^2 + sum_c Q_c^2 (1 - f_c)/M_c Var(L | c)
+    a(x)     = r_c(x) (L(x) - L Q) / sum_y P(y) r_c(y)
+    v_c      = sd^2 ((1/M_c - 1/N_c)^2 + 1/N_c^2),    Var(log r_c) by the noise of the linked and the unlinked count
+
+The last term is what the draw of the M_c linked people out of N_c adds. Categories whose linked count is below LEAST
+standard deviations of its noise are pooled with the next larger ones.
+
+Source: Holt, Smith, Post stratification (1979); Kalton, Flores-Cervantes, Weighting methods (2003), weighting classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.match_rates import MatchRates
+from veiltab.common.study.file import Study
+from veiltab.researcher.estimates.estimation import TableEstimate
+from veiltab.researcher.estimates.uncertainty import MATRIX_LIMIT
+from veiltab.researcher.linkage_errors.derived import DerivedEstimate
+from veiltab.researcher.linkage_errors.hull import uncorrected
+from veiltab.researcher.linkage_errors.inversion import Floats
+
+LEAST = 5.0
+"""Standard deviations of its noise that the linked rows of a category, or of pooled ones, must reach."""
+
+
+def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableEstimate:
+    """Return the estimate of a table that has the attribute of the match rates, weighted with them.
+
+    Args:
+        estimate: of linked people, its wrong links perhaps undone.
+        rates: as a curator released them.
+        study: of the release.
+
+    Raises:
+        InvalidInputError: the rates are of another study or linkage, the table has not their attribute or too many
+            cells, or noise dominates them.
+    """
+    name, n = rates.attribute, estimate.population
+    own = [rule.attribute for rule in study.attributes if (rule.name, rule.owner) == (name, rates.curator)]
+    if rates.study != study.id or not own or own[0].categories != rates.categories:
+        raise _refusal(
+            f"they are those of {name} of curator {rates.curator} in study {rates.study}, which this study has not, or"
+            " with other categories",
+            "Ask the curator for the rates of this study.",
+        )
+    if name not in estimate.domain.names:
+        raise _refusal(
+            f"the table has no attribute {name}, by which it is to be weighted",
+            f"Ask for a table that was measured with {name}, or leave the rates out.",
+        )
+    if estimate.domain.cells > MATRIX_LIMIT:
+        raise _refusal(
+            f"the table has {estimate.domain.cells:,} cells, and up to {MATRIX_LIMIT:,} are weighted",
+            "Name fewer attributes.",
+        )
+    if abs(sum(rates.linked) - n) > LEAST * rates.sd * sqrt(len(rates.linked)):
+        raise _refusal(
+            f"they count {sum(rates.linked):,} linked rows with noise, and the release has {n:,}",
+            "They are of another linkage; ask the curator for those of this one.",
+        )
+    return WeightedEstimate(
+        domain=estimate.domain,
+        design=estimate.design,
+        confidence=estimate.confidence,
+        study_digest=estimate.study_digest,
+        observed=estimate,
+        rates=rates,
+        groups=pooled_categories(rates),
+    )
+
+
+def pooled_categories(rates: MatchRates) -> tuple[int, ...]:
+    """Return the group of each category, from 0: one of its own, or the one of those with too few linked rows.
+
+    Raises:
+        InvalidInputError: fewer than two groups are left: noise dominates the rates.
+    """
+    pool = list[int]()
+    for category in sorted(range(len(rates.linked)), key=rates.linked.__getitem__):
+        enough = sum(rates.linked[one] for one in pool) >= LEAST * rates.sd * sqrt(len(pool))
+        if enough and rates.linked[category] >= LEAST * rates.sd:
+            break
+        pool.append(category)
+    if len(rates.linked) - len(pool) + bool(pool) < 2:
+        raise _refusal(
+            f"noise of standard deviation {rates.sd:.1f} dominates the linked rows of {rates.attribute}, even of pooled"
+            " categories",
+            "Each attribute has one table; leave the rates out, or take those of another attribute.",
+        )
+    alone = iter(range(bool(pool), len(rates.linked) + 1))
+    return tuple(0 if category in pool else next(alone) for category in range(len(rates.linked)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightedEstimate(DerivedEstimate):
+    """A weighted table, or a marginal of one; `weighted` makes it. Its rows are scaled to the n linked people.
+
+    Args:
+        domain: attributes of the observed table, not necessarily that of the rates.
+        design: of the observed table, over the cells of `domain`.
+        confidence: probability that one cell's interval holds its true fraction.
+        study_digest: SHA-256 of the study file, as of every TableEstimate.
+        observed: the table, with the attribute of the rates.
+        rates: by which it is weighted.
+        groups: of the categories, from 0.
+    """
+
+    rates: MatchRates
+    groups: tuple[int, ...]
+
+    @cached_property
+    def raw(self) -> Floats:
+        """Q_hat, shape (K,): unbiased to first order, sums to 1, possibly negative (probabilities)."""
+        return self._summed(self._table)
+
+    @cached_property
+    def projected(self) -> Floats:
+        """The weighted projected table, shape (K,): none is negative, and they sum to 1 (probabilities)."""
+        return self._summed(self._likely)
+
+    def marginal(self, names: Sequence[str]) -> Self:
+        """Return the estimate of a subset of the attributes: the whole table is weighted, then summed.
+
+        Raises:
+            InvalidInputError: an unknown or repeated attribute, or none.
+        """
+        self.domain.subset(names)
+        part = self.observed.marginal(names)
+        return replace(self, domain=part.domain, design=part.design)
+
+    def transported(self, contrasts: Floats) -> Floats:
+        """Return the contrasts of the observed table that have the errors of contrasts of this one, a above."""
+        centred = self.expanded(contrasts) - (contrasts @ self.raw)[:, None]
+        moved: Floats = centred * self._ratios / float(self.observed.raw @ self._ratios)
+        return moved
+
+    def expanded(self, contrasts: Floats) -> Floats:
+        """Return contrasts over the cells of the observed table that say of each cell here the same."""
+        return contrasts[:, self._cells]
+
+    @property
+    def ends(self) -> "Sequence[WeightedEstimate]":
+        """The weighted tables at both ends of the shares of wrong links."""
+        if not isinstance(self.observed, DerivedEstimate):
+            return (self,)
+        return tuple(replace(self, observed=end) for end in self.observed.ends)
+
+    @property
+    def plain(self) -> TableEstimate:
+        """The table weighted, without any wrong link undone."""
+        return replace(self, observed=uncorrected(self.observed))
+
+    @property
+    def released_counts(self) -> NDArray[np.int64] | None:
+        """None: these are no released rows."""
+        return None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was corrected, and by what the table is weighted."""
+        rates, ratios = self.rates, self._of_groups[0]
+        few = [name for name, group in zip(rates.categories, self.groups, strict=True) if self.groups.count(group) > 1]
+        pooled = f"; {', '.join(few)} are pooled, as noise dominates some" if few else ""
+        said = (
+            f"Weighted by {rates.attribute} with the match rates of curator {rates.curator}, weights"
+            f" {ratios.min():.3g} to {ratios.max():.3g}{pooled}: this is the table of its"
+            f" {sum(rates.linked) + sum(rates.unlinked):,} rows, scaled to the linked ones."
+        )
+        return (*self.observed.remarks, said)
+
+    def contrast_covariance(self, contrasts: Floats) -> Floats:
+        """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K)."""
+        _, variances, draws = self._of_groups
+        wide, in_group = self.expanded(contrasts), np.eye(len(variances))[self._group]
+        shares = self._table @ in_group
+        slopes = (wide * self._table) @ in_group - (contrasts @ self.raw)[:, None] * shares
+        # Within each category the linked people are drawn: of a contrast Q_c sum Q L^2 - (sum Q L)^2.
+        likely = self._likely @ in_group
+        sums = (wide * self._likely) @ in_group
+        drawn = (wide * (self._likely * (draws * likely)[self._group])) @ wide.T - (sums * draws) @ sums.T
+        moved = self.observed.contrast_covariance(self.transported(contrasts))
+        found: Floats = moved + (slopes * variances) @ slopes.T + drawn
+        return found
+
+    @cached_property
+    def _of_groups(self) -> tuple[Floats, Floats, Floats]:
+        """Of each group its weight r, the variance of log r, and (1 - f)/M, each of shape (groups,)."""
+        size = max(self.groups) + 1
+        linked, unlinked, several = (
+            np.bincount(self.groups, weights=some, minlength=size)
+            for some in (self.rates.linked, self.rates.unlinked, np.ones(len(self.groups)))
+        )
+        rows = np.maximum(linked + unlinked, linked)
+        noise = self.rates.sd**2 * several
+        return rows / linked, noise * ((1 / linked - 1 / rows) ** 2 + 1 / rows**2), (1 - linked / rows) / linked
+
+    @cached_property
+    def _group(self) -> NDArray[np.intp]:
+        """Group of each cell of the observed table."""
+        domain = self.observed.domain
+        codes = np.unravel_index(np.arange(domain.cells), domain.shape)
+        return np.array(self.groups)[codes[domain.names.index(self.rates.attribute)]]
+
+    @cached_property
+    def _cells(self) -> NDArray[np.intp]:
+        """The cell of this table that each cell of the observed one belongs to."""
+        domain = self.observed.domain
+        codes = np.unravel_index(np.arange(domain.cells), domain.shape)
+        return np.ravel_multi_index([codes[domain.names.index(name)] for name in self.domain.names], self.domain.shape)
+
+    @cached_property
+    def _ratios(self) -> Floats:
+        return self._of_groups[0][self._group]
+
+    @cached_property
+    def _table(self) -> Floats:
+        """Q_hat over the cells of the observed table."""
+        return self._weighted(self.observed.raw)
+
+    @cached_property
+    def _likely(self) -> Floats:
+        return self._weighted(self.observed.projected)
+
+    def _weighted(self, table: Floats) -> Floats:
+        found: Floats = table * self._ratios / float(table @ self._ratios)
+        return found
+
+    def _summed(self, table: Floats) -> Floats:
+        found: Floats = np.bincount(self._cells, table, self.domain.cells).astype(np.float64)
+        return found
+
+
+def _refusal(problem: str, remedy: str) -> InvalidInputError:
+    return InvalidInputError(problem, where="match rates", remedy=remedy)
