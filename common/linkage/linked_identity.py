@@ -68,6 +68,12 @@ class Identity:
         return [name for name, _ in self.fields]
 
     @property
+    def number_beside(self) -> str:
+        """A field of the kind number that no key takes, so that it can tell wrong links; "" if there is none."""
+        taken = frozenset[str]().union(*(step.fields for step in self.ladder))
+        return next((name for name, kind in self.fields if kind is FieldKind.NUMBER and name not in taken), "")
+
+    @property
     def wrong_a_match(self) -> Fraction:
         """What a self-match share is multiplied by to foresee wrong links a link: u (1 - c) / (1 - u).
 

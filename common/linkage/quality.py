@@ -39,6 +39,9 @@ _FOR_KIN = 2.0
 
 _BISECTIONS = 60
 
+_OUTWARDS = 1e-8
+"""Part by which the ends of an exact interval move outwards: more than the error of `binomial_tail` can do to them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceboPass:
@@ -223,7 +226,7 @@ def wrong_in_sample(wrong: int, tested: int, confidence: float = 0.95) -> tuple[
     tail = (1 - confidence) / 2
     low = _crossing(lambda p: binomial_tail(wrong, tested, p) <= tail)[0] if wrong else 0.0
     high = _crossing(lambda p: binomial_tail(wrong + 1, tested, p) < 1 - tail)[1] if wrong < tested else 1.0
-    return wrong / tested, low, high
+    return wrong / tested, low * (1 - _OUTWARDS), min(high * (1 + _OUTWARDS), 1.0)
 
 
 def _crossing(is_below: Callable[[float], bool]) -> tuple[float, float]:

@@ -29,7 +29,7 @@ class WrittenIdentity:
     fields: tuple[str, ...] = field(
         metadata=key(
             "of given, family, birth, sex, postcode and number those that the tables have; another field is written"
-            ' with its kind, such as "parish:text"'
+            ' with its kind, such as "parish:text"; a number with a name of its own, such as "card:number", tests links'
         )
     )
     ladder: tuple[str, ...] = optional_key(

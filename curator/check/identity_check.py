@@ -41,7 +41,7 @@ class FieldInspection:
     Args:
         name: of the field.
         columns: that make it up; none if the table lacks it.
-        present: respondents with a value once it is normalised.
+        present: rows with a value once it is normalised.
     """
 
     name: str
@@ -55,7 +55,8 @@ class IdentityInspection:
 
     Args:
         hub: the curator to whose rows all others link.
-        respondents: rows that stay.
+        rows: all, which take part in the linkage.
+        leaving: of them those that leave after it, because they miss a value of an attribute.
         fields: in the order of the identity.
         derived: attribute -> why a change of somebody's identity fields changes it.
         passes: of the hub, each pass of the ladder; none for other curators.
@@ -64,7 +65,8 @@ class IdentityInspection:
     """
 
     hub: str
-    respondents: int
+    rows: int
+    leaving: int
     fields: tuple[FieldInspection, ...]
     derived: dict[str, str]
     passes: tuple[SelfMatch, ...]
@@ -75,6 +77,7 @@ class IdentityInspection:
         """Return it as plain data for JSON."""
         return {
             "hub": self.hub,
+            "leaving": self.leaving,
             "fields": [{"name": one.name, "columns": list(one.columns), "present": one.present} for one in self.fields],
             "derived": self.derived,
             "passes": [
@@ -94,6 +97,11 @@ class IdentityInspection:
         for one in self.fields:
             columns = f"column {' + '.join(one.columns)}" if one.columns else "not in this table"
             found.append(f"    {one.present:>12,}  {one.name} ({columns})")
+        if self.leaving:
+            found.append(
+                f"  {self.leaving:,} of {self.rows:,} rows leave after the linkage, in which they take part: they miss"
+                " a value of an attribute"
+            )
         found.append(f"  {hub_sentence(self.hub)}")
         found += [f"  attribute {name} {why}" for name, why in self.derived.items()]
         if self.derived:
@@ -119,7 +127,7 @@ def hub_sentence(hub: str) -> str:
 
 def inspect_identity(reading: Reading, study: Study, identity: Identity, curator: CuratorMember) -> IdentityInspection:
     """Report on the identity fields of a table that was read."""
-    rows, symbols, filled = _rows(reading, identity, curator)
+    rows, symbols, filled, complete = _rows(reading, identity, curator)
     columns = dict(curator.identity)
     passes: tuple[SelfMatch, ...] = ()
     notes: list[str] = []
@@ -143,9 +151,10 @@ def inspect_identity(reading: Reading, study: Study, identity: Identity, curator
     ]
     return IdentityInspection(
         hub=identity.hub,
-        respondents=len(rows),
+        rows=len(rows),
+        leaving=reading.rows_dropped,
         fields=fields,
-        derived=dict(_derived(study, identity, curator, rows, symbols)),
+        derived=dict(_derived(study, identity, curator, rows, symbols, complete)),
         passes=passes,
         problems=tuple(
             f"identity field {one.name}: {one.present / there:.1%} of the dates can be read with date_order ="
@@ -159,19 +168,26 @@ def inspect_identity(reading: Reading, study: Study, identity: Identity, curator
 
 def _rows(
     reading: Reading, identity: Identity, curator: CuratorMember
-) -> tuple[NormalRows, dict[str, Symbols], list[int]]:
-    """Return the identity fields of the respondents, normalised, the symbols of their attributes, and filled rows."""
+) -> tuple[NormalRows, dict[str, Symbols], list[int], NDArray[np.bool_]]:
+    """Return the identity fields of all rows, normalised, symbols of complete ones, filled rows, and who is complete.
+
+    Of a table with errors it has the complete rows alone.
+    """
     parts: list[list[pa.Array]] = [[] for _ in identity.fields]
     symbols: dict[str, list[Symbols]] = {column.rule.name: [] for column in reading.columns}
-    for batch in reading.respondents.batches():
-        for part, column in zip(parts, identity_columns(batch.ids, identity), strict=True):
+    complete = reading.respondents.kept()
+    if reading.errors:  # a row may have no fields, or no symbols for another reason than a missing value
+        complete = complete[complete]
+    for ids in (b.ids for b in reading.respondents.batches()) if reading.errors else reading.respondents.all_ids():
+        for part, column in zip(parts, identity_columns(ids, identity), strict=True):
             part.append(column)
+    for batch in reading.respondents.batches():
         for name, some in symbols.items():
             some.append(batch.columns[name])
     arrays = [pa.chunked_array(part, pa.large_string()).combine_chunks() for part in parts]
     filled = [len(one) - int(pc.sum(pc.equal(pc.utf8_trim_whitespace(one), "")).as_py() or 0) for one in arrays]
     together = {name: np.concatenate([np.empty(0, np.uint8), *some]) for name, some in symbols.items()}
-    return normal_rows(identity, curator.date_order, arrays), together, filled
+    return normal_rows(identity, curator.date_order, arrays), together, filled, complete
 
 
 def _present(column: NormalColumn) -> NDArray[np.bool_]:
@@ -209,12 +225,17 @@ def _order(identity: Identity, name: str, curator: CuratorMember) -> str:
     return f", and with date_order = {curator.date_order!r}" if identity.kinds[name] is FieldKind.BIRTH else ""
 
 
-def _derived(
-    study: Study, identity: Identity, curator: CuratorMember, rows: NormalRows, symbols: dict[str, Symbols]
+def _derived(  # noqa: PLR0913, PLR0917 - what a table has
+    study: Study,
+    identity: Identity,
+    curator: CuratorMember,
+    rows: NormalRows,
+    symbols: dict[str, Symbols],
+    complete: NDArray[np.bool_],
 ) -> Iterator[tuple[str, str]]:
     """Yield the attributes that depend on identity fields, and why."""
     own = {column: name for name, columns in curator.identity for column in columns}
-    codes = dict(_codes(identity, rows))
+    codes = {what: places[complete] for what, places in _codes(identity, rows)}
     for rule in study.attributes_of(curator.name):
         if rule.column in own:
             yield rule.name, f"is made of the column of the identity field {own[rule.column]}"

@@ -83,11 +83,13 @@ class LinkageReport:
         passes: of the ladder.
         agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
         pairs: linked pairs that were compared.
+        by_number: of them those in which both rows have a number that no key takes, and of these where it differs.
         dated: rows with a birth date, here and at the hub.
         legs: of the hub to its spokes, or of a spoke to the hub.
         rates: by category.
         ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
         tied: rows of the hub where they tie.
+        incomplete: rows that are linked and then leave, because they miss a value of an attribute; not among the links.
         placebo_rows: rows of one's own that ran with moved dates too.
     """
 
@@ -98,11 +100,13 @@ class LinkageReport:
     passes: tuple[PassCount, ...]
     agreed: tuple[int, ...] | None = None
     pairs: int = 0
+    by_number: tuple[int, ...] = (0, 0)
     dated: tuple[int, ...] = ()
     legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()
     ties: int = 0
     tied: int = 0
+    incomplete: int = 0
     placebo_rows: int = 0
 
     @property
@@ -130,18 +134,20 @@ class LinkageReport:
     def quality(self) -> tuple[WrongLinks, Estimate | None] | None:
         """The estimated share of wrong links, and the estimated recall if pairs are compared.
 
-        Pairs stand for links and for hub rows where rows tie: people of both tables. None at the hub or without links.
+        Pairs stand for links, of incomplete rows too, and for hub rows where rows tie: people of both tables. None at
+        the hub or without links.
         """
         if not self.leg:
             return None
         shares = float(sum(Fraction(one.matches, self.hub_rows) for one in self.passes if one.runs))
-        counts = Links(links=self.leg, spoke_rows=self.rows, hub_rows=self.hub_rows, self_match=shares)
+        found = self.leg + self.incomplete
+        counts = Links(links=found, spoke_rows=self.rows, hub_rows=self.hub_rows, self_match=shares)
         people = None
         if self.agreed is not None:
             dated = self.dated[0] / self.rows * self.dated[1] / self.hub_rows
             people = common_people(Agreement(**dict(zip(_AGREED, self.agreed, strict=True)), dated=dated))
             if people is not None:
-                scale = (self.leg + self.tied) / self.pairs
+                scale = (found + self.tied) / self.pairs
                 people = Estimate(value=people.value * scale, sd=people.sd * scale)
         wrong = wrong_links(counts, people, self.placebo)
         return wrong, recall(counts, wrong, people)
@@ -159,7 +165,7 @@ def match_rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, .
     """Count the rows of each category of one's own attributes, and those of them that are linked.
 
     Args:
-        rows: that are linked.
+        rows: that are linked, by their places among the respondents.
         table: one's own.
     """
     counts = {name: np.zeros((2, _MOST_CATEGORIES), np.int64) for name in table.types}

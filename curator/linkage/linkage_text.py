@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from math import ceil, floor, sqrt
 
 from markupsafe import Markup
 
 from veiltab.common.command.cli import json_text
+from veiltab.common.core.numbers.confidence import CONFIDENCE, squared_quantile
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.match_rates import MatchRates, changed_rows
-from veiltab.common.linkage.quality import Estimate
+from veiltab.common.linkage.quality import Estimate, wrong_in_sample
 from veiltab.common.study.file import Study
 from veiltab.common.study.identity_table import absent_fields
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
@@ -83,6 +85,7 @@ def linkage_json(
         "links": report.links,
         "links_with_hub": report.leg,
         "ties": None if report.is_hub else report.ties,
+        "incomplete": report.incomplete,
         "passes": [
             {
                 "key": one.key,
@@ -97,6 +100,7 @@ def linkage_json(
         ],
         "precision_estimated": None if wrong is None else _estimate(wrong.precision),
         "recall_estimated": None if found is None else _estimate(found),
+        "precision_by_number": tested_json(*report.by_number),
         "chance_estimated": None if wrong is None else wrong.chance,
         "placebo_rows": report.placebo_rows,
         "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
@@ -109,6 +113,21 @@ def linkage_json(
             if len(categories.get(rate.attribute, ())) >= len(rate.rows)
         },
     }
+
+
+def tested_json(tested: int, wrong: int) -> dict[str, float] | None:
+    """Return the precision of links that were tested, with its exact interval of 95 %; None if none was."""
+    if not tested:
+        return None
+    share, low, high = wrong_in_sample(wrong, tested, CONFIDENCE)
+    return {"tested": tested, "wrong": wrong, "value": 1 - share, "low": 1 - high, "high": 1 - low}
+
+
+def tested_text(tested: int, wrong: int) -> str:
+    """Return it in words; the ends of the interval are rounded outwards."""
+    share, low, high = wrong_in_sample(wrong, tested, CONFIDENCE)
+    ends = f"{floor((1 - high) * 1e4) / 1e4:.4f} to {ceil((1 - low) * 1e4) / 1e4:.4f}"
+    return f"{wrong:,} of {tested:,} are wrong, so the precision is {1 - share:.4f} (exact interval of 95%: {ends})"
 
 
 def _estimate(estimate: Estimate) -> dict[str, float]:
@@ -133,6 +152,8 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacki
     for leg in report.legs:
         asked = f"; this curator {'was asked for' if report.is_hub else 'asked for'} {leg.elements:,} blinded keys"
         yield f"{leg.links:,} rows are linked with {leg.curator}{asked if leg.elements else ''}."
+    if report.incomplete:
+        yield f"{report.incomplete:,} more rows of this table link, and leave: they miss a value of an attribute."
     if report.ties:
         yield f"{report.ties:,} rows tied with another one of this table and are not linked; remove duplicates."
     yield ""
@@ -161,6 +182,8 @@ def quality_lines(report: LinkageReport) -> Iterator[str]:
         )
     wrong, found = quality
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
+    if report.by_number[0]:
+        yield f"by a number that no key takes, of compared pairs that both have one: {tested_text(*report.by_number)}"
     chance = f"{wrong.by_chance:.1f} of the links are taken as wrong by chance"
     if not report.placebo_rows:
         yield f"{chance}, as no rows ran with moved dates; `placebo = true` in the study file counts them."
@@ -182,8 +205,15 @@ def _swapped_dates(report: LinkageReport) -> str:
     return next(found, "")
 
 
-def wrong_links_json(report: LinkageReport, curator: str) -> str:
+def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, int] | None = None) -> str:
     """Return what a researcher needs to undo the wrong links of a spoke: three numbers, as JSON by the curator's name.
+
+    Args:
+        report: what the curator knows.
+        curator: its name.
+        checked: links that clerks compared, and the wrong ones; None for the estimate of the report. Of a sample the
+            share is wrong/checked, and its standard deviation the longer side of the exact interval of 95 % over 1.96,
+            so that share +- 1.96 sd holds this interval; the part by chance is that of the report, or the share.
 
     Raises:
         InvalidInputError: the hub does not estimate them.
@@ -201,7 +231,11 @@ def wrong_links_json(report: LinkageReport, curator: str) -> str:
             remedy="Ask each spoke for its file.",
         )
     wrong, _ = report.quality
-    return json_text({curator: {"lambda": wrong.share, "lambda_chance": wrong.chance, "sd": wrong.sd}}) + "\n"
+    share, chance, sd = wrong.share, wrong.chance, wrong.sd
+    if checked is not None:
+        share, low, high = wrong_in_sample(checked[1], checked[0], CONFIDENCE)
+        chance, sd = min(chance, share), max(share - low, high - share) / sqrt(squared_quantile(CONFIDENCE))
+    return json_text({curator: {"lambda": share, "lambda_chance": chance, "sd": sd}}) + "\n"
 
 
 def rates_json(rates: MatchRates, *, is_hub: bool) -> dict[str, object]:

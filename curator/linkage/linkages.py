@@ -1,9 +1,29 @@
-"""What a curator keeps of its linkages: the key of the hub's handles, and the report."""
+"""What a curator keeps of its linkages: the key of the hub's handles, the report, and which rows a sample has."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
+
+MOST_SAMPLED = 10_000
+"""Linked rows of which it is kept where they are in the table: those of the least handles, which nobody chooses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedSample:
+    """Some linked rows, in an order that all curators have.
+
+    Args:
+        rows: their numbers in the table's file, from 0; MOST_SAMPLED at most.
+        content_digest: of the table.
+    """
+
+    rows: NDArray[np.int64]
+    content_digest: str
 
 
 class Linkages:
@@ -28,25 +48,35 @@ class Linkages:
             row = db.execute("SELECT handle_key FROM linkage WHERE alignment_id = ?", [alignment_id]).fetchone()
         return bytes(row["handle_key"])
 
-    def record(self, alignment_id: str, report: str, asked: Mapping[str, tuple[int, int]]) -> None:
+    def record(
+        self, alignment_id: str, report: str, asked: Mapping[str, tuple[int, int]], sample: LinkedSample
+    ) -> None:
         """Record once what this curator knows of a linkage, and in the audit log how much was asked.
 
         Args:
             alignment_id: the alignment.
             report: canonical text.
             asked: the other curator of each leg -> links, and blinded keys that the spoke asked for.
+            sample: of the linked rows.
         """
+        rows = sample.rows.astype("<i8").tobytes()
         with transaction(self._connection) as db:
             latest = "UPDATE linkage SET rowid = (SELECT max(rowid) + 1 FROM linkage) WHERE alignment_id = ?"
             db.execute(latest, [alignment_id])
-            sql = "UPDATE linkage SET report = ? WHERE alignment_id = ? AND report = ''"
-            if db.execute(sql, [report, alignment_id]).rowcount:
+            sql = "UPDATE linkage SET report = ?, sample = ?, content_digest = ? WHERE alignment_id = ? AND report = ''"
+            if db.execute(sql, [report, rows, sample.content_digest, alignment_id]).rowcount:
                 for curator, (links, elements) in asked.items():
                     self._audit.record(Event.LINKED, curator=curator, links=links, elements=elements)
 
     def latest_report(self) -> str:
         """Return the report of the latest linkage; empty if there is none."""
-        row = self._connection.execute(
-            "SELECT report FROM linkage WHERE report <> '' ORDER BY rowid DESC LIMIT 1"
-        ).fetchone()
+        row = self._connection.execute(_LATEST).fetchone()
         return "" if row is None else str(row["report"])
+
+    def latest_sample(self) -> LinkedSample:
+        """Return the sample of the latest linkage, of which there is a report."""
+        row = self._connection.execute(_LATEST).fetchone()
+        return LinkedSample(rows=np.frombuffer(row["sample"], "<i8"), content_digest=row["content_digest"])
+
+
+_LATEST = "SELECT * FROM linkage WHERE report <> '' ORDER BY rowid DESC LIMIT 1"

@@ -30,6 +30,9 @@ from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
 from veiltab.curator.table.texts import string_buffers
 
+_COMPLETE = ""
+"""In the place of an attribute's name in a digest: which rows are complete."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
@@ -133,6 +136,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
 
     Anyone who has opened it gives the `source`: opening a spreadsheet reads all of it. With an `identity`, which has
     the columns of each field, rows are kept whatever is empty or occurs twice: linking leaves out whom it cannot name.
+    Rows that miss a value take part in it, and leave then.
     """
     rows = _Rows(id_columns, normalise, rules, run, with_id_shapes=with_id_shapes, identity=identity)
     errors: list[InvalidInputError] = []
@@ -173,7 +177,7 @@ class _Rows:
         types = {column.rule.name: column.dtype for column in self._columns}
         self._respondents = rows_on_disk(types, run)
         self._repeats = RepeatedIds(None if run is None else run.folder)
-        self._digest = _ContentDigest([rule.name for rule in rules])
+        self._digest = _ContentDigest([*(rule.name for rule in rules), *([_COMPLETE] if identity else [])])
 
     def look_at(self, source: Source, decimal: str) -> None:
         """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
@@ -215,7 +219,10 @@ class _Rows:
         if not self._identity:
             self._repeats.take(ids.values)
         self._respondents.append(ids.values, kept, symbols)
-        self._digest.update(ids.values if all_kept else ids.values.filter(pa.array(kept)), symbols)
+        if self._identity:  # a row that leaves after the linkage has a part in it
+            self._digest.update(ids.values, symbols | {_COMPLETE: kept.view(np.uint8)})
+        else:
+            self._digest.update(ids.values if all_kept else ids.values.filter(pa.array(kept)), symbols)
 
     @property
     def _number_step(self) -> str:

@@ -60,7 +60,8 @@ CREATE TABLE canary_changes (
 
 CREATE TABLE table_version (content_digest TEXT PRIMARY KEY, version TEXT NOT NULL);
 CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE linkage (alignment_id TEXT PRIMARY KEY, handle_key BLOB NOT NULL, report TEXT NOT NULL DEFAULT '');
+CREATE TABLE linkage (alignment_id TEXT PRIMARY KEY, handle_key BLOB NOT NULL, report TEXT NOT NULL DEFAULT '',
+    sample BLOB NOT NULL DEFAULT x'', content_digest TEXT NOT NULL DEFAULT '');
 CREATE TABLE private_session (
     alignment_id TEXT PRIMARY KEY, part BLOB NOT NULL, name TEXT NOT NULL DEFAULT '',
     scalar BLOB NOT NULL DEFAULT x'', seed BLOB NOT NULL DEFAULT x'', version TEXT NOT NULL DEFAULT '',

@@ -142,6 +142,4 @@ class Served:
     def served_table(self) -> ServedTable | None:
         """Return the file of the table that the latest process served with; None if it was not a single file."""
         row = self._connection.execute("SELECT path, size, modified FROM served_table").fetchone()
-        if row is None:
-            return None
-        return ServedTable(path=Path(row["path"]), size=row["size"], modified=row["modified"])
+        return None if row is None else ServedTable(path=Path(row["path"]), size=row["size"], modified=row["modified"])

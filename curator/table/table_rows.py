@@ -3,7 +3,7 @@
 A table is read once. What was digested is what is aligned, whatever becomes of the file meanwhile.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -65,10 +65,12 @@ class WrittenBatch:
 
     def kept_ids(self, file: Readable) -> pa.Array:
         """Return the ids of its respondents."""
-        ids = self.ids(file)
-        if self.mask_start is None:
-            return ids
-        return ids.filter(pa.array(file.read(self.mask_start, self.rows).view(np.bool_)))
+        return self.ids(file) if self.mask_start is None else self.ids(file).filter(pa.array(self.kept(file)))
+
+    def kept(self, file: Readable) -> NDArray[np.bool_]:
+        """Return which of its rows are respondents."""
+        start = self.mask_start
+        return np.ones(self.rows, np.bool_) if start is None else file.read(start, self.rows).view(np.bool_)
 
     def ids(self, file: Readable) -> pa.Array:
         """Return the ids of all of its rows, "" where there is none."""
@@ -144,6 +146,10 @@ class TableRows:
         """Yield the ids of all rows, "" where there is none."""
         return (batch.ids(self._file) for batch in self._batches)
 
+    def kept(self) -> NDArray[np.bool_]:
+        """Return which of all rows are respondents."""
+        return np.concatenate([np.empty(0, np.bool_), *(batch.kept(self._file) for batch in self._batches)])
+
     def batches(self) -> Iterator[RowBatch]:
         """Yield the respondents."""
         return (batch.read(self._file, self.types) for batch in self.written())
@@ -160,14 +166,11 @@ class TableRows:
             OSError: the disk fails.
         """
         edges = [0, *accumulate(batch.respondents for batch in self._batches)]
-        first, chunks = bisect_right(edges, start) - 1, []
-        for place in range(first, len(self._batches)):
-            if edges[place] >= start + length:
-                break
-            try:
-                chunks.append(self._batches[place].kept_ids(self._file))
-            except TransferError:
-                raise _lost() from None
+        first, stop = bisect_right(edges, start) - 1, bisect_left(edges, start + length)
+        try:
+            chunks = [batch.kept_ids(self._file) for batch in self._batches[first:stop]]
+        except TransferError:
+            raise _lost() from None
         ids = pa.chunked_array(chunks, pa.large_string())
         return ids.slice(start - edges[first], length)
 
@@ -187,6 +190,4 @@ def rows_on_disk(types: Types, run: RunFiles | None) -> TableRows:
         types: attribute -> type of its symbols.
         run: holds the rows, for tasks too, one table a run; None for scratch space among the temporary files.
     """
-    if run is None:
-        return TableRows(Scratch(None), types)
-    return TableRows(run.created(_NAME), types, run.file(_NAME))
+    return TableRows(Scratch(None), types) if run is None else TableRows(run.created(_NAME), types, run.file(_NAME))

@@ -1,6 +1,6 @@
 """Rows of a table as tests write them down, and back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,16 @@ from veiltab.curator.table.table_rows import TableRows
 from veiltab.curator.table.workplace import Workplace
 
 
-def rows_of(batches: Sequence[Sequence[str]], columns: Mapping[str, Symbols]) -> TableRows:
+def rows_of(
+    batches: Sequence[Sequence[str]], columns: Mapping[str, Symbols], dropped: Collection[int] = ()
+) -> TableRows:
+    """Return rows that come in some batches, of which some are no respondents."""
     rows, start = TableRows(Scratch(None), types_of(columns)), 0
     for batch in batches:
         stop = start + len(batch)
-        symbols = {name: column[start:stop] for name, column in columns.items()}
-        rows.append(pa.array(batch, pa.large_string()), np.ones(len(batch), np.bool_), symbols)
+        kept = np.array([row not in dropped for row in range(start, stop)], np.bool_)
+        symbols = {name: column[start:stop][kept] for name, column in columns.items()}
+        rows.append(pa.array(batch, pa.large_string()), kept, symbols)
         start = stop
     return rows
 

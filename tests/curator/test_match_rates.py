@@ -19,7 +19,7 @@ from veiltab.common.privacy.pricing.price import price_of_pure_epsilon
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, PassCount
-from veiltab.curator.linkage.linkages import Linkages
+from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.planning.checks import check_shown_ledger
 
 IDENTITY = b"""
@@ -54,7 +54,8 @@ def linked(world: Terminal, rows: tuple[int, ...] = ROWS, links: tuple[int, ...]
     store = world.store()
     linkages = Linkages(store.connection, store.audit)
     linkages.handle_key("a" * 32, bytes(32))
-    linkages.record("a" * 32, report.text, {"bob": (sum(links), 0)})
+    sample = LinkedSample(rows=np.empty(0, np.int64), content_digest="")
+    linkages.record("a" * 32, report.text, {"bob": (sum(links), 0)}, sample)
     store.close()
 
 

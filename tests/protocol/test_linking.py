@@ -1,13 +1,15 @@
 """Registers without a common number, linked between real processes: a release counts the people whom the rule links."""
 
+import csv
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import veiltab
 from tests.protocol.chance import agreement
-from tests.protocol.linked_registers import ASKED, RULE, Linked, linked_world
+from tests.protocol.linked_registers import ASKED, FIELDS, RULE, Linked, linked_world
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, launcher
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Role
@@ -44,6 +46,8 @@ def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -
         check_release(world)
         check_reports(world, tmp_path)
         check_match_rates(world, tmp_path)
+        check_samples(world, tmp_path)
+        check_what_clerks_counted(world, tmp_path)
         logs = world.logs()
     assert world.mentions(logs) == []
 
@@ -145,6 +149,68 @@ def check_wrong_links(world: Linked, path: Path) -> None:
     hub = world.curator_command("linkage", "alice", "--for-researcher", str(path.with_name("hub.json")))
     assert (hub.code, path.with_name("hub.json").exists()) == (InvalidInputError.exit_code, False)
     assert "Ask each spoke for its file." in hub.errors
+
+
+def check_samples(world: Linked, folder: Path) -> None:
+    """Both write the same linked people in the same order, each as its own table has them, and no attribute."""
+    links, written = world.links(), {}
+    for name in ("alice", "bob"):
+        path = folder / f"sample-{name}.csv"
+        said = world.curator_command("linkage", name, "--sample", "60", "--to", str(path))
+        assert (said.code, said.data["sample"]) == (0, {"links": 60, "file": str(path)})
+        assert path.stat().st_mode & 0o777 == 0o600
+        with path.open(encoding="utf-8", newline="") as file:
+            written[name] = list(csv.reader(file))
+    assert written["alice"][0] == written["bob"][0] == ["pair", *FIELDS]
+    pairs = [(world.rows["alice"][mine], world.rows["bob"][theirs]) for mine, theirs in links.items()]
+    both = list(zip(written["alice"][1:], written["bob"][1:], strict=True))
+    assert [(int(mine[0]), int(theirs[0])) for mine, theirs in both] == [(one, one) for one in range(1, 61)]
+    people = [cast("Any", (tuple(mine[1:]), tuple(theirs[1:]))) for mine, theirs in both]
+    assert len({*people} & {*pairs}) == 60
+    assert sorted(people, key=pairs.index) != people, "the sample is in the order of the table"
+    check_refused_samples(world, folder, len(links))
+
+
+def check_refused_samples(world: Linked, folder: Path, links: int) -> None:
+    """A person's mistakes: a file that is there, more than are linked, another table, half of the options."""
+    other, path, there = folder / "changed.csv", folder / "new.csv", folder / "sample-bob.csv"
+    lines = world.local.tables["bob"].read_text("utf-8").splitlines(keepends=True)
+    other.write_text("".join([*lines[:-1], lines[-1].replace("a", "e", 1)]), "utf-8")
+    before, to = there.read_bytes(), ("--to", str(path))
+    for options, said in {
+        ("--sample", "60", "--to", str(there)): "there is a file already",
+        ("--sample", str(links + 1), *to): f"a sample has {links + 1:,} links, and {links:,} can be sampled",
+        ("--sample", "5", *to, "--table", str(other)): "this is not the table that was linked, or it was changed since",
+        ("--sample", "5"): "--sample and --to go together",
+        ("--table", str(other)): "--table is that of a sample",
+        ("--checked", "5"): "--checked and --wrong go together",
+        ("--checked", "5", "--wrong", "6"): "there are more wrong links than tested ones",
+        ("--checked", str(links + 1), "--wrong", "6"): f"{links + 1:,} pairs were compared, and {links:,} people are",
+        ("--sample", "5", "--to", str(folder / "none" / "new.csv")): "there is no such folder",
+    }.items():
+        refused = world.curator_command("linkage", "bob", *options)
+        assert (refused.code, said in refused.errors) == (InvalidInputError.exit_code, True), refused.errors
+    assert (there.read_bytes(), path.exists()) == (before, False)
+
+
+def check_what_clerks_counted(world: Linked, folder: Path) -> None:
+    """Of 200 pairs three were wrong; the exact interval of 95 % is .0031 to .0432 (Clopper and Pearson)."""
+    counted, path = ("--checked", "200", "--wrong", "3"), folder / "clerks.json"
+    shown = world.curator_command("linkage", "bob", *counted, "--for-researcher", str(path)).data
+    said = shown["precision_by_clerks"]
+    assert (said["tested"], said["wrong"], said["value"]) == (200, 3, 0.985)
+    assert (said["low"], said["high"]) == (pytest.approx(1 - 0.043208, abs=1e-6), pytest.approx(1 - 0.003104, abs=1e-6))
+    numbers = json.loads(path.read_text("utf-8"))["bob"]
+    assert (numbers["lambda"], numbers["sd"]) == (0.015, pytest.approx((0.043208 - 0.015) / 1.959964, abs=1e-6))
+    assert numbers["lambda_chance"] == min(shown["chance_estimated"], 0.015)
+    # The hub shows what its clerks counted, and says nothing for a researcher.
+    hub = world.curator_command("linkage", "alice", *counted)
+    assert hub.data["precision_by_clerks"] == said
+    state = world.local.state_folder(Role.CURATOR, "bob")
+    text = world.command(
+        *("curator", "linkage", world.local.study_path, "--name", "bob", "--state", state, *counted), as_json=False
+    ).text
+    assert "by clerks: 3 of 200 are wrong, so the precision is 0.9850 (exact interval of 95%: 0.9567 to 0.9969)" in text
 
 
 KILLS = {

@@ -17,7 +17,6 @@ from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.sorted_records import Kept, SortedRecords
 from veiltab.curator.alignment.linking.agreement import MOST_LINE, HubLine, read_hub_line, read_spoke_line, stated
 from veiltab.curator.alignment.linking.leg import (
-    ASKED_A_PAIR,
     COMPARED,
     MOST_PAIRS,
     PAD,
@@ -31,7 +30,7 @@ from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES, VALUE_BYTE
 from veiltab.curator.alignment.linking.own_keys import (
     RECORD_BYTES,
     OwnRows,
-    compared_fields,
+    compared,
     hub_entries,
     hub_keys,
     matching_rows,
@@ -64,6 +63,8 @@ class HubWork:
         """Spoke -> pass -> elements that it asked for."""
         self.accepted: dict[str, int] = {}
         """Spoke -> rows of the hub that it links."""
+        self.incomplete = 0
+        """Rows that all spokes link and that are not in the joint list, because they miss a value of an attribute."""
 
     async def run(self) -> tuple[HubLine, NDArray[np.int64], bytes]:
         """Return what was stated, the rows that all spokes link, ascending, and their handles.
@@ -87,9 +88,11 @@ class HubWork:
         linked = {spoke: await self._linked(spoke, rows) for spoke, rows in stated_rows.items()}
         self.accepted = {spoke: len(rows) for spoke, rows in linked.items()}
         joint = reduce(np.intersect1d, linked.values())
+        complete = self._leg.table.respondents.kept()[joint]
+        self.incomplete, joint = int(np.count_nonzero(~complete)), joint[complete]
         for spoke in self._spokes:
             await asyncio.to_thread(self._name, spoke, joint)
-        for spoke in self._spokes if compared_fields(self._leg.identity) else ():
+        for spoke in self._spokes if compared(self._leg.identity) else ():
             await self._compare(spoke)
         return line, joint, self._joint.of(joint).tobytes()
 
@@ -111,14 +114,14 @@ class HubWork:
     def _stated(self, own: OwnRows, progress: Progress) -> bytes:
         """Return what is stated."""
         leg, every = self._leg, np.arange(len(own))
-        fields = compared_fields(leg.identity)
+        fields = compared(leg.identity)
 
         def matching(step: Pass) -> set[int]:
             rows = matching_rows(own.records(step, every, leg.session.alignment, leg.folder))
             progress.advance(1)
             return rows
 
-        dated = own.filled(fields[2]) if fields else 0
+        dated = own.filled(fields[2][1]) if 2 in fields else 0
         return stated(leg.identity, len(own), dated, matching).text.encode()
 
     async def _spoke_rows(self, spoke: str, line: HubLine) -> int:
@@ -152,14 +155,14 @@ class HubWork:
             rows = np.sort(self._handles(spoke).rows(file.read(MOST_PAIRS * HANDLE_BYTES), len(own)))
 
         async def keys() -> Kept:
-            asked = list(enumerate(compared_fields(leg.identity), 1))
+            asked = compared(leg.identity, at_hub=True)
             handles = self._handles(spoke).of(rows)
             records = await asyncio.to_thread(own.pair_records, rows, handles, asked, leg.session.alignment, leg.folder)
             return hub_keys(records, leg.folder, masking.BATCH, has_many=False)
 
         await self._show(COMPARED, spoke, keys)
         if leg.key is None:
-            await self._answer(COMPARED, spoke, ASKED_A_PAIR * len(rows))
+            await self._answer(COMPARED, spoke, len(compared(leg.identity)) * len(rows))
 
     async def _show(self, number: int, spoke: str, made: Callable[[], Awaitable[Kept]]) -> None:
         """Write the hub's keys of a pass for a spoke."""

@@ -38,9 +38,6 @@ COMPARED = 100
 MOST_PAIRS = 20_000
 """Linked pairs that are compared: those of the least handles, which nobody chooses."""
 
-ASKED_A_PAIR = 6
-"""Keys of a pair in that pass: four fields, and each name with the other name."""
-
 MOST_MOVED = 20_000
 """Rows that a spoke runs with moved dates too, at most: enough to foresee links by chance in a table of any size."""
 

@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.linkage.linked_identity import Identity
@@ -24,10 +26,11 @@ from veiltab.curator.alignment.linking.leg import ROOM, Leg, linkage_bytes
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage, Session, message_from_proto
 from veiltab.curator.alignment.linking.linkage_counts import report_of
 from veiltab.curator.alignment.linking.linked_rows import linked_rows
+from veiltab.curator.alignment.linking.oblivious import HANDLE_BYTES
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.alignment.private.private_exchange import PrivateExchange, is_name
-from veiltab.curator.linkage.linkages import Linkages
+from veiltab.curator.linkage.linkages import MOST_SAMPLED, Linkages, LinkedSample
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.ring import PART_BYTES, Standing
 from veiltab.curator.records.private_sessions import PrivateSession
@@ -89,7 +92,7 @@ class LinkExchange(PrivateExchange):
     def most_bytes(self, table: Table) -> int:
         """Return what an alignment writes at most, if no other table is larger."""
         types = table.respondents.types.values()
-        return linkage_bytes(table.rows, types, self._identity, max(1, len(self._spokes)))
+        return linkage_bytes(table.rows_read, types, self._identity, max(1, len(self._spokes)))
 
     # Called by the RPCs
 
@@ -143,9 +146,12 @@ class LinkExchange(PrivateExchange):
             spoke = (error.where or "").removeprefix("curator ")
             self._sessions.fail(name, [spoke])
             raise _failure(spoke) from None
+        least = np.argsort(np.frombuffer(handles, f"S{HANDLE_BYTES}"))[:MOST_SAMPLED]
+        sample = LinkedSample(rows=rows[least], content_digest=table.content_digest)
+        rows = np.cumsum(table.respondents.kept())[rows] - 1  # among the respondents: linked rows are complete
         report = await asyncio.to_thread(report_of, work, line, rows, table.respondents)
         asked = {leg.curator: (leg.links, leg.elements) for leg in report.legs}
-        self._linkages.record(name, report.text, asked)
+        self._linkages.record(name, report.text, asked, sample)
         if not len(rows):
             raise InvalidInputError(
                 "no row is linked",
@@ -174,7 +180,7 @@ class LinkExchange(PrivateExchange):
     def _work_in(self, name: str, own: PrivateSession, table: Table, key: bytes, peers: Peers) -> HubWork | SpokeWork:
         folder = self._folder / name / own.name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        usual = _TIMES_OWN * table.rows if self._is_private else self._maximum
+        usual = _TIMES_OWN * table.rows_read if self._is_private else self._maximum
         leg = Leg(
             curator=self._name,
             identity=self._identity,

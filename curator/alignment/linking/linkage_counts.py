@@ -16,7 +16,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
     Args:
         work: one's own part in it.
         line: what the hub stated.
-        rows: those that all curators link.
+        rows: those that all curators link, by their places among the respondents.
         table: one's own.
     """
     shown = [PassCount(key=one.key, runs=one.runs, matches=one.matches) for one in line.passes]
@@ -34,6 +34,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
             passes=tuple(shown),
             legs=legs,
             rates=rates,
+            incomplete=work.incomplete,
         )
     candidates = np.bincount(work.numbers, minlength=len(shown) + 1)
     linked = np.bincount(work.numbers[work.accepted], minlength=len(shown) + 1)
@@ -59,10 +60,12 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         passes=passes,
         agreed=None if work.agreed is None else _agreed(work.agreed),
         pairs=0 if work.agreed is None else len(work.agreed),
+        by_number=(0, 0) if work.agreed is None else _by_number(work.agreed),
         dated=work.dated,
         rates=rates,
         ties=work.ties[0],
         tied=work.ties[1],
+        incomplete=work.incomplete,
         placebo_rows=moved,
     )
 
@@ -81,3 +84,9 @@ def _agreed(bits: NDArray[np.bool_]) -> tuple[int, ...]:
         swapped,
     )
     return tuple(int(np.count_nonzero(one)) for one in counted)
+
+
+def _by_number(bits: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the pairs in which both rows have a number that no key takes, and those of them in which it differs."""
+    both = bits[:, 7]
+    return int(np.count_nonzero(both)), int(np.count_nonzero(both & ~bits[:, 6]))

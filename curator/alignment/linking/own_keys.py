@@ -1,6 +1,6 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +37,16 @@ _VALUES_END, _FIELD_ENDS = "\x1f", "\x1e"  # which no normalised value has
 _Chunk = dict[str, tuple[FieldKind, Sequence[str], NDArray[np.uint16]]]
 """Some rows, by field: its kind, distinct values, and the place of each row's value among them."""
 
-Asked = tuple[int, str]
-"""The number of a field of the hub's row, and the field of one's own row that is compared with it."""
+Asked = Mapping[int, tuple[int, str]]
+"""What is compared of a linked pair, by the place of its answer, 0 to 7: the number of a field of the hub's row and the
+field of one's own row that is compared with it."""
+
+_IS_THERE = 6
+"""In the place of a field's number: whether the row has a value, whatever it is."""
 
 
 class OwnRows:
-    """The identity fields of a curator's rows, normalised, in scratch space on disk.
+    """The identity fields of all rows, normalised, on disk: also of rows that miss a value of an attribute.
 
     Args:
         identity: has the fields.
@@ -56,9 +60,9 @@ class OwnRows:
         # Where the texts of a chunk begin, their length, and where the places of its rows' values begin.
         self._pieces: list[tuple[int, int, int]] = []
         self._starts = [0]
-        for batch in table.batches():
-            for start in range(0, len(batch.ids), _CHUNK):
-                ids = batch.ids.slice(start, _CHUNK)
+        for batch in table.all_ids():
+            for start in range(0, len(batch), _CHUNK):
+                ids = batch.slice(start, _CHUNK)
                 columns = normal_rows(identity, date_order, identity_columns(ids, identity)).columns
                 texts = (_VALUES_END.join(one.values) + _FIELD_ENDS for one in columns.values())
                 text = np.frombuffer("".join(texts).encode(), np.uint8)
@@ -83,22 +87,21 @@ class OwnRows:
                         made.add(_records(found, np.repeat(chosen, counts)))
         return made
 
-    def pair_records(
-        self, rows: Rows, handles: Bytes, asked: Sequence[Asked], alignment: str, folder: Path
-    ) -> SortedRecords:
-        """Return (digest, 8 j + i) of the key of field i of linked pair j, in the order of ascending rows.
+    def pair_records(self, rows: Rows, handles: Bytes, asked: Asked, alignment: str, folder: Path) -> SortedRecords:
+        """Return (digest, 8 j + i) of the key of what is compared at place i, of linked pair j by ascending rows.
 
         The key is the pair's handle, the number of the hub's field, and the value that is compared with it.
         """
         made = SortedRecords(folder, RECORD_BYTES)
         for start, stop, chunk in self._chunks():
             first, last = np.searchsorted(rows, [start, stop])
-            for place, (number, field) in enumerate(asked):
+            for place, (number, field) in asked.items():
                 _, values, places = chunk[field]
                 keys, pairs = list[bytes](), list[int]()
                 for pair in range(first, last):
                     if value := values[places[rows[pair] - start]]:
-                        keys.append(handles[pair].tobytes() + bytes([number]) + value.encode())
+                        compared_value = b"" if number == _IS_THERE else value.encode()
+                        keys.append(handles[pair].tobytes() + bytes([number]) + compared_value)
                         pairs.append(8 * pair + place)
                 if keys:
                     made.add(_records(digests(keys, alignment), np.array(pairs)))
@@ -118,11 +121,21 @@ class OwnRows:
             yield start, stop, {name: (kind, values.split(_VALUES_END), own) for (name, kind), values, own in fields}
 
 
-def compared_fields(identity: Identity) -> tuple[str, ...]:
-    """Return the given name, family name, birth date and postcode by which pairs are compared; none if one lacks."""
+def compared(identity: Identity, *, at_hub: bool = False) -> Asked:
+    """Return what is compared of linked pairs; nothing if fields lack.
+
+    Places 0 to 3 are given name, family name, birth date and postcode, 4 and 5 each name with the other one, which the
+    hub does not show again; there are all of these or none. 6 is a number that no key takes, 7 whether both have one.
+    """
     first = {kind: name for name, kind in reversed(identity.fields)}
     kinds = (FieldKind.GIVEN, FieldKind.FAMILY, FieldKind.BIRTH, FieldKind.POSTCODE)
-    return tuple(first[kind] for kind in kinds) if first.keys() >= set(kinds) else ()
+    found = dict[int, tuple[int, str]]()
+    if first.keys() >= set(kinds):
+        found = {place: (place + 1, first[kind]) for place, kind in enumerate(kinds)}
+        found |= {} if at_hub else {4: (1, found[1][1]), 5: (2, found[0][1])}
+    if name := identity.number_beside:
+        found |= {6: (5, name), 7: (_IS_THERE, name)}
+    return found
 
 
 def matching_rows(records: SortedRecords) -> set[int]:

@@ -27,14 +27,7 @@ from veiltab.curator.alignment.linking.oblivious import (
     scalar_of,
     unblinded_values,
 )
-from veiltab.curator.alignment.linking.own_keys import (
-    Rows,
-    SpokeKeys,
-    compared_fields,
-    numbered,
-    numbers_of,
-    secret_order,
-)
+from veiltab.curator.alignment.linking.own_keys import Rows, SpokeKeys, compared, numbered, numbers_of, secret_order
 from veiltab.curator.alignment.private import masking
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, masked
 
@@ -57,21 +50,22 @@ class SpokeWork:
         self._line: HubLine | None = None
         self._keys: tuple[int, SpokeKeys] | None = None
         self._done = 0
-        self._numbers = np.zeros(2 * leg.table.rows, np.uint8)
+        self._numbers = np.zeros(2 * leg.table.rows_read, np.uint8)
         self.numbers, self._moved = np.split(self._numbers, 2)
         """Of each row, the pass in which it has its candidate; 0 before, or if none. The same with moved dates."""
         self._moved[:] = _OUT
-        if moved := leg.moved(leg.table.rows):
-            self._moved[secret_order(leg.table.rows, leg.derived("moved"))[:moved]] = 0
-        self._handle = np.zeros((leg.table.rows, HANDLE_BYTES), np.uint8)
+        if moved := leg.moved(leg.table.rows_read):
+            self._moved[secret_order(leg.table.rows_read, leg.derived("moved"))[:moved]] = 0
+        self._handle = np.zeros((leg.table.rows_read, HANDLE_BYTES), np.uint8)
         self._links: tuple[Rows, Bytes] | None = None
         self.accepted = np.empty(0, np.int64)
-        """The rows that are linked by this curator alone, whatever others link."""
+        """The complete rows that are linked by this curator alone, whatever others link."""
+        self.incomplete = 0
+        """Rows that the rule links and that are not named, because they miss a value of an attribute."""
         self.ties = 0, 0
         """The rows that tie with another one in the earliest pass that proposes to a row of the hub, and those rows."""
         self.agreed: NDArray[np.bool_] | None = None
-        """(n, 8): of some linked pairs what agrees: given, family, birth, postcode, and each name with the other. None
-        where pairs are not compared."""
+        """(n, 8): of some linked pairs what agrees, by the places of `compared`. None where pairs are not compared."""
         self.dated = 0, 0
         """Rows with a birth date, here and at the hub."""
 
@@ -87,7 +81,9 @@ class SpokeWork:
             await self._pass(step, line)
             self._done += 1
         if self._links is None:
-            self._links = await asyncio.to_thread(self._resolved, line.rows)
+            rows, handles = await asyncio.to_thread(self._resolved, line.rows)
+            complete = leg.table.respondents.kept()[rows]
+            self.incomplete, self._links = int(np.count_nonzero(~complete)), (rows[complete], handles[complete])
             self._handle = self._handle[:0].copy()
         rows, handles = self._links
         self.accepted = rows
@@ -99,7 +95,7 @@ class SpokeWork:
         )
         both = _pairs_in(joint)
         places = np.searchsorted(_words(handles), _words(both[:, :HANDLE_BYTES]))
-        if compared_fields(leg.identity):
+        if compared(leg.identity):
             await self._compare(line, rows[:MOST_PAIRS], handles[:MOST_PAIRS])
         return line, rows[places], both[:, HANDLE_BYTES:].tobytes()
 
@@ -133,7 +129,7 @@ class SpokeWork:
             line = read(await leg.here(self.hub, self._message(LinkKind.AGREEMENT), MOST_LINE, check))
             own = leg.path(self._message(LinkKind.AGREEMENT))
             if not own.exists():
-                mine = SpokeLine(rows=leg.table.rows, agreed=line.digest)
+                mine = SpokeLine(rows=leg.table.rows_read, agreed=line.digest)
                 await asyncio.to_thread(write, own, canonical_text(mine).encode())
             self._line = line
         return self._line
@@ -162,17 +158,16 @@ class SpokeWork:
         if self.agreed is not None:
             return
         own, leg, order = await self._leg.own(), self._leg, np.argsort(rows)
-        given, family, *others = compared_fields(leg.identity)
-        asked = [*enumerate((given, family, *others), 1), (1, family), (2, given)]
+        asked, shown = compared(leg.identity), compared(leg.identity, at_hub=True)
 
         def made() -> SpokeKeys:
             records = own.pair_records(rows[order], handles[order], asked, leg.session.alignment, leg.folder)
             return SpokeKeys(records, leg.folder, masking.BATCH, leg.derived(f"order {COMPARED}"))
 
-        found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), 4 * len(rows))
+        found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), len(shown) * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
         self.agreed.reshape(-1)[found] = True
-        self.dated = await asyncio.to_thread(own.filled, others[0]), line.dated
+        self.dated = (await asyncio.to_thread(own.filled, asked[2][1]) if 2 in asked else 0), line.dated
 
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:
         """Return the rows that have a candidate in a pass, given what the hub shows at most, and their handles."""

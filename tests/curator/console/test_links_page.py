@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -21,7 +22,7 @@ from veiltab.curator.console.books import Books
 from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
 from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, MatchRate, PassCount
-from veiltab.curator.linkage.linkages import Linkages
+from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.certificates import init_pki
@@ -51,6 +52,8 @@ HUB = replace(
     ties=0,
 )
 
+NO_SAMPLE = LinkedSample(rows=np.empty(0, np.int64), content_digest="")
+
 
 @contextmanager
 def office_of(folder: Path, name: str, report: LinkageReport | None) -> Iterator[tuple[OpenedState, Guest]]:
@@ -61,7 +64,9 @@ def office_of(folder: Path, name: str, report: LinkageReport | None) -> Iterator
     linkages = Linkages(store.connection, store.audit)
     linkages.handle_key("a" * 32, bytes(32))
     if report is not None:
-        linkages.record("a" * 32, report.text, {leg.curator: (leg.links, leg.elements) for leg in report.legs})
+        linkages.record(
+            "a" * 32, report.text, {leg.curator: (leg.links, leg.elements) for leg in report.legs}, NO_SAMPLE
+        )
     store.close()
     init_pki(study_from_bytes(STUDY, ""), folder / "pki")
     identity = load_identity(folder / f"pki/curator-{name}", Role.CURATOR, name)
@@ -92,7 +97,7 @@ def test_a_spoke_sees_what_the_command_says(tmp_path: Path) -> None:
         text = text_of(ana)
         picture = re.findall(r"<svg .*?</svg>", ana.get("/links").text, re.DOTALL)[-1]
         lines = said_by_command(tmp_path, "alice")
-    assert len(lines) == 2
+    assert len(lines) == 3
     for said in (
         *lines,
         "People whom all curators link 2,345",
@@ -149,7 +154,7 @@ def test_links_that_are_made_again_are_the_latest(tmp_path: Path) -> None:
         linkages = Linkages(standing.store.connection, standing.store.audit)
         key = linkages.handle_key("b" * 32, b"b" * 32)
         for alignment, report in (("b" * 32, replace(SPOKE, links=17)), ("a" * 32, SPOKE)):
-            linkages.record(alignment, report.text, {"bob": (report.links, 0)})
+            linkages.record(alignment, report.text, {"bob": (report.links, 0)}, NO_SAMPLE)
             assert f"People whom all curators link {report.links:,}" in text_of(ana)
         assert linkages.handle_key("b" * 32, bytes(32)) == key
         linked = [entry for entry in standing.store.audit.entries() if entry.event == "linked"]

@@ -1,7 +1,7 @@
 """Two registers with errors in names, dates and postcodes, and curators that link them in one process."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -24,7 +24,7 @@ from veiltab.curator.alignment.linking.link_messages import LinkMessage, message
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.linkage.linkage_report import LinkageReport, report_from_text
-from veiltab.curator.linkage.linkages import Linkages
+from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
@@ -129,13 +129,19 @@ def texts_of(rows: Sequence[Person]) -> list[str]:
     return ["\x1f".join(row) for row in rows]
 
 
-def table_of(rows: Sequence[Person], version: str) -> Table:
-    symbols: Symbols = np.array([sum(map(ord, row[2])) % 251 for row in rows], np.uint8)
+def symbol(person: Person) -> int:
+    """Return the value of a person's attribute."""
+    return sum(map(ord, person[2])) % 251
+
+
+def table_of(rows: Sequence[Person], version: str, incomplete: Collection[int] = ()) -> Table:
+    """Return a table of which some rows miss a value of the attribute."""
+    symbols: Symbols = np.array([symbol(row) for row in rows], np.uint8)
     half, texts = len(rows) // 2, texts_of(rows)
     return Table(
-        respondents=rows_of([texts[:half], texts[half:]], {"length": symbols}),
+        respondents=rows_of([texts[:half], texts[half:]], {"length": symbols, "parity": symbols % 2}, incomplete),
         rows_read=len(rows),
-        rows_dropped=0,
+        rows_dropped=len(incomplete),
         missing={},
         content_digest=version,
     )
@@ -231,6 +237,11 @@ class Curator(Seat):
     def report(self) -> LinkageReport:
         """What it knows of the linkage."""
         return report_from_text(Linkages(self.store.connection, self.store.audit).latest_report())
+
+    @property
+    def sample(self) -> LinkedSample:
+        """Where some linked rows are in its table."""
+        return Linkages(self.store.connection, self.store.audit).latest_sample()
 
     @property
     def column(self) -> list[int]:

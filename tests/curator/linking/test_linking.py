@@ -20,6 +20,7 @@ from tests.curator.linking.registers import (
     identity,
     people,
     registers,
+    symbol,
     table_of,
     wanted_links,
     with_errors,
@@ -37,6 +38,7 @@ from veiltab.curator.peers.calls import Peers
 from veiltab.curator.records.private_sessions import PrivateSession
 from veiltab.curator.table.table_rows import LostTableError, TableRows
 from veiltab.curator.table.workplace import Workplace
+from veiltab.researcher.linkage_errors.linkage_error import read_report
 
 COMMON, ALONE = people(120, 1), people(90, 2)
 HUB = [*COMMON, *ALONE[:40]]
@@ -44,10 +46,6 @@ SPOKE = [*with_errors(COMMON, 3)[::-1], *ALONE[40:60], COMMON[0]]
 """The last row of the spoke is one of a pair that ties."""
 
 WAYS = pytest.mark.parametrize("is_private", [False, True], ids=["tokens", "private"])
-
-
-def symbol(person: Person) -> int:
-    return sum(map(ord, person[2])) % 251
 
 
 def pairs(links: dict[int, int], hub: list[Person], spoke: list[Person]) -> list[tuple[int, int]]:
@@ -128,6 +126,23 @@ def test_a_report_names_absent_fields_swapped_dates_and_why_nobody_is_linked() -
         assert "The hub does not learn" not in said
     with pytest.raises(InvalidInputError, match="no row is linked"):
         wrong_links_json(replace(report, links=0, legs=(replace(leg, links=0),)), "bob")
+
+
+def test_a_researcher_reads_what_clerks_counted(tmp_path: Path) -> None:
+    """Of 200 pairs none was wrong: the share is 0, and 1.96 standard deviations reach the end of the exact interval."""
+    passes = (PassCount(key="given family birth sex", runs=True, matches=0, linked=900, left=9),)
+    leg = LegCount(curator="alice", links=900, elements=0)
+    report = LinkageReport(is_hub=False, rows=950, hub_rows=990, links=900, passes=passes, legs=(leg,))
+    path = tmp_path / "links.json"
+    for wrong, chance in ((0, 0.0), (1, 3 / 900)):
+        path.write_text(wrong_links_json(report, "bob", (200, wrong)), "utf-8")
+        error = read_report(path)
+        assert isinstance(error, dict)
+        assert (error["bob"].share, error["bob"].least) == (wrong / 200, chance)
+    path.write_text(wrong_links_json(report, "bob", (200, 0)), "utf-8")
+    error = read_report(path)
+    assert isinstance(error, dict)
+    assert 1.96 * error["bob"].sd == pytest.approx(1 - 0.025 ** (1 / 200), rel=1e-4)
 
 
 def test_some_pairs_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,6 +133,26 @@ def test_rows_that_stand_twice_are_noted_at_a_spoke(study: Study, tmp_path: Path
         assert not said or "agree on the key 'given family birth sex'" in notes[0]
 
 
+def test_rows_that_leave_after_the_linkage_are_counted_and_take_part(study: Study, tmp_path: Path) -> None:
+    """A twin without a vote makes keys as ambiguous as one with it, and hides from no count of fields."""
+    rows = list(made_registers(2000, "leave").hub)
+    rows += rows[:3]
+    path = written(tmp_path / "residents.csv", rows)
+    before = inspect_table(path, study, "residents")
+    lines = path.read_text("utf-8").splitlines()
+    lines[-3:] = [f"{line.rsplit(',', 2)[0]},,0" for line in lines[-3:]]
+    path.write_text("\n".join(lines), "utf-8")
+    report = inspect_table(path, study, "residents")
+    assert report.identity is not None
+    assert before.identity is not None
+    assert (report.dropped, report.respondents) == (3, len(rows) - 3)
+    assert (report.identity.rows, report.identity.leaving, before.identity.leaving) == (len(rows), 3, 0)
+    assert (report.identity.passes, report.identity.fields) == (before.identity.passes, before.identity.fields)
+    assert report.identity.derived == before.identity.derived
+    assert f"3 of {len(rows):,} rows leave after the linkage, in which they take part" in report.as_text()
+    assert report.as_dict()["identity"]["leaving"] == 3  # type: ignore[index]
+
+
 def test_dates_in_another_order_are_noted(study: Study, tmp_path: Path) -> None:
     rows = [(g, f, "/".join(reversed(b.split("-"))), s, p) for g, f, b, s, p in made_registers(500, "check").spoke]
     table = written(tmp_path / "clinic.csv", [(row[0], row[1], "", row[3], row[4]) for row in rows])

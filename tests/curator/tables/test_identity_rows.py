@@ -118,3 +118,21 @@ def test_a_long_field_is_cut(study: Study, tmp_path: Path) -> None:
     path.write_text(f"first,last,year,month,day,sex,age\n{'é' * 5000},B,1980,2,3,1,44\n")
     given, *_ = fields_of(study, "alice", path)
     assert given == ["é" * 1024]
+
+
+def test_a_row_that_misses_a_value_stays_to_be_linked(study: Study, tmp_path: Path) -> None:
+    """It is no respondent, and its identity and place are part of the table's version."""
+    path, head = tmp_path / "alice.csv", "first,last,year,month,day,sex,age\n"
+    rows = ["Anna,Cruz,1980,2,3,2,44\n", "Bo,Li,1970,1,1,,44\n"]
+    other = [rows[0], rows[1].replace("Bo,", "Bob,")]
+    moved = [rows[0].replace("3,2,", "3,,"), rows[1].replace("1,,", "1,2,")]
+    digests = set()
+    for written, kept in ((rows, [True, False]), (other, [True, False]), (moved, [False, True])):
+        path.write_text(head + "".join(written) + "Cy,Wu,1971,1,1,2,30\n")
+        table = load_table(path, study, "alice")
+        assert (table.rows, table.rows_read, table.rows_dropped) == (2, 3, 1)
+        assert table.respondents.kept().tolist() == [*kept, True]
+        (ids,) = table.respondents.all_ids()
+        assert [one.split("\x1f")[0] for one in ids.to_pylist()] == [one.split(",")[0] for one in [*written, "Cy,"]]
+        digests.add(table.content_digest)
+    assert len(digests) == 3
