@@ -157,11 +157,11 @@ def _noisy_facts(
 ) -> dict[str, Any]:
     """Return what the ledger says of a table, with fresh noise in each of its counts, those of no row too."""
     known, size = next((one for one in report.rates if one.attribute == attribute), None), len(categories)
-    if known is None or len(known.rows) > size:
+    if known is None or len(known.rows) > size or not report.links:
         raise NotReadyError(
-            f"the latest linkage did not count {attribute} by the categories of this study file",
+            f"the latest linkage linked nobody, or did not count {attribute} by the categories of this study file",
             where="attribute",
-            remedy="It was made under another one. `veiltab status` says what the next one waits for; ask again then.",
+            remedy="`veiltab curator linkage` shows it, and `veiltab status` what the next one waits for; ask again then.",
         )
     linked = known.linked + (0,) * (size - len(known.linked))
     rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2

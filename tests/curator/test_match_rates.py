@@ -169,6 +169,8 @@ def test_counts_that_the_linkage_did_not_make_are_not_made_up(world: Terminal) -
     assert "did not count age by the categories of this study file" in said
     linked(world, rows=(700, 200, 100), alignment="b")
     assert (ask(world, "--yes")[0], entries(world)) == (NotReadyError.exit_code, [])
+    linked(world, links=(0,), alignment="c")  # a ledger with a table of nobody could not be shown
+    assert (ask(world, "--yes")[0], entries(world)) == (NotReadyError.exit_code, [])
 
 
 def test_three_times_an_epsilon_of_many_digits_is_not_rounded(world: Terminal) -> None:
