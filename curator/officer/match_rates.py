@@ -161,7 +161,7 @@ def _noisy_facts(
         raise NotReadyError(
             f"the latest linkage linked nobody, or did not count {attribute} by the categories of this study file",
             where="attribute",
-            remedy="`veiltab curator linkage` shows it, and `veiltab status` what the next one waits for; ask again then.",
+            remedy="`veiltab status` says what the next one waits for; ask again then.",
         )
     linked = known.linked + (0,) * (size - len(known.linked))
     rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2
