@@ -70,7 +70,7 @@ def linkage(
         tested_text,
         wrong_links_json,
     )
-    from veiltab.curator.officer.match_rates import linked_report
+    from veiltab.curator.officer.rates_release import linked_report
 
     _, report = linked_report(standing)
     categories, lacking = own_words(standing.study, standing.name)
@@ -158,7 +158,7 @@ def match_rates(
     """
     from veiltab.common.storage.files import written_whole
     from veiltab.curator.linkage.linkage_text import rates_json, rates_text
-    from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, release_rates
+    from veiltab.curator.officer.rates_release import check_rates, deciding, linked_report, release_rates
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
     _, report = linked_report(standing)
