@@ -19,9 +19,8 @@ U = TypeVar("U")
 
 
 @click.command(
-    epilog="Examples: veiltab curator linkage study.toml --name alice --state state --picture ladder.svg\n\n"
-    "veiltab curator linkage study.toml --name alice --state state --sample 200 --to sample.csv\n\n"
-    "veiltab curator linkage study.toml --name alice --state state --checked 200 --wrong 3"
+    epilog="Example: veiltab curator linkage study.toml --name alice --state state --picture ladder.svg\n\n"
+    "With --sample 200 --to sample.csv it writes a sample for clerks; --checked 200 --wrong 3 counts what they found."
 )
 @with_standing
 @click.option(
