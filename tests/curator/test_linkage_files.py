@@ -3,7 +3,7 @@
 import pytest
 
 from tests.curator.made_curators import Terminal, terminal_fixture  # noqa: F401 - fixtures
-from tests.curator.test_match_rates import world_fixture  # noqa: F401 - fixtures
+from tests.curator.test_rates_release import world_fixture  # noqa: F401 - fixtures
 from veiltab.common.errors import InvalidInputError
 
 
