@@ -74,6 +74,7 @@ def test_deletions_follow_the_default_ladder() -> None:
         (FIELDS, 'fields = ["given", "famly"]', "'famly', whose kind is not known"),
         (FIELDS, 'fields = ["given", "parish:place"]', "'place' is not known"),
         (FIELDS, "fields = []", "fields names none"),
+        (FIELDS, 'fields = ["given", "card:number", "card:text"]', "fields names"),
         (FIELDS, 'fields = ["given", "given"]', "twice"),
         (FIELDS, 'fields = ["given", "birth", "family", "b:birth"]', "two dates of birth"),
         (FIELDS, 'fields = ["given", "family"]', "there is no default ladder"),
