@@ -123,7 +123,6 @@ def _check_columns(identity: Identity, curator: CuratorMember) -> None:
 
 def _identity(written: WrittenIdentity) -> Identity:
     named = [field_of(one) for one in written.fields]
-    check_once("fields names", [name for name, _ in named], "List each field once.")
     kinds = dict(named)
     if not kinds:
         raise InvalidInputError("fields names none", remedy='List them, such as ["given", "family", "birth"].')
@@ -132,7 +131,7 @@ def _identity(written: WrittenIdentity) -> Identity:
             "there are a ladder and deletions", remedy='Write deletion passes into the ladder, such as "given~ birth".'
         )
     return Identity(
-        fields=tuple(kinds.items()),
+        fields=tuple(named),
         hub=written.hub,
         ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),
         default_dates=written.default_dates,

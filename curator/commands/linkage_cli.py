@@ -158,16 +158,22 @@ def match_rates(
     """
     from veiltab.common.storage.files import written_whole
     from veiltab.curator.linkage.linkage_text import rates_json, rates_text
-    from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, release_rates
+    from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, links_of_rates, release_rates
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
     _, report = linked_report(standing)
     allowance = standing.ledger.allowance
     share = allowance.share(allowance.charge_of_pure_epsilon(asked))
+    before = links_of_rates(standing, attribute)
+    is_of_now = before in {None, report.links}
+    earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
     if not out.parent.is_dir():
         raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
     if not is_agreed:
-        told = f"A table of {attribute} takes {percent(share)} of the budget. {spent_text(standing.ledger)}"
+        told = f"A table of {attribute} takes {percent(share)} of the budget."
+        if before is not None:
+            told = f"The table of {attribute} was charged before; it is written again without a charge.{earlier}"
+        told = f"{told} {spent_text(standing.ledger)}"
         data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
         emit(as_json, data, f"{told}\nNothing is charged or written; say --yes to release it.")
         return
@@ -175,6 +181,6 @@ def match_rates(
     data = rates_json(rates, is_hub=report.is_hub)
     with written_whole(out) as file:
         file.write(f"{json_text(data)}\n".encode())
-    charge = f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget."
+    charge = f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget.{earlier}"
     told = rates_text(rates, charge, is_hub=report.is_hub)
     emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

@@ -91,10 +91,19 @@ def test_a_table_is_charged_and_written_once(world: Terminal) -> None:
     assert "up to 2 rows of the table (epsilon 0.4), other identifiers in one up to 3 (0.6)" in said
     assert [one["person"] for one in world.json("audit")["entries"][-1:]] == ["Ana Diaz"]
     # Again, and to another place: the same noise, and no charge.
+    assert "was charged before; it is written again without a charge" in ask(world)[1]
     code, said, _ = ask(world, "--yes", name="again.json")
     assert (code, "Epsilon 0.2 was charged before" in said, len(entries(world))) == (0, True, 1)
     assert (world.folder / "again.json").read_bytes() == path.read_bytes()
     assert "match rates  sex  epsilon 0.200000  charge 20.00%" in world.run("ledger")[1]
+
+
+def test_a_table_of_an_earlier_linkage_is_said_to_be(world: Terminal) -> None:
+    assert "earlier linkage" not in ask(world, "--yes")[1] + ask(world, "--yes")[1] + ask(world)[1]
+    linked(world, links=(640,))
+    for more in ((), ("--yes",)):
+        code, said, _ = ask(world, *more)
+        assert (code, "It is of an earlier linkage, of 650 people" in said) == (0, True)
 
 
 def test_the_noise_is_about_the_counts_and_covers_categories_without_rows(world: Terminal) -> None:

@@ -8,7 +8,7 @@ from tests.common.study.other import CHANGES, FULL
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import study_from_bytes
-from veiltab.common.study.missing import respondents_sentence
+from veiltab.common.study.missing import links_sentence, respondents_sentence
 from veiltab.common.study.problems import study_problems
 
 OLD, NEW, _ = CHANGES["identity in the place of ids"]
@@ -122,3 +122,10 @@ def test_a_curator_with_an_identity_needs_the_studys() -> None:
     text = FULL.decode().replace('id_columns = ["id"]\nnormalise = ["strip"]', ALICE)
     with pytest.raises(InvalidInputError, match="curator alice has an identity, and the study has none"):
         study_from_bytes(text.encode(), "")
+
+
+def test_a_number_that_no_key_takes_links_nobody_and_is_not_said_to() -> None:
+    text = LINKED.replace(FIELDS, f'{FIELDS[:-1]}, "card:number"]').replace('birth = "born"', 'birth = "born", card = "c"')
+    said = links_sentence(study_from_bytes(text.encode(), ""))
+    assert said is not None
+    assert said.startswith("People were linked by given, family, birth to the rows of bob.")
