@@ -116,13 +116,14 @@ def _check_columns(identity: Identity, curator: CuratorMember) -> None:
         if name not in identity.kinds:
             raise InvalidInputError(
                 f"the identity of curator {curator.name} has {name[:60]!r}, which is not a field",
-                remedy=f"{known_names('Fields', identity.names, name)} Write another one with its kind among the fields, and"
-                ' so in drafts, such as "card:number".',
+                remedy=f"{known_names('Fields', identity.names, name)} Write another one with its kind among"
+                ' the fields, and so in drafts, such as "card:number".',
             )
 
 
 def _identity(written: WrittenIdentity) -> Identity:
     named = [field_of(one) for one in written.fields]
+    check_once("fields names", [name for name, _ in named], "List each field once.")
     kinds = dict(named)
     if not kinds:
         raise InvalidInputError("fields names none", remedy='List them, such as ["given", "family", "birth"].')
@@ -131,7 +132,7 @@ def _identity(written: WrittenIdentity) -> Identity:
             "there are a ladder and deletions", remedy='Write deletion passes into the ladder, such as "given~ birth".'
         )
     return Identity(
-        fields=tuple(named),
+        fields=tuple(kinds.items()),
         hub=written.hub,
         ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),
         default_dates=written.default_dates,

@@ -181,6 +181,8 @@ def match_rates(
     data = rates_json(rates, is_hub=report.is_hub)
     with written_whole(out) as file:
         file.write(f"{json_text(data)}\n".encode())
-    charge = f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget.{earlier}"
+    charge = (
+        f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget.{earlier}"
+    )
     told = rates_text(rates, charge, is_hub=report.is_hub)
     emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

@@ -71,7 +71,7 @@ def check_rates(standing: OpenedState, attribute: str, epsilon: str) -> Decimal:
     if own[attribute].size > MOST_CATEGORIES or own[attribute].number:
         held = "numbers" if own[attribute].number else f"{own[attribute].size} categories"
         raise InvalidInputError(
-            f"{attribute} has {held}, and a linkage counts rows of attributes with categories, {MOST_CATEGORIES} at most",
+            f"{attribute} has {held}, and rows are counted by attributes with {MOST_CATEGORIES} categories at most",
             where="attribute",
             remedy="Take another attribute.",
         )

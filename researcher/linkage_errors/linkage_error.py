@@ -124,7 +124,7 @@ class LinkageErrors:
             raise InvalidInputError(
                 f"the report says nothing of the links with {curator}",
                 where="linkage report",
-                remedy="Ask it for its file, and give the files of all, in commands with --linkage-report once for each.",
+                remedy="Ask it for its file, and give the files of all: commands take --linkage-report once for each.",
             )
         return self.of[curator]
 

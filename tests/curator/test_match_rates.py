@@ -41,7 +41,7 @@ def world_fixture(terminal: Terminal) -> Terminal:
     return terminal
 
 
-def linked(world: Terminal, rows: tuple[int, ...] = ROWS, links: tuple[int, ...] = LINKED) -> None:
+def linked(world: Terminal, rows: tuple[int, ...] = ROWS, links: tuple[int, ...] = LINKED, session: str = "a") -> None:
     links += (0,) * (len(rows) - len(links))
     report = LinkageReport(
         is_hub=False,
@@ -53,9 +53,9 @@ def linked(world: Terminal, rows: tuple[int, ...] = ROWS, links: tuple[int, ...]
     )
     store = world.store()
     linkages = Linkages(store.connection, store.audit)
-    linkages.handle_key("a" * 32, bytes(32))
+    linkages.handle_key(session * 32, bytes(32))
     sample = LinkedSample(rows=np.empty(0, np.int64), content_digest="")
-    linkages.record("a" * 32, report.text, {"bob": (sum(links), 0)}, sample)
+    linkages.record(session * 32, report.text, {"bob": (sum(links), 0)}, sample)
     store.close()
 
 
@@ -100,7 +100,7 @@ def test_a_table_is_charged_and_written_once(world: Terminal) -> None:
 
 def test_a_table_of_an_earlier_linkage_is_said_to_be(world: Terminal) -> None:
     assert "earlier linkage" not in ask(world, "--yes")[1] + ask(world, "--yes")[1] + ask(world)[1]
-    linked(world, links=(640,))
+    linked(world, links=(640,), session="b")
     for more in ((), ("--yes",)):
         code, said, _ = ask(world, *more)
         assert (code, "It is of an earlier linkage, of 650 people" in said) == (0, True)

@@ -94,7 +94,9 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
         assert all(one.present > 380 for one in report.identity.fields)
 
 
-def test_a_number_with_a_name_of_its_own_goes_from_drafts_into_the_study(tables: dict[str, Path], tmp_path: Path) -> None:
+def test_a_number_with_a_name_of_its_own_goes_from_drafts_into_the_study(
+    tables: dict[str, Path], tmp_path: Path
+) -> None:
     drafts = [tmp_path / f"{name}.toml" for name in tables]
     for (name, table), draft in zip(tables.items(), drafts, strict=True):
         options = ("--identity", "--yes", "--field", "card:number=score", "--out", draft)
