@@ -37,8 +37,8 @@ NOBODY = (
 """What is said where no row is linked."""
 
 INDEPENDENT = (
-    "Errors of names, date and postcode are taken as independent: people who move and change their name at once make"
-    " the recall too high."
+    "Errors of names, date and postcode are taken as independent: people who move and change their name at once, and rows"
+    " with many errors beside rows with few, make the recall too high."
 )
 """What the estimated recall rests on."""
 
