@@ -39,7 +39,7 @@ from veiltab.researcher.estimates.table_result import TableResult, fitted
 from veiltab.researcher.microdata.comparison import fractions_of
 from veiltab.researcher.microdata.redrawing import redrawn
 from veiltab.researcher.microdata.replays import played_errors
-from veiltab.researcher.microdata.replicates import replicate_counts, signs, student_quantile
+from veiltab.researcher.microdata.replicate_weights import replicate_counts, signs, student_quantile
 from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.model.row_drawing import Rows
 

@@ -34,8 +34,8 @@ from functools import partial
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import read_file
+from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import parsed_toml_text
 
 Value = str | int | bool | Path

@@ -1,4 +1,4 @@
-"""Spellings of one person's fields agree after these steps, which are version 1 (`linked_identity.NORMALISATION`).
+"""Spellings of one person's fields agree after these steps, which are version 1 (`identity_rule.NORMALISATION`).
 
 A step that changes makes other keys, so it makes another version. Every step looks at one value alone: nothing depends
 on how often a value occurs, else one row's key would depend on other rows.

@@ -6,8 +6,8 @@ A constant shift in days would leave year and month equal for most, and find tru
 from collections.abc import Mapping
 from dataclasses import replace
 
+from veiltab.common.linkage.identity_rule import FieldKind
 from veiltab.common.linkage.ladder import Pass
-from veiltab.common.linkage.linked_identity import FieldKind
 from veiltab.common.linkage.row_keys import Keys, NormalRows, pass_keys
 
 _YEARS, _MONTHS, _DAYS = 3, 5, 11

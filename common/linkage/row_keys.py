@@ -9,8 +9,8 @@ from itertools import repeat
 from typing import Any
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import Part, Pass
-from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.normalisation import normaliser
 from veiltab.common.linkage.soundex import soundex
 
@@ -65,7 +65,7 @@ class NormalRows:
         return [column.values[place] for place in column.places]
 
 
-def normal_rows(identity: Identity, date_order: str, columns: Sequence[Any]) -> NormalRows:
+def normal_rows(identity: IdentityRule, date_order: str, columns: Sequence[Any]) -> NormalRows:
     """Normalise the identity fields of some rows.
 
     Args:
@@ -122,7 +122,7 @@ def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
     ]
 
 
-def most_variants(step: Pass, identity: Identity) -> int:
+def most_variants(step: Pass, identity: IdentityRule) -> int:
     """Return how many keys a row has in a pass at most."""
     if not step.deletion:
         return 1
@@ -188,7 +188,7 @@ def _checked(keys: Keys) -> Keys:
     return keys if max(map(len, keys), default=0) <= MOST_BYTES else ()
 
 
-def identity_columns(ids: Any, identity: Identity) -> list[Any]:  # noqa: ANN401 - pyarrow ships no types
+def identity_columns(ids: Any, identity: IdentityRule) -> list[Any]:  # noqa: ANN401 - pyarrow ships no types
     """Return the columns of the identity's fields from the texts that stand in the place of ids.
 
     Args:

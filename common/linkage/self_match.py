@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veiltab.common.linkage.hub_rule import only_rows
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import Pass
-from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.row_keys import Keys, NormalRows, pass_keys
 
 MOST_SHARE = Fraction(5, 1000)
@@ -36,16 +36,18 @@ class SelfMatch:
     does_run: bool
 
 
-def self_matches(identity: Identity, hub: NormalRows) -> tuple[SelfMatch, ...]:
+def self_matches(identity: IdentityRule, hub: NormalRows) -> tuple[SelfMatch, ...]:
     """Return the self-match share of each pass of the ladder, and whether it runs.
 
     A pass runs if s <= .005 and the foreseen share of wrong links, u (1 - c) / (1 - u) times the sum of s, stays at or
-    below the cap; see `Identity.wrong_a_match`.
+    below the cap; see `IdentityRule.wrong_a_match`.
     """
     return decided(identity, ((step, pass_keys(step, hub)) for step in identity.ladder), len(hub))
 
 
-def decided(identity: Identity, passes: Iterable[tuple[Pass, Sequence[Keys]]], hub_rows: int) -> tuple[SelfMatch, ...]:
+def decided(
+    identity: IdentityRule, passes: Iterable[tuple[Pass, Sequence[Keys]]], hub_rows: int
+) -> tuple[SelfMatch, ...]:
     """Decide as `self_matches`, given the keys of all rows of the hub in each pass."""
     left, total = set(range(hub_rows)), Fraction(0)
     found: list[SelfMatch] = []

@@ -16,7 +16,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.pricing.price import Price, price, price_budget, price_within, total
+from veiltab.common.privacy.pricing.price import Price, composed_price, price, price_budget, price_within
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
 
@@ -135,7 +135,7 @@ def release_price(release: ReleaseSpec, pricing: Callable[[ReleaseDescription], 
     again = {table.description for table in release.each_repeat()}
     if again:
         prices += repeat(max(map(pricing, again), key=lambda one: one.mu), release.repeats)
-    return total(prices)
+    return composed_price(prices)
 
 
 def release_pure_epsilon(release: ReleaseSpec) -> Decimal:

@@ -17,7 +17,6 @@ from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, question_rule
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.keys import key, optional_key, read_keys, read_table
 from veiltab.common.study.members import (
     NORMALISE_STEPS,
@@ -29,10 +28,11 @@ from veiltab.common.study.members import (
     check_once,
 )
 from veiltab.common.study.naming import check_name, check_one_of, check_title
+from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import MOST_BYTES, parsed_toml_text
 
 if TYPE_CHECKING:
-    from veiltab.common.linkage.linked_identity import Identity
+    from veiltab.common.linkage.identity_rule import IdentityRule
 
 __all__ = [
     "MAX_CELLS",
@@ -132,7 +132,7 @@ class Study:
     analysts: tuple[AnalystMember, ...] = ()
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
-    identity: "Identity | None" = None
+    identity: "IdentityRule | None" = None
 
     def __post_init__(self) -> None:
         check_name("id", self.id)
@@ -268,7 +268,7 @@ def _study(root: Fields, source: bytes) -> Study:
     return study
 
 
-def _identity(fields: Fields) -> "Identity":
+def _identity(fields: Fields) -> "IdentityRule":
     from veiltab.common.study.identity_table import identity_of  # noqa: PLC0415 - most studies have ids
 
     return identity_of(fields)

@@ -9,12 +9,12 @@ from decimal import Decimal
 
 from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
-from veiltab.common.linkage.linked_identity import Identity
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.keys import key, optional_key, read_table
 from veiltab.common.study.members import CuratorMember, check_once
 from veiltab.common.study.naming import check_attribute_name, check_one_of
+from veiltab.common.study.toml_fields import Fields
 
 _KINDS = tuple(kind.value for kind in FieldKind)
 NAMED_FIELDS = tuple(kind for kind in _KINDS if kind != FieldKind.TEXT.value)
@@ -54,7 +54,7 @@ class WrittenIdentity:
     )
 
 
-def identity_of(fields: Fields) -> Identity:
+def identity_of(fields: Fields) -> IdentityRule:
     """Return the identity that the table [identity] describes.
 
     Raises:
@@ -64,7 +64,7 @@ def identity_of(fields: Fields) -> Identity:
     return fields.checked(lambda: _identity(written))
 
 
-def check_identities(identity: Identity | None, curators: Sequence[CuratorMember]) -> None:
+def check_identities(identity: IdentityRule | None, curators: Sequence[CuratorMember]) -> None:
     """Refuse curators that have ids though the study has an identity, or the other way round, or lack what links them.
 
     Raises:
@@ -96,7 +96,9 @@ def check_identities(identity: Identity | None, curators: Sequence[CuratorMember
             )
 
 
-def absent_fields(identity: Identity, curators: Iterable[CuratorMember]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def absent_fields(
+    identity: IdentityRule, curators: Iterable[CuratorMember]
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield (curator, field, keys): a field that it lacks and a key needs, with the keys that do not run with it."""
     for curator in curators:
         for name in identity.names:
@@ -105,7 +107,7 @@ def absent_fields(identity: Identity, curators: Iterable[CuratorMember]) -> Iter
                 yield curator.name, name, keys
 
 
-def _check_columns(identity: Identity, curator: CuratorMember) -> None:
+def _check_columns(identity: IdentityRule, curator: CuratorMember) -> None:
     """Refuse a curator without an identity, with fields that the study does not have, or with a column twice."""
     if not curator.identity:
         raise InvalidInputError(
@@ -121,7 +123,7 @@ def _check_columns(identity: Identity, curator: CuratorMember) -> None:
             )
 
 
-def _identity(written: WrittenIdentity) -> Identity:
+def _identity(written: WrittenIdentity) -> IdentityRule:
     named = [field_of(one) for one in written.fields]
     check_once("fields names", [name for name, _ in named], "List each field once.")
     kinds = dict(named)
@@ -131,7 +133,7 @@ def _identity(written: WrittenIdentity) -> Identity:
         raise InvalidInputError(
             "there are a ladder and deletions", remedy='Write deletion passes into the ladder, such as "given~ birth".'
         )
-    return Identity(
+    return IdentityRule(
         fields=tuple(kinds.items()),
         hub=written.hub,
         ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),

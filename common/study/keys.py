@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
 
-from veiltab.common.study.fields import Fields
+from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import toml_value
 
 R = TypeVar("R")

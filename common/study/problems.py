@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from functools import partial
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
+from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import parsed_toml_text
 
 _HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(?:#.*)?")

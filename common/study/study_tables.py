@@ -6,11 +6,11 @@ from functools import partial
 from types import MappingProxyType
 
 from veiltab.common.study.coding.rules import WrittenRule, attribute_rule, question_rule
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study
 from veiltab.common.study.identity_table import WrittenIdentity, identity_of
 from veiltab.common.study.keys import Key, keys_of, read_table
 from veiltab.common.study.members import AnalystMember, CuratorMember, Member, NodeGroup
+from veiltab.common.study.toml_fields import Fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 from veiltab.common.core.numbers.rounding import upward
 from veiltab.common.errors import BudgetExceededError, IntegrityError, NotReadyError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import Price, price_of_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
@@ -84,7 +84,7 @@ class Ledger(Spending):
         if not is_held:
             raise self._refusal(charge, spec.delta, others)
 
-    def check(self, charge: Charge, delta: Decimal | None) -> None:
+    def check_budget(self, charge: Charge, delta: Decimal | None) -> None:
         """Refuse a release that the budget does not hold now, before anybody decides about it.
 
         Args:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from veiltab.common.core.numbers.rounding import upward
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.curator.budget.doubts import Doubt
 from veiltab.curator.budget.entries import Entry, percent
 from veiltab.curator.budget.ledger import Ledger

@@ -12,7 +12,7 @@ from typing import Any
 
 from veiltab.common.core.numbers.elementary import exp, log
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.privacy.pricing.price import Price
 from veiltab.common.privacy.root import largest_allowed

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
-from veiltab.common.linkage.linked_identity import FieldKind, Identity
+from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import SelfMatch, self_matches
 from veiltab.common.study.file import Study
@@ -125,7 +125,9 @@ def hub_sentence(hub: str) -> str:
     )
 
 
-def inspect_identity(reading: Reading, study: Study, identity: Identity, curator: CuratorMember) -> IdentityInspection:
+def inspect_identity(
+    reading: Reading, study: Study, identity: IdentityRule, curator: CuratorMember
+) -> IdentityInspection:
     """Report on the identity fields of a table that was read."""
     rows, symbols, filled, complete = _rows(reading, identity, curator)
     columns = dict(curator.identity)
@@ -169,7 +171,7 @@ def inspect_identity(reading: Reading, study: Study, identity: Identity, curator
 
 
 def _rows(
-    reading: Reading, identity: Identity, curator: CuratorMember
+    reading: Reading, identity: IdentityRule, curator: CuratorMember
 ) -> tuple[NormalRows, dict[str, Symbols], list[int], NDArray[np.bool_]]:
     """Return the identity fields of all rows, normalised, symbols of complete ones, filled rows, and who is complete.
 
@@ -197,7 +199,7 @@ def _present(column: NormalColumn) -> NDArray[np.bool_]:
     return np.asarray(there[np.asarray(column.places, np.int64)])
 
 
-def _pass_notes(identity: Identity, passes: tuple[SelfMatch, ...]) -> Iterator[str]:
+def _pass_notes(identity: IdentityRule, passes: tuple[SelfMatch, ...]) -> Iterator[str]:
     """Yield what keeps passes from running."""
     absent = [one for one in passes if not one.does_run]
     if len(absent) == len(passes):
@@ -209,7 +211,7 @@ def _pass_notes(identity: Identity, passes: tuple[SelfMatch, ...]) -> Iterator[s
         )
 
 
-def _duplicate_notes(study: Study, identity: Identity, curator: CuratorMember, rows: NormalRows) -> Iterator[str]:
+def _duplicate_notes(study: Study, identity: IdentityRule, curator: CuratorMember, rows: NormalRows) -> Iterator[str]:
     """Yield how many rows of a spoke agree with another one on the first key whose fields the hub has too."""
     both = {name for name, _ in curator.identity} & {name for name, _ in study.curator(identity.hub).identity}
     step = next((step for step in identity.ladder if step.fields <= both and not step.deletion), None)
@@ -223,13 +225,13 @@ def _duplicate_notes(study: Study, identity: Identity, curator: CuratorMember, r
         )
 
 
-def _order(identity: Identity, name: str, curator: CuratorMember) -> str:
+def _order(identity: IdentityRule, name: str, curator: CuratorMember) -> str:
     return f", and with date_order = {curator.date_order!r}" if identity.kinds[name] is FieldKind.BIRTH else ""
 
 
 def _derived(  # noqa: PLR0913, PLR0917 - what a table has
     study: Study,
-    identity: Identity,
+    identity: IdentityRule,
     curator: CuratorMember,
     rows: NormalRows,
     symbols: dict[str, Symbols],
@@ -249,7 +251,7 @@ def _derived(  # noqa: PLR0913, PLR0917 - what a table has
                 break
 
 
-def _codes(identity: Identity, rows: NormalRows) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _codes(identity: IdentityRule, rows: NormalRows) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Yield each field's values as numbers, and the year of a date; -1 is missing."""
     for name, kind in identity.fields:
         column = rows.columns[name]

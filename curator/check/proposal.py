@@ -16,7 +16,7 @@ from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
 from veiltab.common.study.coding.rules import AttributeRule, attribute_rule
-from veiltab.common.study.fields import Fields
+from veiltab.common.study.toml_fields import Fields
 from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.formats.columns.refusals import rows_have
 from veiltab.curator.reading.column import ColumnReading

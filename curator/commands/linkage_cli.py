@@ -20,9 +20,8 @@ U = TypeVar("U")
 
 
 @click.command(
-    epilog="Examples: veiltab curator linkage study.toml --name alice --state state --picture ladder.svg\n\n"
-    "veiltab curator linkage study.toml --name alice --state state --sample 200 --to sample.csv\n\n"
-    "veiltab curator linkage study.toml --name alice --state state --checked 200 --wrong 3"
+    epilog="Example: veiltab curator linkage study.toml --name alice --state state --picture ladder.svg\n\n"
+    "With --sample 200 --to sample.csv it writes a sample for clerks; --checked 200 --wrong 3 counts what they found."
 )
 @with_standing
 @click.option(
@@ -71,7 +70,7 @@ def linkage(
         tested_text,
         wrong_links_json,
     )
-    from veiltab.curator.officer.match_rates import linked_report
+    from veiltab.curator.officer.rates_release import linked_report
 
     _, report = linked_report(standing)
     categories, lacking = own_words(standing.study, standing.name)
@@ -159,7 +158,13 @@ def match_rates(
     """
     from veiltab.common.storage.files import written_whole
     from veiltab.curator.linkage.linkage_text import rates_json, rates_text
-    from veiltab.curator.officer.match_rates import check_rates, deciding, linked_report, links_of_rates, release_rates
+    from veiltab.curator.officer.rates_release import (
+        check_rates,
+        deciding,
+        linked_report,
+        links_of_rates,
+        release_rates,
+    )
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
     _, report = linked_report(standing)

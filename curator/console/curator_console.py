@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from veiltab.common.privacy.cards.words import odds_text
+from veiltab.common.privacy.cards.guarantee_text import odds_text
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.web.pages import Console, Journal
 from veiltab.curator.budget.entries import percent

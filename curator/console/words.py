@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.core.numbers.rounding import upward
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.budget.entries import Entry

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.web.document import facts, page, table

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from veiltab.common.rpc.certificates.certificate_check import Finding
 from veiltab.common.rpc.certificates.checkpoint import Witnessed
+from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
 
 _CLOCKS_APART = timedelta(minutes=5)

@@ -18,15 +18,15 @@ from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.certificates.certificate_check import (
+from veiltab.common.rpc.certificates.checkpoint import read_note
+from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import (
     Finding,
     check_statement,
     statement_of,
     unknown_authority,
     verified,
 )
-from veiltab.common.rpc.certificates.checkpoint import read_note
-from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.parties.revocation import check_none_revoked

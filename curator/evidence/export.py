@@ -8,8 +8,8 @@ from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.rpc.certificates.certificate_check import verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import verified
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Identity, utc_now
 from veiltab.common.rpc.parties.signing import signed

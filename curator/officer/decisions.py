@@ -231,7 +231,7 @@ class Decider:
         charge, delta = self._charges[release_id]
         try:
             if not self._ledger.fits_what_is_charged(release_id, charge):
-                self._ledger.check(charge, delta)
+                self._ledger.check_budget(charge, delta)
         except BudgetExceededError as error:
             return error
         return None

@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 
-from veiltab.common.study.fields import Fields
+from veiltab.common.study.toml_fields import Fields
 
 _MOST_DAYS = 3650
 _BUDGET = Decimal("0.8")

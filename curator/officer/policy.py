@@ -41,10 +41,10 @@ from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.cards.card import advised_delta
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study, read_file
+from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import parsed_toml_text
 from veiltab.curator.officer.notify_settings import NotifySettings, read_notify
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from veiltab.common.privacy.cards.card import N_IS_EXACT
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger

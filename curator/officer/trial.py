@@ -113,7 +113,7 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         if not own:
             attributes = [rule.name for rule in study.attributes_of(curator)]
             ledger.check_others_share(request.release_id, charge, attributes, policy.others_share)
-        ledger.check(charge, plan.delta)
+        ledger.check_budget(charge, plan.delta)
     except (BudgetExceededError, NotReadyError) as error:
         over_budget = str(error)
     return Trial(

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from veiltab.common.core.mechanism import UNIT as UNIT_OF_R
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.release.guarantees import release_card
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.certificates.certificate_check import signers, statement_of
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import signers, statement_of
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study, load_study

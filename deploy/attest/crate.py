@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import make_folder, written_whole
 from veiltab.deploy.attest.certified import NOT_STATED, UNIT, Certified

@@ -15,7 +15,7 @@ from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.command.options import identity_option, study_argument
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.observe.status import Budget, Observation, Work
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import load_study
 from veiltab.deploy.operate.calling import endpoint_of, identity_in

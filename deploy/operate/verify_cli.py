@@ -10,8 +10,8 @@ from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, NotReadyError
 from veiltab.common.release.guarantees import release_card
-from veiltab.common.rpc.certificates.certificate_check import Finding, to_dict, verified
 from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import Finding, to_dict, verified
 from veiltab.common.study.file import load_study
 from veiltab.curator.evidence.check import check_beside, check_evidence
 

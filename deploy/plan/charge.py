@@ -6,7 +6,7 @@ from decimal import Decimal
 from veiltab.common.core.numbers.rounding import MIN_PARAMETER, parse_delta, parse_epsilon
 from veiltab.common.core.texts.shown import shown_as
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.planning import Plan
 from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion
 from veiltab.common.study.file import Study

@@ -12,7 +12,7 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import N_IS_EXACT, EpsilonCard, card_of
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning.planning import Plan, paper_bound, paper_sample, plan_release

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.privacy.planning.questions import PlanQuestion
 from veiltab.researcher.drawing.style import INK, logarithmic, write_picture

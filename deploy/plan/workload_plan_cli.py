@@ -14,7 +14,7 @@ from veiltab.common.command.options import tables_options
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.noise_split import parse_split
 from veiltab.common.privacy.planning.questions import LARGEST_EPSILON, Quantity
 from veiltab.common.privacy.planning.workload_questions import AIM, WorkloadAnswer, WorkloadQuestion, answer_workload

@@ -8,7 +8,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, listed, note
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.play.local.command import end_parties_on_sigterm, out_option, verbose_option
 from veiltab.play.local.printing import (
     ROWS_SHOWN,

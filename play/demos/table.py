@@ -137,7 +137,7 @@ class DemoResult:
     certificate: Path = Path()
 
 
-def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
+def run_table_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
     """Make the study, start every party, run the release, and compare with the truth.
 
     Args:

@@ -103,7 +103,7 @@ def table(
 
     With a server that cheats the release fails at the curators and no key leaves: exit code 0 if it was caught, or 1.
     """
-    from veiltab.play.demos.table import DemoOptions, run_demo
+    from veiltab.play.demos.table import DemoOptions, run_table_demo
 
     if more_tables and not tables:
         raise InvalidInputError(
@@ -126,7 +126,7 @@ def table(
     if behaviour != "honest":
         _show_cheat(behaviour, options, as_json=as_json)
         return
-    result = run_demo(options, note)
+    result = run_table_demo(options, note)
     if as_json:
         emit(as_json, _as_dict(result), "")
     else:

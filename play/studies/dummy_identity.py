@@ -2,14 +2,14 @@
 
 from datetime import date, timedelta
 
-from veiltab.common.linkage.linked_identity import FieldKind, Identity
+from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.study.members import CuratorMember
 from veiltab.play.registers.name_law import family_names, given_names
 
 _FIRST_DAY, _DAYS = date(1935, 1, 1), 31_025
 
 
-def identity_row(identity: Identity, curator: CuratorMember, number: int) -> list[str]:
+def identity_row(identity: IdentityRule, curator: CuratorMember, number: int) -> list[str]:
     """Return a person's values in the identity columns of a curator, in their order.
 
     Args:

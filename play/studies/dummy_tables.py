@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
 from veiltab.common.study.coding.grids import PARTS
 from veiltab.common.study.coding.rules import AttributeRule
@@ -179,7 +179,7 @@ def _column(study: Study, rules: Sequence[AttributeRule], trait: NDArray[np.floa
 def _write(
     path: Path,
     curator: CuratorMember,
-    identity: Identity | None,
+    identity: IdentityRule | None,
     values: Mapping[tuple[str, str], Sequence[str]],
     numbers: Iterable[int],
 ) -> None:

@@ -10,7 +10,7 @@ from veiltab.common.collection.round import RoundStatus
 from veiltab.common.core.binomial import binomial_tail
 from veiltab.common.core.numbers.rounding import upward
 from veiltab.common.privacy.cards.card import Bound, advised_delta
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.researcher.collection.shuffling import (
     CentralComparison,
     CentralGuarantee,

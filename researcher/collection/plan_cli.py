@@ -6,7 +6,7 @@ import click
 
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon, upward
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 
 if TYPE_CHECKING:
     from decimal import Decimal

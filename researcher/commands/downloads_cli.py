@@ -61,7 +61,7 @@ def synthesise(
     from veiltab.common.web.document import check_page, write_page
     from veiltab.researcher.microdata.files import check_microdata_path
     from veiltab.researcher.microdata.provenance import WARNING
-    from veiltab.researcher.microdata.synthesis import REPLICATES
+    from veiltab.researcher.microdata.synthesis import DEFAULT_REPLICATES
 
     if copies is not None and replicates is not None:
         raise InvalidInputError(
@@ -75,7 +75,7 @@ def synthesise(
     release = client.release(release_name)
     microdata = release.synthesise(
         rows=rows,
-        replicates=REPLICATES if replicates is None and not copies else replicates or 0,
+        replicates=DEFAULT_REPLICATES if replicates is None and not copies else replicates or 0,
         copies=copies or 0,
         seed=seed,
         attributes=listed(attributes) if attributes else None,

@@ -13,7 +13,7 @@ from veiltab.common.web.document import write_page
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.console.downloads import file_name
 from veiltab.researcher.microdata.files import Chunk, provenance_path, write_rows
-from veiltab.researcher.microdata.synthesis import REPLICATES, Microdata
+from veiltab.researcher.microdata.synthesis import DEFAULT_REPLICATES, Microdata
 from veiltab.researcher.report.microdata_page import render
 from veiltab.researcher.report.presentation import card_of, microdata_report
 from veiltab.researcher.status.release_status import Status
@@ -176,7 +176,7 @@ def _written(release: Release, job: Job, folder: Path) -> dict[str, Path]:
     _move(job, 0.02, "A model is fitted.")
     microdata = release.synthesise(
         rows=order.rows,
-        replicates=REPLICATES if order.replicates else 0,
+        replicates=DEFAULT_REPLICATES if order.replicates else 0,
         seed=order.seed,
         attributes=order.attributes,
         progress=lambda done, whole: _move(

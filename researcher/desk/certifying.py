@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.rpc.certificates.certificate_check import signers, statement_of, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import signers, statement_of, verified
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.parties.signing import SignedText

@@ -1,7 +1,7 @@
 """What a desk refuses of a request at once, as the study file alone shows, before any person looks at it."""
 
 from veiltab.common.errors import BudgetExceededError, NotReadyError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.limits import check_limits
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study, load_study

@@ -2,9 +2,9 @@
 
     q_0 +- t_M sqrt(T + v),    T = 1/M sum_i (q_i - q_0)^2,    v = (G - 1)/G sum_g (q_(g) - mean)^2
 
-q_0 and q_i are the function with the weight and with each of the M replicate weights (replicates.py). q_(g) is the
-function without group g of G = 20 groups of rows (a jackknife): v is how far q_0 lies from that of endless rows, as if
-they were a simple random sample. They are spread more evenly, so it is somewhat less.
+q_0 and q_i are the function with the weight and with each of the M replicate weights (replicate_weights.py). q_(g) is
+the function without group g of G = 20 groups of rows (a jackknife): v is how far q_0 lies from that of endless rows, as
+if they were a simple random sample. They are spread more evenly, so it is somewhat less.
 
 Source: Wolter, Introduction to variance estimation (2007), chapters 3 and 4.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.researcher.microdata.replicates import student_quantile
+from veiltab.researcher.microdata.replicate_weights import student_quantile
 from veiltab.researcher.model.measurement import Floats
 
 if TYPE_CHECKING:

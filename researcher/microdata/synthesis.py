@@ -1,4 +1,4 @@
-"""Microdata: rows drawn from the model of a release, with replicate weights for intervals (replicates.py).
+"""Microdata: rows drawn from the model of a release, with replicate weights for intervals (replicate_weights.py).
 
 The rows are those of the best single file, spread evenly over the model. For packages that read several files and no
 weights, each replicate can be drawn as a file of its own instead.
@@ -28,7 +28,7 @@ from veiltab.researcher.microdata.drawn_numbers import DrawnNumbers
 from veiltab.researcher.microdata.files import Chunk, Weights, copy_paths, write_rows
 from veiltab.researcher.microdata.provenance import Provenance, weight_columns
 from veiltab.researcher.microdata.replays import played_errors
-from veiltab.researcher.microdata.replicates import Kinds, replicate_counts, signs
+from veiltab.researcher.microdata.replicate_weights import Kinds, replicate_counts, signs
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats
 from veiltab.researcher.model.raking import drawn_evenly
@@ -46,7 +46,7 @@ MOST_REPLICATES = 100
 MOST_WEIGHTS = 200_000_000
 """Rows times replicates: 800 MB of memory."""
 
-REPLICATES = 20
+DEFAULT_REPLICATES = 20
 """Unless said."""
 
 LARGE = 20_000

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import EpsilonCard
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_card
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.table_spec import TableSpec

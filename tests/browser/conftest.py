@@ -149,7 +149,7 @@ class Seat:
 def take_seat(context: BrowserContext, link: str) -> Seat:
     """Begin a session in a browser of its own."""
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(30_000)
     page.goto(link)
     page.get_by_role("button", name="Begin as").click()
     page.get_by_role("button", name="Sign out").wait_for()

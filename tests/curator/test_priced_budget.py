@@ -19,7 +19,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning.planning import Plan, plan_release
-from veiltab.common.privacy.pricing.price import Price, is_certified, price_budget, price_within, total
+from veiltab.common.privacy.pricing.price import Price, composed_price, is_certified, price_budget, price_within
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.storage.database import Database
@@ -81,7 +81,7 @@ def test_releases_are_admitted_while_their_prices_stay_inside(connection: Databa
     assert state_of(ledger) == ("0", "0", "0.7")
     run(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
     price = price_within(spec_of(1, "0.5").description, price_budget(Decimal("0.7"), DELTA))
-    together = total([price, price])
+    together = composed_price([price, price])
     assert [entry.price for entry in ledger.entries] == [price, price]
     assert ledger.spent < Decimal("0.7")  # less than the two epsilons added
     assert float(ledger.spent) == pytest.approx(together.epsilon(float(DELTA)), abs=1e-8)
@@ -163,7 +163,7 @@ def test_a_kind_of_release_is_priced_once(connection: Database, monkeypatch: pyt
     for number in range(12):
         epsilon = ("0.1", "0.2", "0.3")[number % 3]
         plan = plan_of(epsilon, "1e-6", 997)
-        ledger.check(ledger.allowance.charge(plan.description, plan.pure_epsilon), plan.delta)
+        ledger.check_budget(ledger.allowance.charge(plan.description, plan.pure_epsilon), plan.delta)
         run(ledger, spec_of(number, epsilon, population=997))
     assert list(kinds.values()) == [1, 1, 1]
     # What is charged keeps its price.

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import reserve, spec_with
 from veiltab.common.errors import BudgetExceededError
 from veiltab.common.privacy.cards.all_releases import bounds_together
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.privacy.pricing.price import price

@@ -19,6 +19,11 @@ from tests.hostile.clients import Behaviour, Message, call, code_of, connection,
 from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, ROSA, World, made_world
 from veiltab.common.core.coin import commitment
+from veiltab.common.core.texts.canonical import canonical_text
+from veiltab.common.rpc.certificates.checkpoint import signed_checkpoint
+from veiltab.common.rpc.certificates.statement import LedgerHead
+from veiltab.common.rpc.parties.identity import load_identity, utc_now
+from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.study.file import MAX_RESPONDENTS
 from veiltab.curator.budget.entries import GENESIS
 
@@ -78,12 +83,18 @@ class Bob:
         await call(self.alice, f"{PEER}/GetSession")(own, timeout=10)
         return message("GetSessionResponse", part=bytes(16))
 
+    def checkpoint(self) -> SignedText:
+        """Return what he signs of a ledger of one entry."""
+        identity = load_identity(self.world.local.identity_folder(*BOB), *BOB)
+        return signed_checkpoint(identity, LedgerHead(length=1, digest="b" * 64), utc_now())
+
     async def progress(self, requests: AsyncIterator[Message], _context: Context) -> AsyncIterator[Message]:
         async for said in call(self.alice, f"{PEER}/FollowProgress")(requests, timeout=100):
             for release in said.releases:
                 release.decided = release.reserved = release.charged = True
                 release.granted[:] = ["income"]
                 release.ClearField("commitment")
+                release.checkpoint = canonical_text(self.checkpoint()).encode()
             yield said
 
     def endless(self, kind: str, total: int) -> Behaviour:

@@ -8,8 +8,8 @@ import pytest
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, ANA, RITA, ROSA, Who, World
 from veiltab.common.errors import DeniedError
-from veiltab.common.rpc.certificates.certificate_check import statement_of, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import statement_of, verified
 from veiltab.researcher.client.client import Client
 
 

@@ -12,7 +12,7 @@ from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
 from veiltab.common.schemes import SCHEMES
-from veiltab.play.demos.table import DemoOptions, run_demo
+from veiltab.play.demos.table import DemoOptions, run_table_demo
 from veiltab.researcher.report.plain_data import status_dict
 
 NAMES = ("region", "smoker")
@@ -68,7 +68,7 @@ def test_the_server_samples_what_it_cannot_read(village: World) -> None:
 @pytest.mark.long
 def test_adult_at_a_small_delta_is_twenty_times_better(tmp_path: Path) -> None:
     options = DemoOptions(out=tmp_path / "demo", epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
-    (outcome,) = run_demo(options, lambda _: None).outcomes
+    (outcome,) = run_table_demo(options, lambda _: None).outcomes
     star = plan_release(population=45222, cells=24, epsilon=Decimal("0.5"), sample=1472)
     assert outcome.spec.sample == 45222
     # One release's squared error exceeds (20/32)^-2 = 2.6 times its mean with a probability far below 1e-4.

@@ -22,7 +22,9 @@ def test_a_row_names_tests_that_exist(row: Row) -> None:
     for test in row.tests:
         path, _, name = test.partition("::")
         tree = ast.parse((TESTS / path).read_text("utf-8"))
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, test
+        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}, (
+            test
+        )
 
 
 def test_the_page_is_the_table_with_its_figures() -> None:

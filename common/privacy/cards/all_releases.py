@@ -17,7 +17,7 @@ from math import isfinite
 from veiltab.common.privacy.cards.card import EVERYTHING, Bound, bound_of_ciphertext, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.pricing.price import Price, price, total
+from veiltab.common.privacy.pricing.price import Price, composed_price, price
 
 _SLACK = Decimal("1e-4")
 """Part of delta that is the slack of one release: it costs two percent of epsilon, and is enough for thousands."""
@@ -113,7 +113,7 @@ def price_for_desk(releases: Sequence[TwoSidedRelease | Slots], delta: Decimal, 
 
 def _price(slots: Sequence[Views], delta: Decimal, pricing: Pricing) -> Price:
     worst = [(count, max((pricing(view, delta * _SLACK) for view in views), key=_mu)) for count, views in slots]
-    return total(chain.from_iterable(repeat(price, count) for count, price in worst))
+    return composed_price(chain.from_iterable(repeat(price, count) for count, price in worst))
 
 
 def _mu(one: Price) -> Decimal:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veiltab.common.core.numbers.rounding import upward
-from veiltab.common.privacy.cards.words import delta_text, guarantee_text, odds_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text, guarantee_text, odds_text
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 

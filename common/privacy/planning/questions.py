@@ -14,7 +14,7 @@ from typing import assert_never
 
 from veiltab.common.core.numbers.rounding import MAX_EPSILON
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.privacy.planning.round_numbers import RoundNumbers, Scale, WholeNumbers, excess_over

@@ -22,7 +22,7 @@ from veiltab.common.extras import importing, is_installed
 from veiltab.common.privacy.amplification import MultiplicityLaw, amplify, base_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.domination import Profile, convex_minorant
-from veiltab.common.privacy.pricing.price import Price, certified_profile, price, repeated, total
+from veiltab.common.privacy.pricing.price import Price, certified_profile, composed_price, price, repeated_price
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
 from veiltab.common.privacy.shuffle import check_delta
 from veiltab.common.schemes import Poisson, Relation
@@ -84,7 +84,7 @@ def compose(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) ->
     pure = sum((count * release.pure_epsilon for release, count in releases), Decimal(0))
     # Half a percent of epsilon, as in a budget, in equal parts.
     slack = Decimal(delta) / (10 * sum(count for _, count in releases))
-    together = total(repeated(price(release, slack), count) for release, count in releases)
+    together = composed_price(repeated_price(price(release, slack), count) for release, count in releases)
     if len(releases) == 1 and releases[0][1] == 1:
         epsilon = _single(releases[0][0], delta)
     else:

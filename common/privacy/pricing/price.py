@@ -194,14 +194,14 @@ def price_budget(epsilon: Decimal, delta: Decimal) -> Price:
     return Price(mu=mu, slack=slack)
 
 
-def total(prices: Iterable[Price]) -> Price:
+def composed_price(prices: Iterable[Price]) -> Price:
     """Return the price of releases together: the root of the sum of squares, rounded up, and the sum of the slacks."""
     listed = list(prices)
     squares = sum((_UP.multiply(each.mu, each.mu) for each in listed), Decimal(0))
     return Price(mu=_up(_UP.sqrt(squares)), slack=sum((each.slack for each in listed), Decimal(0)))
 
 
-def repeated(of: Price, count: int) -> Price:
+def repeated_price(of: Price, count: int) -> Price:
     """Return the price of several releases of one price together, rounded up."""
     return Price(mu=_up(_UP.multiply(of.mu, _UP.sqrt(Decimal(count)))), slack=of.slack * count)
 

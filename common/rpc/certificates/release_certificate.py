@@ -2,8 +2,8 @@
 
 It holds the description of the release, from which its plan and every epsilon follow, and signed statements of its
 parties. About each table every curator and the server state the published columns, the ledgers, and the receipts of the
-server's noise; of a release of several tables every curator states which tables there are. `certificate_check` checks
-it.
+server's noise; of a release of several tables every curator states which tables there are. `release_verification`
+checks it.
 """
 
 import hashlib

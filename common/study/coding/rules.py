@@ -8,9 +8,9 @@ from veiltab.common.core.domain import MAX_CATEGORIES, Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding, bin_labels
 from veiltab.common.study.coding.dates import DateBins
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.keys import key, optional_key, read_table
 from veiltab.common.study.naming import check_attribute_name, check_one_of
+from veiltab.common.study.toml_fields import Fields
 
 if TYPE_CHECKING:
     from veiltab.common.study.coding.grids import Grid

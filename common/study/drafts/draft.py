@@ -10,7 +10,6 @@ from typing import cast
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.rules import attribute_rule
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.keys import keys_of, optional_key, read_keys
 from veiltab.common.study.members import (
     DATE_ORDER,
@@ -27,6 +26,7 @@ from veiltab.common.study.members import (
 from veiltab.common.study.naming import check_name
 from veiltab.common.study.problems import Problem, file_problems
 from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
+from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import parsed_toml_text
 
 

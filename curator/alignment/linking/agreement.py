@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import Pass
-from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.self_match import MOST_SHARE
 
 MOST_LINE = 2**16
@@ -60,7 +60,7 @@ class HubLine:
         """Return the self-match share of a pass by its number."""
         return Fraction(self.passes[number - 1].matches, self.rows)
 
-    def running(self, identity: Identity) -> tuple[Pass, ...]:
+    def running(self, identity: IdentityRule) -> tuple[Pass, ...]:
         """Return the passes that run."""
         return tuple(step for step, line in zip(identity.ladder, self.passes, strict=True) if line.runs)
 
@@ -81,7 +81,7 @@ class SpokeLine:
 Line = TypeVar("Line", HubLine, SpokeLine)
 
 
-def stated(identity: Identity, rows: int, dated: int, matching: Callable[[Pass], set[int]]) -> HubLine:
+def stated(identity: IdentityRule, rows: int, dated: int, matching: Callable[[Pass], set[int]]) -> HubLine:
     """Return what the hub states.
 
     Args:
@@ -106,7 +106,7 @@ def stated(identity: Identity, rows: int, dated: int, matching: Callable[[Pass],
     return HubLine(identity=identity.description(), rows=rows, dated=dated, passes=tuple(lines))
 
 
-def read_hub_line(data: bytes, identity: Identity, hub: str) -> HubLine:
+def read_hub_line(data: bytes, identity: IdentityRule, hub: str) -> HubLine:
     """Return what the hub states, checked against one's own study file.
 
     Raises:
@@ -153,7 +153,7 @@ def check_rows(rows: int, most: int, curator: str) -> None:
         )
 
 
-def _does_run(identity: Identity, total: Fraction, share: Fraction) -> bool:
+def _does_run(identity: IdentityRule, total: Fraction, share: Fraction) -> bool:
     """Whether a pass runs after others with this sum of shares; see veiltab.common.linkage.self_match."""
     return share <= MOST_SHARE and identity.wrong_a_match * (total + share) <= Fraction(identity.cap)
 

@@ -83,7 +83,7 @@ class HubWork:
         if self._leg.key is None:
             for step in passes:
                 for spoke, rows in stated_rows.items():
-                    asked = rows + self._leg.moved(rows)
+                    asked = rows + self._leg.placebo_rows(rows)
                     await self._answer(step.number, spoke, asked * most_variants(step, self._leg.identity))
         linked = {spoke: await self._linked(spoke, rows) for spoke, rows in stated_rows.items()}
         self.accepted = {spoke: len(rows) for spoke, rows in linked.items()}

@@ -10,7 +10,7 @@ import numpy as np
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.row_keys import most_variants
 from veiltab.common.observe.steps import step as measured_step
 from veiltab.common.storage.disk import Room
@@ -38,7 +38,7 @@ COMPARED = 100
 MOST_PAIRS = 20_000
 """Linked pairs that are compared: those of the least handles, which nobody chooses."""
 
-MOST_MOVED = 20_000
+MOST_PLACEBO_ROWS = 20_000
 """Rows that a spoke runs with moved dates too, at most: enough to foresee links by chance in a table of any size."""
 
 
@@ -61,7 +61,7 @@ class Leg:
     """
 
     curator: str
-    identity: Identity
+    identity: IdentityRule
     date_order: str
     table: Table
     session: Session
@@ -126,9 +126,9 @@ class Leg:
             return partial(token_values, number, key=self.key)
         return partial(direct_values, number, scalar=scalar())
 
-    def moved(self, rows: int) -> int:
+    def placebo_rows(self, rows: int) -> int:
         """Return how many rows a spoke of so many runs with moved dates: none privately, unless the study says so."""
-        return min(rows, MOST_MOVED) if self.identity.placebo or self.key is not None else 0
+        return min(rows, MOST_PLACEBO_ROWS) if self.identity.placebo or self.key is not None else 0
 
     def named(self, number: int) -> str:
         """Return what people call a pass."""
@@ -139,7 +139,7 @@ class Leg:
         return derive(self.secret, f"linkage {label}")
 
 
-def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, spokes: int) -> int:
+def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule, spokes: int) -> int:
     """Return what a linkage and the alignment after it write at most, if no other table is larger.
 
     The keys of a pass lie there up to five times: sorted, as they are asked about, and with their values; what is shown
@@ -155,7 +155,7 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: Identity, sp
     keys = [most_variants(step, identity) for step in identity.ladder]
     row = TOKEN_LENGTH + ROW_BYTES + sum(type_.itemsize for type_ in types)
     key_bytes = VALUE_BYTES * sum(keys) * spokes + 5 * RECORD_BYTES * max(keys)
-    return (rows + min(rows, MOST_MOVED)) * key_bytes + 4 * rows * row + FOLDERS
+    return (rows + min(rows, MOST_PLACEBO_ROWS)) * key_bytes + 4 * rows * row + FOLDERS
 
 
 def write(path: Path, data: bytes | memoryview) -> None:

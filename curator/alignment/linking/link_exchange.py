@@ -19,7 +19,7 @@ import numpy as np
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
-from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.linking.hub_work import HubWork, UnknownHandleError
 from veiltab.curator.alignment.linking.leg import ROOM, Leg, linkage_bytes
@@ -71,7 +71,7 @@ class LinkExchange(PrivateExchange):
         masking: Masking,
         room: Room,
         *,
-        identity: Identity,
+        identity: IdentityRule,
         date_order: str,
         is_private: bool,
         most_ids: Mapping[str, int] = MappingProxyType({}),

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import MAX_FILL, CipherStream
+from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import Pass
-from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.placebo import placebo_keys
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.storage.scratch import Scratch
@@ -55,7 +55,7 @@ class OwnRows:
         folder: on whose disk they lie.
     """
 
-    def __init__(self, identity: Identity, date_order: str, table: TableRows, folder: Path) -> None:
+    def __init__(self, identity: IdentityRule, date_order: str, table: TableRows, folder: Path) -> None:
         self._file, self._kinds = Scratch(folder), identity.kinds
         # Where the texts of a chunk begin, their length, and where the places of its rows' values begin.
         self._pieces: list[tuple[int, int, int]] = []
@@ -121,7 +121,7 @@ class OwnRows:
             yield start, stop, {name: (kind, values.split(_VALUES_END), own) for (name, kind), values, own in fields}
 
 
-def compared(identity: Identity, *, at_hub: bool = False) -> Asked:
+def compared(identity: IdentityRule, *, at_hub: bool = False) -> Asked:
     """Return what is compared of linked pairs; nothing if fields lack.
 
     Places 0 to 3 are given name, family name, birth date and postcode, 4 and 5 each name with the other one, which the

@@ -54,7 +54,7 @@ class SpokeWork:
         self.numbers, self._moved = np.split(self._numbers, 2)
         """Of each row, the pass in which it has its candidate; 0 before, or if none. The same with moved dates."""
         self._moved[:] = _OUT
-        if moved := leg.moved(leg.table.rows_read):
+        if moved := leg.placebo_rows(leg.table.rows_read):
             self._moved[secret_order(leg.table.rows_read, leg.derived("moved"))[:moved]] = 0
         self._handle = np.zeros((leg.table.rows_read, HANDLE_BYTES), np.uint8)
         self._links: tuple[Rows, Bytes] | None = None

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.planning.questions import MOST_PEOPLE, Quantity
 from veiltab.common.privacy.shuffle import MAX_CELLS
 from veiltab.common.web.forms import Form, whole_number

@@ -7,7 +7,7 @@ from decimal import Decimal
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.web.forms import whole_number

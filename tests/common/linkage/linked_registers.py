@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from veiltab.common.linkage.hub_rule import accept, first_candidates
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, Pass, default_ladder, ladder_of
-from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.placebo import placebo_keys
 from veiltab.common.linkage.quality import (
     Agreement,
@@ -30,7 +30,7 @@ class Linked:
     """What was linked. Keys are made pass by pass, as the parties do: those of all passes at once take much memory."""
 
     registers: Registers
-    identity: Identity
+    identity: IdentityRule
     hub: NormalRows
     spoke: NormalRows
 
@@ -130,13 +130,13 @@ def linked(registers: Registers, fields: Sequence[str] = FIELDS, deletions: int 
     """Link two registers by the default ladder of some fields."""
     kinds = {name: FieldKind(name) for name in fields}
     ladder = ladder_of(default_ladder(kinds, deletions))
-    identity = Identity(fields=tuple(kinds.items()), hub="hub", ladder=ladder)
+    identity = IdentityRule(fields=tuple(kinds.items()), hub="hub", ladder=ladder)
     hub, spoke = (rows_of(identity, rows) for rows in (registers.hub, registers.spoke))
     return Linked(registers=registers, identity=identity, hub=hub, spoke=spoke)
 
 
 def linked_tables(
-    identity: Identity,
+    identity: IdentityRule,
     tables: Sequence[Sequence[Sequence[str]]],
     people: Sequence[Sequence[int]],
     orders: Sequence[str],
@@ -150,6 +150,6 @@ def linked_tables(
     return Linked(registers=truth, identity=identity, hub=hub, spoke=spoke)
 
 
-def rows_of(identity: Identity, rows: Sequence[Row]) -> NormalRows:
+def rows_of(identity: IdentityRule, rows: Sequence[Row]) -> NormalRows:
     """Return the rows of a made register, normalised."""
     return normal_rows(identity, "ymd", [[row[FIELDS.index(name)] for row in rows] for name in identity.names])

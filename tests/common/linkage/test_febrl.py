@@ -15,8 +15,8 @@ import pytest
 
 from tests.common.linkage.linked_registers import Linked, linked_tables
 from tests.common.linkage.table_guesses import most_found
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
-from veiltab.common.linkage.linked_identity import Identity
 
 Record = dict[str, str]
 
@@ -79,7 +79,7 @@ def tables(name: str) -> tuple[Sequence[Record], Sequence[Record]]:
 
 @cache
 def linked(name: str, ladder: tuple[str, ...]) -> Linked:
-    identity = Identity(fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(ladder))
+    identity = IdentityRule(fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(ladder))
     both = tables(name)
     return linked_tables(
         identity,

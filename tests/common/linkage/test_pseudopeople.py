@@ -15,8 +15,8 @@ import pytest
 
 from tests.common.linkage.linked_registers import Linked, linked_tables
 from tests.common.linkage.table_guesses import most_found
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
-from veiltab.common.linkage.linked_identity import Identity
 
 Tables = Mapping[str, Sequence[Mapping[str, str]]]
 
@@ -85,7 +85,7 @@ def link(
 ) -> Linked:
     kinds = [(name, USUAL.get(name, FieldKind.TEXT)) for name in columns[0]]
     return linked_tables(
-        Identity(fields=tuple(kinds), hub="hub", ladder=ladder_of(ladder)),
+        IdentityRule(fields=tuple(kinds), hub="hub", ladder=ladder_of(ladder)),
         [
             [[one[column] for one in rows] for column in named.values()]
             for rows, named in zip(both, columns, strict=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, ladder_of
-from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.quality import (
     Agreement,
     Estimate,
@@ -27,12 +27,12 @@ COUNTS = Links(links=750, spoke_rows=1000, hub_rows=1500, self_match=0.004)
 KINDS = {name: FieldKind(name) for name in ("given", "family", "birth", "sex", "postcode")}
 
 
-def identity(keys: int = 3, **more: object) -> Identity:
+def identity(keys: int = 3, **more: object) -> IdentityRule:
     ladder = ladder_of([f"given:{n}" for n in range(1, keys + 1)])
-    return Identity(fields=tuple(KINDS.items()), hub="hub", ladder=ladder, **more)  # type: ignore[arg-type]
+    return IdentityRule(fields=tuple(KINDS.items()), hub="hub", ladder=ladder, **more)  # type: ignore[arg-type]
 
 
-def decide(one: Identity, *passes: list[str]) -> tuple[SelfMatch, ...]:
+def decide(one: IdentityRule, *passes: list[str]) -> tuple[SelfMatch, ...]:
     keys: list[list[Keys]] = [[tuple(c.encode() for c in row) for row in rows] for rows in passes]
     return decided(one, zip(one.ladder, keys, strict=True), len(passes[0]))
 

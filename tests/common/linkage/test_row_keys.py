@@ -7,8 +7,8 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.hub_rule import candidates
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import MOST_PASSES, FieldKind, Pass, default_ladder, ladder_of
-from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.placebo import moved_date, moved_postcode, placebo_keys
 from veiltab.common.linkage.row_keys import NormalRows, identity_columns, normal_rows, pass_keys
 
@@ -17,8 +17,8 @@ KINDS = {name: FieldKind(name) for name in FIELDS}
 ROW = ("Maria", "Lopez", "1980-02-03", "f", "1234")
 
 
-def identity(*ladder: str, fields: dict[str, FieldKind] = KINDS) -> Identity:
-    return Identity(fields=tuple(fields.items()), hub="hub", ladder=ladder_of(ladder or default_ladder(fields)))
+def identity(*ladder: str, fields: dict[str, FieldKind] = KINDS) -> IdentityRule:
+    return IdentityRule(fields=tuple(fields.items()), hub="hub", ladder=ladder_of(ladder or default_ladder(fields)))
 
 
 def rows_of(*rows: tuple[str | None, ...]) -> NormalRows:
@@ -218,9 +218,11 @@ def test_the_description_covers_all_that_decides() -> None:
         identity("given", "family").description(),
         identity("family", "given").description(),
         identity("given", fields={**KINDS, "postcode": FieldKind.TEXT}).description(),
-        Identity(fields=tuple(KINDS.items()), hub="other", ladder=ladder_of(["given"])).description(),
-        Identity(fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(["given"]), default_dates=()).description(),
-        Identity(fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(["given"]), placebo=True).description(),
+        IdentityRule(fields=tuple(KINDS.items()), hub="other", ladder=ladder_of(["given"])).description(),
+        IdentityRule(
+            fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(["given"]), default_dates=()
+        ).description(),
+        IdentityRule(fields=tuple(KINDS.items()), hub="hub", ladder=ladder_of(["given"]), placebo=True).description(),
     }
     assert len(texts) == 8
     assert "placebo" not in identity().description()

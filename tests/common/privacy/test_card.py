@@ -8,7 +8,7 @@ import pytest
 from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
 from veiltab.common.core.numbers.rounding import ln_above, upward
 from veiltab.common.privacy.cards.card import advised_delta, card_of, delta_warning
-from veiltab.common.privacy.cards.words import epsilon_text, odds_text
+from veiltab.common.privacy.cards.guarantee_text import epsilon_text, odds_text
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.schemes import scheme_of

@@ -16,7 +16,7 @@ import pytest
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.privacy.domination import least_mu
-from veiltab.common.privacy.pricing.price import Price, total
+from veiltab.common.privacy.pricing.price import Price, composed_price
 
 Law = tuple[tuple[Fraction, Fraction], ...]
 """The two probabilities of each result, on either table."""
@@ -89,10 +89,10 @@ SLACK = 1 / 1500
 def test_no_adversary_exceeds_the_budget_of_squares(most: tuple[int, ...], e: Fraction) -> None:
     prices = {law: priced(law, SLACK) for law in KINDS}
     # The budget is what some releases take together; others fit into it in many ways.
-    budget = total([prices[KINDS[kind]] for kind in most])
+    budget = composed_price([prices[KINDS[kind]] for kind in most])
 
     def fits(ran: Sequence[Law]) -> bool:
-        spent = total([prices[law] for law in ran])
+        spent = composed_price([prices[law] for law in ran])
         return spent.mu <= budget.mu and spent.slack <= budget.slack
 
     found = worst(KINDS, fits, e, len(most))
@@ -123,10 +123,10 @@ def test_the_squares_hold_where_the_exact_composition_fails() -> None:
     kinds = (first, second, leak(delta(together([first, second]), e)))
     slack = float(delta(together([first, second]), e)) * 1.01
     prices = {law: priced(law, slack) for law in kinds}
-    budget = total([prices[first], prices[second]])
+    budget = composed_price([prices[first], prices[second]])
 
     def fits(ran: Sequence[Law]) -> bool:
-        spent = total([prices[law] for law in ran])
+        spent = composed_price([prices[law] for law in ran])
         return spent.mu <= budget.mu and spent.slack <= budget.slack
 
     found = worst(kinds, fits, e, 2)
@@ -137,10 +137,10 @@ def test_pure_epsilons_are_a_filter_beside_the_squares() -> None:
     # The lemma: a rule that admits nothing more once it refused may stand beside another at no cost.
     prices = {law: priced(law, SLACK) for law in KINDS[:3]}
     pure = {law: max(p / q for p, q in law) for law in KINDS[:3]}
-    budget = total([prices[KINDS[0]], prices[KINDS[1]]])
+    budget = composed_price([prices[KINDS[0]], prices[KINDS[1]]])
 
     def squares(ran: Sequence[Law]) -> bool:
-        return total([prices[law] for law in ran]).mu <= budget.mu
+        return composed_price([prices[law] for law in ran]).mu <= budget.mu
 
     def pures(ran: Sequence[Law]) -> bool:
         ratio = Fraction(1)

@@ -18,6 +18,7 @@ from veiltab.common.privacy.domination import dominates, holds, least_mu
 from veiltab.common.privacy.gaussian import delta_above
 from veiltab.common.privacy.pricing.price import (
     Price,
+    composed_price,
     is_price,
     mechanism_at,
     price,
@@ -25,7 +26,6 @@ from veiltab.common.privacy.pricing.price import (
     price_of_pure_epsilon,
     price_within,
     share,
-    total,
 )
 from veiltab.common.schemes import scheme_of
 
@@ -297,10 +297,10 @@ def test_a_price_above_the_budget_takes_more_than_all_of_it() -> None:
 
 def test_squares_add_up_and_are_rounded_up() -> None:
     parts = [Price(mu=Decimal("0.3"), slack=Decimal("1e-7")), Price(mu=Decimal("0.4"), slack=Decimal("2e-7"))]
-    assert total(parts) == Price(mu=Decimal("0.5"), slack=Decimal("3e-7"))
-    three = total([Price(mu=Decimal("0.1"), slack=Decimal(0))] * 3)
+    assert composed_price(parts) == Price(mu=Decimal("0.5"), slack=Decimal("3e-7"))
+    three = composed_price([Price(mu=Decimal("0.1"), slack=Decimal(0))] * 3)
     assert three.mu**2 >= Decimal("0.03") > (three.mu - Decimal("1e-8")) ** 2
-    assert total([]) == Price(mu=Decimal(0), slack=Decimal(0))
+    assert composed_price([]) == Price(mu=Decimal(0), slack=Decimal(0))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec, TablePlan, release_of
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.certificates.certificate_check import statement_of, verified
 from veiltab.common.rpc.certificates.release_certificate import CertifiedTable, ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import statement_of, verified
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed

@@ -25,8 +25,8 @@ from veiltab.common.release.receipts.families import Family
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.table_spec import TableSpec
-from veiltab.common.rpc.certificates.certificate_check import signers, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import signers, verified
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, party_of_certificate
 from veiltab.common.rpc.parties.signing import SignedText, signed, signer_of

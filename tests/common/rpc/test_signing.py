@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tests.conftest import spec_with
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import release_of
-from veiltab.common.rpc.certificates.certificate_check import check_statement, verified
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import check_statement, verified
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed, signed_from_proto, signed_to_proto, signer_of

@@ -10,10 +10,10 @@ import pytest
 from tests.study_page import PAGE, page
 from veiltab.common.study.drafts.draft import DRAFT_TABLES
 from veiltab.common.study.drafts.template import study_template
-from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.problems import study_problems
 from veiltab.common.study.study_tables import STUDY_TABLES
+from veiltab.common.study.toml_fields import Fields
 from veiltab.curator.officer.policy import load_policy
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -18,8 +18,8 @@ from tests.conftest import request_with, reserve, spec_with
 from tests.made_receipts import made_tests
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.certificates.certificate_check import signers
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
+from veiltab.common.rpc.certificates.release_verification import signers
 from veiltab.common.rpc.certificates.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import signed

@@ -22,8 +22,8 @@ from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.messages.witness import longest_ledger
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.certificates.certificate_check import Finding
 from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_checkpoint
+from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.curator.evidence.beside import Seen, compared

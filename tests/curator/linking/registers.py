@@ -14,8 +14,8 @@ from tests.curator.alignment.circle import Seat
 from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
 from veiltab.common.linkage.hub_rule import accept, first_candidates
+from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
 from veiltab.common.linkage.ladder import ladder_of
-from veiltab.common.linkage.linked_identity import FieldKind, Identity
 from veiltab.common.linkage.row_keys import normal_rows, pass_keys
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.alignment import Alignment
@@ -82,8 +82,8 @@ SHORT = ("given family birth sex", "given family birth:year postcode", "given~ b
 """A ladder that is soon gone through, with a deletion pass."""
 
 
-def identity(hub: str = "alice", keys: Sequence[str] = SHORT, **more: Any) -> Identity:  # noqa: ANN401 - its fields
-    return Identity(fields=FIELDS, hub=hub, ladder=ladder_of(keys), **more)
+def identity(hub: str = "alice", keys: Sequence[str] = SHORT, **more: Any) -> IdentityRule:  # noqa: ANN401 - its fields
+    return IdentityRule(fields=FIELDS, hub=hub, ladder=ladder_of(keys), **more)
 
 
 def people(count: int, seed: int) -> list[Person]:
@@ -147,7 +147,7 @@ def table_of(rows: Sequence[Person], version: str, incomplete: Collection[int] =
     )
 
 
-def wanted_links(rule: Identity, hub: Sequence[Person], spoke: Sequence[Person]) -> dict[int, int]:
+def wanted_links(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Person]) -> dict[int, int]:
     """Return the links of the rule itself: hub row -> spoke row."""
     mine, theirs = (normal_rows(rule, "ymd", list(zip(*rows, strict=True))) for rows in (hub, spoke))
     passes = [(step.number, pass_keys(step, mine), pass_keys(step, theirs)) for step in rule.ladder]
@@ -182,7 +182,14 @@ class Curator(Seat):
     circle: Mapping[str, "Curator"]
 
     def __init__(  # noqa: PLR0913 - what a curator consists of
-        self, name: str, folder: Path, rows: Sequence[Person], *, names: Sequence[str], rule: Identity, is_private: bool
+        self,
+        name: str,
+        folder: Path,
+        rows: Sequence[Person],
+        *,
+        names: Sequence[str],
+        rule: IdentityRule,
+        is_private: bool,
     ) -> None:
         self.name, self.folder, self.rows = name, folder, list(rows)
         self._names, self._rule, self._is_private = names, rule, is_private
@@ -252,7 +259,7 @@ class Curator(Seat):
 
 @contextmanager
 def registers(
-    folder: Path, tables: Sequence[Sequence[Person]], rule: Identity, *, is_private: bool
+    folder: Path, tables: Sequence[Sequence[Person]], rule: IdentityRule, *, is_private: bool
 ) -> Iterator[list[Curator]]:
     """Make curators with these tables; the first is called alice."""
     names = ("alice", "bob", "carol")[: len(tables)]

@@ -9,8 +9,8 @@ import pytest
 from tests.curator.alignment.circle import align
 from tests.curator.linking.registers import FIELDS, SHORT, Person, people, registers, wanted_links, with_errors
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
-from veiltab.common.linkage.linked_identity import Identity
 from veiltab.curator.alignment.linking import hub_work, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
 from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessage
@@ -37,11 +37,11 @@ SPOKE = with_number(
         for number, one in enumerate(OWN[:60])
     ][::-1],
 )
-RULE = Identity(fields=(*FIELDS, ("card", FieldKind.NUMBER)), hub="alice", ladder=ladder_of(SHORT))
-WITHOUT_POSTCODE = Identity(fields=(*FIELDS[:4], ("card", FieldKind.NUMBER)), hub="alice", ladder=ladder_of(KEYS))
+RULE = IdentityRule(fields=(*FIELDS, ("card", FieldKind.NUMBER)), hub="alice", ladder=ladder_of(SHORT))
+WITHOUT_POSTCODE = IdentityRule(fields=(*FIELDS[:4], ("card", FieldKind.NUMBER)), hub="alice", ladder=ladder_of(KEYS))
 
 
-def known(rule: Identity, hub: Any, spoke: Any) -> tuple[int, int]:  # noqa: ANN401
+def known(rule: IdentityRule, hub: Any, spoke: Any) -> tuple[int, int]:  # noqa: ANN401
     """Return the linked pairs in which both have a number, and those of them in which the digits differ."""
     pairs = [(hub[mine][-1], spoke[theirs][-1]) for mine, theirs in wanted_links(rule, hub, spoke).items()]
     both = [[one.replace(" ", "").replace("-", "") for one in pair] for pair in pairs if all(pair)]
@@ -94,6 +94,6 @@ def test_no_more_keys_of_a_pair_are_answered_than_it_has(tmp_path: Path, monkeyp
 
 
 def test_a_number_with_a_name_of_its_own_is_beside_the_usual_keys() -> None:
-    usual = Identity(fields=RULE.fields, hub="alice", ladder=ladder_of(default_ladder(RULE.kinds)))
-    taken = Identity(fields=RULE.fields, hub="alice", ladder=ladder_of(("card", *SHORT)))
+    usual = IdentityRule(fields=RULE.fields, hub="alice", ladder=ladder_of(default_ladder(RULE.kinds)))
+    taken = IdentityRule(fields=RULE.fields, hub="alice", ladder=ladder_of(("card", *SHORT)))
     assert (RULE.number_beside, usual.number_beside, taken.number_beside) == ("card", "card", "")

@@ -21,8 +21,8 @@ from tests.curator.linking.registers import (
     with_errors,
 )
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.ladder import default_ladder
-from veiltab.common.linkage.linked_identity import Identity
 from veiltab.common.linkage.row_keys import NormalRows, normal_rows, pass_keys
 from veiltab.curator.alignment.linking import leg, spoke_work
 from veiltab.curator.alignment.linking.leg import COMPARED
@@ -58,13 +58,13 @@ SPOKE = [*with_errors(COMMON, 3)[::-1], *ALONE[40:60]]
 RULE = identity(placebo=True)
 
 
-def oracle(rule: Identity, hub: Sequence[Person], spoke: Sequence[Person]) -> Linked:
+def oracle(rule: IdentityRule, hub: Sequence[Person], spoke: Sequence[Person]) -> Linked:
     """Return the same linkage by the rule itself, over all keys in memory."""
     tables = [list(zip(*rows, strict=True)) for rows in (hub, spoke)]
     return linked_tables(rule, tables, [range(len(hub)), range(len(spoke))], ["ymd", "ymd"])
 
 
-def asked_keys(rule: Identity, hub: Sequence[Person], runs: Sequence[Sequence[Person]]) -> dict[int, int]:
+def asked_keys(rule: IdentityRule, hub: Sequence[Person], runs: Sequence[Sequence[Person]]) -> dict[int, int]:
     """Return pass -> how many different keys the rows of all runs have that are without a candidate, one by one."""
 
     def normal(rows: Sequence[Person]) -> NormalRows:
@@ -166,7 +166,7 @@ def test_a_spoke_that_ends_in_the_run_with_moved_dates_asks_the_same(
     """It is killed as it has written some batches; all that it sends, it sends as before, and it counts the same."""
     monkeypatch.setattr(masking, "BATCH", 64)
     monkeypatch.setattr(spoke_work, "secret_order", lambda count, _key: np.arange(count)[::-1])
-    monkeypatch.setattr(leg, "MOST_MOVED", 100)
+    monkeypatch.setattr(leg, "MOST_PLACEBO_ROWS", 100)
     write, written, sent = masking._write_all, list[str](), dict[LinkMessage, bytes]()
 
     def ending(path: Path, pieces: Sequence[bytes]) -> None:
@@ -204,7 +204,7 @@ def test_a_spoke_that_ends_in_the_run_with_moved_dates_asks_the_same(
 def test_the_rows_that_run_with_moved_dates_are_drawn_under_a_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leg, "MOST_MOVED", 30)
+    monkeypatch.setattr(leg, "MOST_PLACEBO_ROWS", 30)
     with registers(tmp_path, [HUB, SPOKE], RULE, is_private=True) as (_, bob):
 
         def drawn(secret: bytes) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from veiltab import with_replicates
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.microdata.replicates import student_quantile
+from veiltab.researcher.microdata.replicate_weights import student_quantile
 from veiltab.researcher.model.measurement import Floats
 
 FRAME = pd.DataFrame({"weight": np.ones(40), "replicate_1": np.full(40, 2.0), "replicate_2": np.full(40, 0.5)})

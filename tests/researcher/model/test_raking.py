@@ -7,7 +7,7 @@ import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, people
 from veiltab.researcher.microdata.comparison import fractions_of
-from veiltab.researcher.microdata.replicates import Kinds, replicate_counts, signs
+from veiltab.researcher.microdata.replicate_weights import Kinds, replicate_counts, signs
 from veiltab.researcher.model.measurement import Axes, Floats
 from veiltab.researcher.model.raking import cells_of, drawn_evenly, rake
 from veiltab.researcher.model.row_drawing import Uniforms

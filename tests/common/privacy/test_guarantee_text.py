@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.privacy.cards.words import delta_text, epsilon_text, guarantee_text, odds_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text, epsilon_text, guarantee_text, odds_text
 
 EPSILONS = st.decimals("0.000001", "13", places=6)
 

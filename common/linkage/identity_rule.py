@@ -10,14 +10,14 @@ from veiltab.common.core.texts.canonical import canonical_json
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind, Pass, check_ladder
 
-__all__ = ["NORMALISATION", "FieldKind", "Identity"]
+__all__ = ["NORMALISATION", "FieldKind", "IdentityRule"]
 
 NORMALISATION = 1
 """Version of the steps by which values are normalised (`normalisation.py`); other steps make other keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class IdentityRule:
     """How the rows of a study's curators are linked.
 
     Args:

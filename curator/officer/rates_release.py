@@ -15,7 +15,7 @@ from typing import Any
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
-from veiltab.common.linkage.linked_identity import Identity
+from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.match_rates import MatchRates, geometric
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
@@ -33,7 +33,7 @@ MOST_EPSILON = Decimal(10)
 """Above, the noise is nothing."""
 
 
-def linked_report(standing: OpenedState) -> tuple[Identity, LinkageReport]:
+def linked_report(standing: OpenedState) -> tuple[IdentityRule, LinkageReport]:
     """Return how the study links people, and what a curator knows of its latest linkage.
 
     Raises:

@@ -11,7 +11,7 @@ from pathlib import Path
 from veiltab.common.core.texts.canonical import canonical_json, read_canonical
 from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, NotFoundError, VeiltabError
-from veiltab.common.privacy.cards.words import delta_text
+from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.guarantees import keeps_what_was_asked, release_card
 from veiltab.common.release.receipts.pooled_receipts import pooled_counts
 from veiltab.common.release.receipts.receipt import Receipt
