@@ -146,11 +146,7 @@ def _identity(written: WrittenIdentity) -> IdentityRule:
 
 
 def field_of(text: str) -> tuple[str, FieldKind]:
-    """Return the name and the kind of a field: a known name is its own kind.
-
-    Raises:
-        InvalidInputError: the name is unknown and says no kind, or the kind is unknown.
-    """
+    """Return the name and the kind of a field: a known name is its own kind. Refuse another without a kind."""
     name, colon, kind = text.partition(":")
     if not colon:
         if name not in NAMED_FIELDS:

@@ -158,20 +158,14 @@ def match_rates(
     """
     from veiltab.common.storage.files import written_whole
     from veiltab.curator.linkage.linkage_text import rates_json, rates_text
-    from veiltab.curator.officer.rates_release import (
-        check_rates,
-        deciding,
-        linked_report,
-        links_of_rates,
-        release_rates,
-    )
+    from veiltab.curator.officer.rates_release import check_rates, deciding, linked_report, linked_then, release_rates
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
     _, report = linked_report(standing)
     ledger = standing.ledger
     charge = ledger.allowance.charge_of_pure_epsilon(asked)
     share = ledger.allowance.share(charge)
-    before = links_of_rates(standing, attribute)
+    before = linked_then(standing, attribute)
     is_of_now = before in {None, report.links}
     earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
     if not out.parent.is_dir():
@@ -191,8 +185,6 @@ def match_rates(
     data = rates_json(rates, is_hub=report.is_hub)
     with written_whole(out) as file:
         file.write(f"{json_text(data)}\n".encode())
-    paid = (
-        f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget.{earlier}"
-    )
-    told = rates_text(rates, paid, is_hub=report.is_hub)
+    paid = f"is charged: {percent(share)}" if is_new else f"was charged before: {percent(share)}"
+    told = rates_text(rates, f"Epsilon {asked} {paid} of the budget.{earlier}", is_hub=report.is_hub)
     emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

@@ -101,7 +101,7 @@ def deciding(standing: OpenedState, persons: Sequence[str]) -> list[str]:
     return names
 
 
-def links_of_rates(standing: OpenedState, attribute: str) -> int | None:
+def linked_then(standing: OpenedState, attribute: str) -> int | None:
     """Return how many people were linked when an attribute's table was charged; None if it was not."""
     release_id = _release_id(standing, attribute)
     charged = (entry.facts for entry in standing.ledger.entries if entry.release_id == release_id)

@@ -221,20 +221,17 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
 
 
 def _read_all(reports: Reports) -> LinkError | dict[str, LinkError]:
-    if isinstance(reports, Path | str):
-        return read_report(Path(reports))
-    if len(reports) == 1:
-        return read_report(Path(reports[0]))
-    found = dict[str, LinkError]()
-    for path in reports:
-        one = read_report(Path(path))
-        if isinstance(one, LinkError) or one.keys() & found:
+    first, *others = [reports] if isinstance(reports, Path | str) else reports
+    found = read_report(Path(first))
+    for path in others:
+        more = read_report(Path(path))
+        if isinstance(found, LinkError) or isinstance(more, LinkError) or more.keys() & found:
             raise InvalidInputError(
-                "it names no curator, or one that a file before it names",
+                "of several reports one names no curator, or one that another names",
                 where=str(path),
                 remedy="Give one file of each curator, as it wrote it.",
             )
-        found |= one
+        found |= more
     return found
 
 

@@ -93,7 +93,7 @@ def test_the_files_of_several_curators_make_one_report(tmp_path: Path) -> None:
     assert links_of("estimated", files) == LinkageErrors(of={"bank": known, "hospital": known})
     assert links_of("estimated", str(files[0])) == LinkageErrors(of={"bank": known})
     assert parse_linkage_error("estimated", files[:1]) == parse_linkage_error("estimated", files[0])
-    with pytest.raises(InvalidInputError, match="a file before it names"):
+    with pytest.raises(InvalidInputError, match="or one that another names"):
         links_of("estimated", [*files, files[0]])
     files[1].write_text(json.dumps(record))
     with pytest.raises(InvalidInputError, match="names no curator"):
