@@ -28,6 +28,8 @@ _PARTICLES = frozenset(
 )
 _SEXES = {
     **dict.fromkeys(("m", "male", "man", "1", "homme", "mann", "mannlich", "masculin"), "m"),
+    **dict.fromkeys(("hombre", "varon", "masculino", "uomo", "maschio"), "m"),
+    **dict.fromkeys(("mujer", "femenino", "femminile", "donna", "femmina"), "f"),
     **dict.fromkeys(("f", "female", "woman", "2", "w", "femme", "frau", "weiblich", "feminin", "v", "vrouw"), "f"),
     **dict.fromkeys(("x", "d", "diverse", "other"), "x"),
 }

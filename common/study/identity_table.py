@@ -118,13 +118,15 @@ def _check_columns(identity: IdentityRule, curator: CuratorMember) -> None:
         if name not in identity.kinds:
             raise InvalidInputError(
                 f"the identity of curator {curator.name} has {name[:60]!r}, which is not a field",
-                remedy=known_names("Fields", identity.names, name),
+                remedy=f"{known_names('Fields', identity.names, name)} Write another one with its kind among"
+                ' the fields, and so in drafts, such as "card:number".',
             )
 
 
 def _identity(written: WrittenIdentity) -> IdentityRule:
-    check_once("fields names", written.fields, "List each field once.")
-    kinds = dict(_field(one) for one in written.fields)
+    named = [field_of(one) for one in written.fields]
+    check_once("fields names", [name for name, _ in named], "List each field once.")
+    kinds = dict(named)
     if not kinds:
         raise InvalidInputError("fields names none", remedy='List them, such as ["given", "family", "birth"].')
     if written.ladder and written.deletions:
@@ -143,8 +145,8 @@ def _identity(written: WrittenIdentity) -> IdentityRule:
     )
 
 
-def _field(text: str) -> tuple[str, FieldKind]:
-    """Return the name and the kind of a field: a known name is its own kind."""
+def field_of(text: str) -> tuple[str, FieldKind]:
+    """Return the name and the kind of a field: a known name is its own kind. Refuse another without a kind."""
     name, colon, kind = text.partition(":")
     if not colon:
         if name not in NAMED_FIELDS:

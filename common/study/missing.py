@@ -42,8 +42,9 @@ def links_sentence(study: Study) -> str | None:
     identity = study.identity
     if identity is None:
         return None
+    names = [name for name in identity.names if name != identity.number_beside]
     return (
-        f"People were linked by {', '.join(identity.names)} to the rows of {identity.hub}. Being present in the table"
+        f"People were linked by {', '.join(names)} to the rows of {identity.hub}. Being present in the table"
         f" of {identity.hub} is not protected. A row of another curator that is added or removed changes one"
         " respondent; other identifiers in it change two, a group of two."
     )

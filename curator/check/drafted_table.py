@@ -154,7 +154,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
     identity = identity_of(source.where, profiles, date_order, fields) if with_identity else None
     if identity is not None:
-        chosen, reason = identity.columns, "the names and the values of these columns are those of such fields"
+        chosen, reason = identity.columns, "names and values of these columns fit, or a person named them"
     else:
         chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
     left = {one.column: found for one in profiles if one.column not in chosen and (found := strays(one))}

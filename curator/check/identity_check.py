@@ -161,8 +161,10 @@ def inspect_identity(
         problems=tuple(
             f"identity field {one.name}: {one.present / there:.1%} of the dates can be read with date_order ="
             f" {curator.date_order!r}; write the order in which the table has them into the study file"
+            if identity.kinds[one.name] is FieldKind.BIRTH
+            else f"identity field {one.name}: no value can be read; docs/linkage-keys.md says how its kind is written"
             for one, there in zip(fields, filled, strict=True)
-            if identity.kinds[one.name] is FieldKind.BIRTH and one.present < _READABLE * there
+            if one.present < min(there, _READABLE * there if identity.kinds[one.name] is FieldKind.BIRTH else 1)
         ),
         notes=tuple(notes),
     )

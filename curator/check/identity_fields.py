@@ -104,7 +104,7 @@ def identity_of(
         if kind.value not in found
     ]
     ordered: dict[str, tuple[str, ...]] = {kind.value: found[kind.value] for kind in FieldKind if kind.value in found}
-    return IdentityColumns(fields=ordered, date_order=order, notes=tuple(notes))
+    return IdentityColumns(fields=ordered | found, date_order=order, notes=tuple(notes))
 
 
 def _is_called(column: str, kind: FieldKind) -> bool:

@@ -9,6 +9,7 @@ from veiltab.common.command.cli import emit, json_option, json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import spent_text
+from veiltab.curator.budget.remaining import Kind
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import optional_table_options
 from veiltab.curator.officer.opened import OpenedState
@@ -166,16 +167,26 @@ def match_rates(
     """
     from veiltab.common.storage.files import written_whole
     from veiltab.curator.linkage.linkage_text import rates_json, rates_text
-    from veiltab.curator.officer.rates_release import check_rates, deciding, linked_report, release_rates
+    from veiltab.curator.officer.rates_release import check_rates, deciding, linked_report, linked_then, release_rates
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
     _, report = linked_report(standing)
-    allowance = standing.ledger.allowance
-    share = allowance.share(allowance.charge_of_pure_epsilon(asked))
+    ledger = standing.ledger
+    charge = ledger.allowance.charge_of_pure_epsilon(asked)
+    share = ledger.allowance.share(charge)
+    before = linked_then(standing, attribute)
+    is_of_now = before in {None, report.links}
+    earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
     if not out.parent.is_dir():
         raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
     if not is_agreed:
-        told = f"A table of {attribute} takes {percent(share)} of the budget. {spent_text(standing.ledger)}"
+        kind = Kind(population=report.links, cells=standing.study.domain([attribute]).cells)
+        left = ledger.left_after(charge, kind)
+        after = f"after it one more release may have {left}" if ledger.holds(charge) else "that is more than is left"
+        told = f"A table of {attribute} takes {percent(share)} of the budget; {after}."
+        if before is not None:
+            told = f"The table of {attribute} was charged before; it is written again without a charge.{earlier}"
+        told = f"{told} {spent_text(ledger)}"
         data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
         emit(as_json, data, f"{told}\nNothing is charged or written; say --yes to release it.")
         return
@@ -183,6 +194,6 @@ def match_rates(
     data = rates_json(rates, is_hub=report.is_hub)
     with written_whole(out) as file:
         file.write(f"{json_text(data)}\n".encode())
-    charge = f"Epsilon {asked} {'is charged' if is_new else 'was charged before'}: {percent(share)} of the budget."
-    told = rates_text(rates, charge, is_hub=report.is_hub)
+    paid = f"is charged: {percent(share)}" if is_new else f"was charged before: {percent(share)}"
+    told = rates_text(rates, f"Epsilon {asked} {paid} of the budget.{earlier}", is_hub=report.is_hub)
     emit(as_json, {**data, "share": share, "written": str(out)}, f"{told}\nWritten: {out}")

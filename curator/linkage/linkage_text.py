@@ -41,8 +41,8 @@ NOBODY = (
 """What is said where no row is linked."""
 
 INDEPENDENT = (
-    "Errors of names, date and postcode are taken as independent: people who move and change their name at once make"
-    " the recall too high."
+    "Errors of names, date and postcode are taken as independent: people who move and change their name at once, and"
+    " rows with many errors beside rows with few, make the recall too high."
 )
 """What the estimated recall rests on."""
 
@@ -181,8 +181,8 @@ def quality_lines(report: LinkageReport) -> Iterator[str]:
         return
     if swapped := _swapped_dates(report):
         yield (
-            f"The key {swapped!r}, which swaps day and month, links more rows than the first key: compare date_order in"
-            " the study file with the tables of both curators."
+            f"The key {swapped!r}, which swaps names, or day and month, links more rows than the first key: compare"
+            " given, family and date_order in the study file with the tables of both curators."
         )
     wrong, found = quality
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"

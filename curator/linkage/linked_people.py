@@ -34,9 +34,9 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
     """
     if count > len(sample.rows):
         raise InvalidInputError(
-            f"a sample has {count:,} links, and {len(sample.rows):,} can be sampled",
+            f"{count:,} people are asked for, and a sample has {len(sample.rows):,} at most",
             where="--sample",
-            remedy=f"Take fewer: no more than are linked, and {MOST_SAMPLED:,} at most.",
+            remedy=f"Take fewer: no more than are linked, and no more than {MOST_SAMPLED:,}.",
         )
     if path.exists():
         raise _is_there(path)

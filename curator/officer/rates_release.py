@@ -69,11 +69,11 @@ def check_rates(standing: OpenedState, attribute: str, epsilon: str) -> Decimal:
             remedy=f"It has {', '.join(own)}.",
         )
     if own[attribute].size > MOST_CATEGORIES or own[attribute].number:
+        held = "numbers" if own[attribute].number else f"{own[attribute].size} categories"
         raise InvalidInputError(
-            f"{attribute} has {own[attribute].size} categories or numbers, and a linkage counts up to {MOST_CATEGORIES}"
-            " categories",
+            f"{attribute} has {held}, and rows are counted by attributes with {MOST_CATEGORIES} categories at most",
             where="attribute",
-            remedy="Take an attribute with few categories.",
+            remedy="Take another attribute.",
         )
     asked = parse_epsilon(epsilon)
     if asked > MOST_EPSILON:
@@ -101,6 +101,13 @@ def deciding(standing: OpenedState, persons: Sequence[str]) -> list[str]:
     return names
 
 
+def linked_then(standing: OpenedState, attribute: str) -> int | None:
+    """Return how many people were linked when an attribute's table was charged; None if it was not."""
+    release_id = _release_id(standing, attribute)
+    charged = (entry.facts for entry in standing.ledger.entries if entry.release_id == release_id)
+    return next((facts["tables"][0]["population"] for facts in charged), None)
+
+
 def release_rates(
     standing: OpenedState, attribute: str, epsilon: Decimal, persons: Sequence[str]
 ) -> tuple[MatchRates, bool]:
@@ -121,8 +128,7 @@ def release_rates(
         InvalidInputError, NotReadyError: nothing is linked, or the linkage did not count the attribute.
     """
     (_, report), ledger, name = linked_report(standing), standing.ledger, standing.name
-    key = json.dumps(["match rates", standing.study.id, name, attribute])
-    release_id = hashlib.sha256(key.encode()).hexdigest()[:32]
+    release_id = _release_id(standing, attribute)
     (categories,) = (one.categories for one in standing.study.domain([attribute]).attributes)
     with transaction(standing.store.connection):
         if is_new := not ledger.is_charged(release_id):
@@ -150,6 +156,11 @@ def release_rates(
             remedy="Each attribute has one table of match rates; ask with its epsilon for its file.",
         )
     return rates, is_new
+
+
+def _release_id(standing: OpenedState, attribute: str) -> str:
+    key = json.dumps(["match rates", standing.study.id, standing.name, attribute])
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def _noisy_facts(

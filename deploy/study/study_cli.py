@@ -67,8 +67,8 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
     "fields",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help="The column of given, family, birth, sex, postcode or number, such as birth=geboren; with --identity."
-    " Repeat it for a field of several columns.",
+    help="The column of given, family, birth, sex, postcode, number or one with its kind, such as birth=geboren or"
+    " card:number=carte; with --identity. Repeat it for a field of several columns.",
 )
 @click.option("--without", multiple=True, metavar="COLUMN", help="A column that stays out.")
 @click.option(
@@ -160,17 +160,18 @@ def draft(
 
 def _named_fields(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return identity field -> the columns that make it up, in the order of the options."""
-    from veiltab.common.study.identity_table import NAMED_FIELDS
+    from veiltab.common.study.identity_table import field_of
 
     found = dict[str, tuple[str, ...]]()
     for option in options:
         name, equals, column = option.partition("=")
-        if name not in NAMED_FIELDS or not equals or not column:
+        if not equals or not column:
             raise InvalidInputError(
                 f"{option[:60]!r} names no field and column",
                 where="--field",
-                remedy=f"Write it like --field birth=geboren. Fields: {', '.join(NAMED_FIELDS)}.",
+                remedy="Write it like --field birth=geboren.",
             )
+        field_of(name)
         found[name] = (*found.get(name, ()), column)
     return found
 

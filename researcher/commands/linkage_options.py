@@ -23,7 +23,12 @@ _LINKAGE = (
         metavar="estimated|VALUE[:SD]|VALUE:0|none",
         help="Undo wrong links: their share, perhaps with its standard deviation; of VALUE:0 any share up to it.",
     ),
-    click.option("--linkage-report", type=PATH, help="JSON file with the share, for --linkage-error estimated."),
+    click.option(
+        "--linkage-report",
+        type=PATH,
+        multiple=True,
+        help="JSON file with the share, for --linkage-error estimated; repeat it for the file of each curator.",
+    ),
     click.option(
         "--hub",
         default="",
@@ -45,13 +50,13 @@ def linkage_options(command: Command) -> Command:
     def with_linkage(
         *client: object,
         linkage_error: str,
-        linkage_report: Path | None,
+        linkage_report: tuple[Path, ...],
         hub: str,
         match_rates: Path | None,
         **values: Any,  # noqa: ANN401 - whatever click read
     ) -> None:
         linkage = None
-        if linkage_error != "none" or linkage_report is not None or match_rates is not None:
+        if linkage_error != "none" or linkage_report or match_rates is not None:
             from veiltab.researcher.linkage_errors.linkage_error import links_of  # noqa: PLC0415 - optional
 
             linkage = links_of(linkage_error, linkage_report, hub, match_rates)

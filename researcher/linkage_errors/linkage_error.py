@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.match_rates import MatchRates, rates_of
 
 MOST = 0.5
 """Largest share of wrong links that is corrected for."""
+
+Reports: TypeAlias = Path | str | Sequence[Path | str]
+"""A file of a report, or those of several curators."""
 
 _WHERE = "linkage error"
 _EXAMPLE = "Write a share such as 0.02, 0.02:0.005 with its standard deviation, 0.02:0 for all from 0, or none."
@@ -121,7 +124,7 @@ class LinkageErrors:
             raise InvalidInputError(
                 f"the report says nothing of the links with {curator}",
                 where="linkage report",
-                remedy="Ask the curators for a report of all links.",
+                remedy="Ask it for its file, and give the files of all: commands take --linkage-report once for each.",
             )
         return self.of[curator]
 
@@ -135,7 +138,7 @@ def correction_text(legs: Sequence[Leg]) -> tuple[str, ...]:
 
 
 def links_of(
-    text: str = "none", report: Path | None = None, hub: str = "", rates: Path | str | None = None
+    text: str = "none", report: Reports = (), hub: str = "", rates: Path | str | None = None
 ) -> LinkageErrors | None:
     """Return what is to be done about wrong links and missing ones; None where nothing is.
 
@@ -158,13 +161,13 @@ def links_of(
     )
 
 
-def parse_linkage_error(text: str, report: Path | None = None, hub: str = "") -> LinkageErrors | None:
+def parse_linkage_error(text: str, report: Reports = (), hub: str = "") -> LinkageErrors | None:
     """Read estimated, VALUE, VALUE:SD, VALUE:0 or none.
 
     Args:
         text: `estimated` takes the report; VALUE is the share of links that bring a random person, SD its standard
             deviation; VALUE:0 says that from none to VALUE of them do.
-        report: a JSON file, for `estimated` alone.
+        report: a JSON file, or one of each curator, for `estimated` alone.
         hub: the curator with which the others are linked; "" of two.
 
     Returns:
@@ -174,15 +177,15 @@ def parse_linkage_error(text: str, report: Path | None = None, hub: str = "") ->
         InvalidInputError: it does not parse, is out of range, or a report is missing or was given to something else.
     """
     if text == "estimated":
-        if report is None:
+        if not report:
             raise InvalidInputError(
                 "the release brings no estimate of its wrong links",
                 where=_WHERE,
                 remedy="Give a share, such as 0.02, or (to a command) its file with --linkage-report FILE; a curator"
                 " writes it by `veiltab curator linkage --for-researcher FILE`.",
             )
-        return LinkageErrors(of=read_report(report), hub=hub)
-    if report is not None:
+        return LinkageErrors(of=_read_all(report), hub=hub)
+    if report:
         raise InvalidInputError(
             "a report was given, and not asked for",
             where="linkage report",
@@ -215,6 +218,21 @@ def read_report(path: Path) -> LinkError | dict[str, LinkError]:
     if "lambda" in data:
         return _record(data, str(path))
     return {curator: _record(one, f"{path}: {curator[:60]}") for curator, one in data.items()}
+
+
+def _read_all(reports: Reports) -> LinkError | dict[str, LinkError]:
+    first, *others = [reports] if isinstance(reports, Path | str) else reports
+    found = read_report(Path(first))
+    for path in others:
+        more = read_report(Path(path))
+        if isinstance(found, LinkError) or isinstance(more, LinkError) or more.keys() & found:
+            raise InvalidInputError(
+                "of several reports one names no curator, or one that another names",
+                where=str(path),
+                remedy="Give one file of each curator, as it wrote it.",
+            )
+        found |= more
+    return found
 
 
 def _read(path: Path) -> str:

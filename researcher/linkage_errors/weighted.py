@@ -72,7 +72,7 @@ def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableE
     if abs(sum(rates.linked) - n) > LEAST * rates.sd * sqrt(len(rates.linked)):
         raise _refusal(
             f"they count {sum(rates.linked):,} linked rows with noise, and the release has {n:,}",
-            "They are of another linkage; ask the curator for those of this one.",
+            "They are of another linkage. A curator releases them once for each attribute: take another attribute's.",
         )
     return WeightedEstimate(
         domain=estimate.domain,

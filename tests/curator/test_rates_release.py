@@ -41,9 +41,7 @@ def world_fixture(terminal: Terminal) -> Terminal:
     return terminal
 
 
-def linked(
-    world: Terminal, rows: tuple[int, ...] = ROWS, links: tuple[int, ...] = LINKED, alignment: str = "a"
-) -> None:
+def linked(world: Terminal, rows: tuple[int, ...] = ROWS, links: tuple[int, ...] = LINKED, session: str = "a") -> None:
     links += (0,) * (len(rows) - len(links))
     report = LinkageReport(
         is_hub=False,
@@ -56,9 +54,9 @@ def linked(
     )
     store = world.store()
     linkages = Linkages(store.connection, store.audit)
-    linkages.handle_key(alignment * 32, bytes(32))
+    linkages.handle_key(session * 32, bytes(32))
     sample = LinkedSample(rows=np.empty(0, np.int64), content_digest="")
-    linkages.record(alignment * 32, report.text, {"bob": (sum(links), 0)}, sample)
+    linkages.record(session * 32, report.text, {"bob": (sum(links), 0)}, sample)
     store.close()
 
 
@@ -75,7 +73,7 @@ def entries(world: Terminal) -> list[dict[str, Any]]:
 def test_a_table_is_charged_and_written_once(world: Terminal) -> None:
     code, said, _ = ask(world)
     assert (code, entries(world), (world.folder / "rates.json").exists()) == (0, [], False)
-    assert "takes 20.00% of the budget" in said
+    assert "takes 20.00% of the budget; after it one more release may have epsilon 0.8" in said
     assert "Nothing is charged or written; say --yes" in said
     code, said, _ = ask(world, "--yes", "--person", "Ana Diaz")
     assert code == 0
@@ -94,10 +92,19 @@ def test_a_table_is_charged_and_written_once(world: Terminal) -> None:
     assert "up to 2 rows of the table (epsilon 0.4), other identifiers in one up to 3 (0.6)" in said
     assert [one["person"] for one in world.json("audit")["entries"][-1:]] == ["Ana Diaz"]
     # Again, and to another place: the same noise, and no charge.
+    assert "was charged before; it is written again without a charge" in ask(world)[1]
     code, said, _ = ask(world, "--yes", name="again.json")
     assert (code, "Epsilon 0.2 was charged before" in said, len(entries(world))) == (0, True, 1)
     assert (world.folder / "again.json").read_bytes() == path.read_bytes()
     assert "match rates  sex  epsilon 0.200000  charge 20.00%" in world.run("ledger")[1]
+
+
+def test_a_table_of_an_earlier_linkage_is_said_to_be(world: Terminal) -> None:
+    assert "earlier linkage" not in ask(world, "--yes")[1] + ask(world, "--yes")[1] + ask(world)[1]
+    linked(world, links=(640,), session="b")
+    for more in ((), ("--yes",)):
+        code, said, _ = ask(world, *more)
+        assert (code, "It is of an earlier linkage, of 650 people" in said) == (0, True)
 
 
 def test_the_noise_is_about_the_counts_and_covers_categories_without_rows(world: Terminal) -> None:
@@ -132,6 +139,7 @@ def test_a_curator_that_is_killed_after_the_charge_writes_the_same_table_later(w
 
 
 def test_what_the_budget_does_not_hold_is_refused(world: Terminal, make_spec: Make) -> None:
+    assert "takes 101.00% of the budget; that is more than is left." in ask(world, epsilon="1.01")[1]
     code, _, said = ask(world, "--yes", epsilon="1.01")
     assert (code, entries(world), (world.folder / "rates.json").exists()) == (BudgetExceededError.exit_code, [], False)
     assert "of the budget of 1 there is 1.000000 left" in said
@@ -167,9 +175,9 @@ def test_counts_that_the_linkage_did_not_make_are_not_made_up(world: Terminal) -
     code, _, said = ask(world, "--yes", "--attribute", "age")
     assert (code, entries(world)) == (NotReadyError.exit_code, [])
     assert "did not count age by the categories of this study file" in said
-    linked(world, rows=(700, 200, 100), alignment="b")
+    linked(world, rows=(700, 200, 100), session="b")
     assert (ask(world, "--yes")[0], entries(world)) == (NotReadyError.exit_code, [])
-    linked(world, links=(0,), alignment="c")  # a ledger with a table of nobody could not be shown
+    linked(world, links=(0,), session="c")  # a ledger with a table of nobody could not be shown
     assert (ask(world, "--yes")[0], entries(world)) == (NotReadyError.exit_code, [])
 
 

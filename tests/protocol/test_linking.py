@@ -179,7 +179,7 @@ def check_refused_samples(world: Linked, folder: Path, links: int) -> None:
     before, to = there.read_bytes(), ("--to", str(path))
     for options, said in {
         ("--sample", "60", "--to", str(there)): "there is a file already",
-        ("--sample", str(links + 1), *to): f"a sample has {links + 1:,} links, and {links:,} can be sampled",
+        ("--sample", str(links + 1), *to): f"{links + 1:,} people are asked for, and a sample has {links:,} at most",
         ("--sample", "5", *to, "--table", str(other)): "this is not the table that was linked, or it was changed since",
         ("--sample", "5"): "--sample and --to go together",
         ("--table", str(other)): "--table is that of a sample",

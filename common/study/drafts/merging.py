@@ -82,7 +82,7 @@ def merged_tables(
     name, endpoint = frame.server
     delta = {} if frame.delta is None else {"delta": frame.delta}
     present = {field for draft in drafts for field, _ in draft.identity}
-    fields = [field for field in NAMED_FIELDS if field in present]
+    fields = [*(one for one in NAMED_FIELDS if one in present), *sorted(one for one in present if ":" in one)]
     identity = {"identity": {"hub": frame.hub, "fields": fields}} if fields else {}
     return {
         "study": {"id": frame.id, "title": frame.title, "alignment": frame.alignment},
@@ -101,7 +101,10 @@ def merged_tables(
 def _respondents(draft: Draft) -> dict[str, object]:
     """Return what names the respondents of a draft."""
     if draft.identity:
-        return {"identity": {name: list(columns) for name, columns in draft.identity}, "date_order": draft.date_order}
+        return {
+            "identity": {name.partition(":")[0]: list(columns) for name, columns in draft.identity},
+            "date_order": draft.date_order,
+        }
     return {
         "id_columns": list(draft.id_columns),
         "normalise": list(draft.normalise),

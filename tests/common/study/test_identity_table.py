@@ -8,7 +8,7 @@ from tests.common.study.other import CHANGES, FULL
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import study_from_bytes
-from veiltab.common.study.missing import respondents_sentence
+from veiltab.common.study.missing import links_sentence, respondents_sentence
 from veiltab.common.study.problems import study_problems
 
 OLD, NEW, _ = CHANGES["identity in the place of ids"]
@@ -74,6 +74,7 @@ def test_deletions_follow_the_default_ladder() -> None:
         (FIELDS, 'fields = ["given", "famly"]', "'famly', whose kind is not known"),
         (FIELDS, 'fields = ["given", "parish:place"]', "'place' is not known"),
         (FIELDS, "fields = []", "fields names none"),
+        (FIELDS, f'{FIELDS[:-1]}, "card:number", "card:text"]', "'card' twice"),
         (FIELDS, 'fields = ["given", "given"]', "twice"),
         (FIELDS, 'fields = ["given", "birth", "family", "b:birth"]', "two dates of birth"),
         (FIELDS, 'fields = ["given", "family"]', "there is no default ladder"),
@@ -121,3 +122,12 @@ def test_a_curator_with_an_identity_needs_the_studys() -> None:
     text = FULL.decode().replace('id_columns = ["id"]\nnormalise = ["strip"]', ALICE)
     with pytest.raises(InvalidInputError, match="curator alice has an identity, and the study has none"):
         study_from_bytes(text.encode(), "")
+
+
+def test_a_number_that_no_key_takes_links_nobody_and_is_not_said_to() -> None:
+    text = LINKED.replace(FIELDS, f'{FIELDS[:-1]}, "card:number"]').replace(
+        'birth = "born"', 'birth = "born", card = "c"'
+    )
+    said = links_sentence(study_from_bytes(text.encode(), ""))
+    assert said is not None
+    assert said.startswith("People were linked by given, family, birth to the rows of bob.")

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import load_study
 from veiltab.curator.check.drafted_table import propose_table
 from veiltab.curator.check.inspection import inspect_table
@@ -91,6 +92,25 @@ def test_two_drafts_make_a_study_that_reads_both_tables(tables: dict[str, Path],
         assert report.ok
         assert report.identity is not None
         assert all(one.present > 380 for one in report.identity.fields)
+
+
+def test_a_number_with_a_name_of_its_own_goes_from_drafts_into_the_study(
+    tables: dict[str, Path], tmp_path: Path
+) -> None:
+    drafts = [tmp_path / f"{name}.toml" for name in tables]
+    for (name, table), draft in zip(tables.items(), drafts, strict=True):
+        options = ("--identity", "--yes", "--field", "card:number=score", "--out", draft)
+        done = run("draft", "--name", name, "--table", table, *options)
+        assert done.exit_code == 0, done.output
+    drafts[1].write_text(drafts[1].read_text().replace('name = "colour"', 'name = "tint"\ncolumn = "colour"'))
+    path = tmp_path / "study.toml"
+    made = run("merge", *drafts, "--study", "linked", "--hub", "residents", "--yes", "--out", path)
+    assert made.exit_code == 0, made.output
+    identity = load_study(path).identity
+    assert identity is not None
+    assert identity.names == ["given", "family", "birth", "sex", "postcode", "card"]
+    assert identity.kinds["card"] is FieldKind.NUMBER
+    assert [dict(one.identity)["card"] for one in load_study(path).curators] == [("score",), ("score",)]
 
 
 def test_a_field_that_one_curator_lacks_is_said_with_the_alignment(tables: dict[str, Path], tmp_path: Path) -> None:
@@ -185,7 +205,7 @@ def test_a_person_names_columns_by_hand(tmp_path: Path) -> None:
     assert '"birth" = ["c"]' in (text := (tmp_path / "clinic.toml").read_text())
     assert '"postcode" = ["d", "e"]' in text
     for wrong, said in (
-        (["--field", "age=c"], "names no field and column"),
+        (["--field", "age=c"], "'age', whose kind is not known"),
         (["--field", "birth"], "names no field and column"),
         (["--field", "birth=z"], "column 'z' is not in the header"),
         (["--field", "birth=c", "--field", "given=c"], "--field and --without name"),

@@ -41,6 +41,7 @@ SPOKE = LinkageReport(
     legs=(LegCount(curator="bob", links=2356, elements=98_765),),
     rates=(MatchRate(attribute="sex", rows=(1200, 2010), linked=(900, 1445)),),
     ties=31,
+    incomplete=17,
 )
 HUB = replace(
     SPOKE,
@@ -104,6 +105,7 @@ def test_a_spoke_sees_what_the_command_says(tmp_path: Path) -> None:
         "Rows of this table 3,210",
         "Rows of the hub 4,000",
         "Rows that tied and are not linked 31",
+        "Rows that link, and leave for a missing value 17",
         "Rows linked with bob 2,356",
         "Blinded keys that this curator asked for 98,765",
         "1 given family birth 0.100% 2,001 1,209",

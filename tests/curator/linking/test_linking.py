@@ -114,7 +114,7 @@ def test_a_report_names_absent_fields_swapped_dates_and_why_nobody_is_linked() -
     report = LinkageReport(is_hub=False, rows=50, hub_rows=60, links=43, passes=passes, legs=(leg,))
     text = linkage_text(report, {}, {"birth postcode": "needs postcode, which bob lacks"})
     assert "birth postcode                                     0.000%  not here: needs postcode, which bob" in text
-    assert "The key 'given+family birth:year birth:month+birth:day', which swaps day and month" in text
+    assert "The key 'given+family birth:year birth:month+birth:day', which swaps names, or day and month" in text
     assert "blinded" not in text
     usual = tuple(replace(one, linked=50 - (one.linked or 0)) for one in passes)
     assert "swaps" not in linkage_text(replace(report, passes=usual), {})

@@ -172,6 +172,16 @@ def test_dates_that_cannot_be_read_are_a_problem(study: Study, tmp_path: Path, w
     assert ok or "40.0% of the dates can be read with date_order = 'ymd'" in report.problems[0]
 
 
+def test_a_field_of_which_nothing_can_be_read_is_a_problem_and_an_empty_one_is_not(
+    study: Study, tmp_path: Path
+) -> None:
+    for sex, said in (("kobieta", "identity field sex: no value can be read"), ("", "")):
+        rows: list[Row] = [(f"a{'b' * (n % 7)}", "lee", "1980-01-25", sex, str(n)) for n in range(100)]
+        report = inspect_table(written(tmp_path / "clinic.csv", rows), study, "clinic")
+        assert report.ok is not bool(said)
+        assert [one.partition(";")[0] for one in report.problems] == [said] * bool(said)
+
+
 def test_a_hub_whose_rows_look_alike_has_no_pass(study: Study, tmp_path: Path) -> None:
     rows: list[Row] = [("ann", "lee", f"1980-01-{day // 2 + 1:02}", "f", "1") for day in range(20)]
     report = inspect_table(written(tmp_path / "residents.csv", rows), study, "residents")

@@ -9,6 +9,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.linkage_errors.linkage_error import (
     LinkageErrors,
     LinkError,
+    links_of,
     parse_linkage_error,
     read_report,
 )
@@ -81,6 +82,22 @@ def test_an_estimate_is_read_from_a_report_and_needs_one(tmp_path: Path) -> None
         parse_linkage_error("0.02", report)
     with pytest.raises(InvalidInputError, match="not asked for"):
         parse_linkage_error("none", report)
+
+
+def test_the_files_of_several_curators_make_one_report(tmp_path: Path) -> None:
+    record = {"lambda": 0.02, "lambda_chance": 0.005, "sd": 0.001}
+    files = [tmp_path / "bank.json", tmp_path / "hospital.json"]
+    for path in files:
+        path.write_text(json.dumps({path.stem: record}))
+    known = LinkError(share=0.02, sd=0.001, least=0.005)
+    assert links_of("estimated", files) == LinkageErrors(of={"bank": known, "hospital": known})
+    assert links_of("estimated", str(files[0])) == LinkageErrors(of={"bank": known})
+    assert parse_linkage_error("estimated", files[:1]) == parse_linkage_error("estimated", files[0])
+    with pytest.raises(InvalidInputError, match="or one that another names"):
+        links_of("estimated", [*files, files[0]])
+    files[1].write_text(json.dumps(record))
+    with pytest.raises(InvalidInputError, match="names no curator"):
+        links_of("estimated", files)
 
 
 @pytest.mark.parametrize(
