@@ -38,6 +38,7 @@ class Event(Enum):
     CHARGE = "charge"
     KEY = "key given"
     TOSSES_CLEARED = "tosses cleared"
+    ALIGNMENT_BEGUN = "alignment begun"
     ALIGNMENT_ALLOWED = "alignment allowed"
     LINKED = "linked"
     RATES = "match rates released"

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option, json_text
+from veiltab.common.command.cli import emit, json_option, json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import spent_text
@@ -81,21 +81,25 @@ def linkage(
             where="--checked",
             remedy="Count each pair of one sample once.",
         )
-    for path in filter(None, (picture, out, to)):
+    paths = [path for path in (picture, out, to) if path is not None]
+    if len({path.absolute() for path in paths}) < len(paths):
+        raise InvalidInputError("two options name the same file", where=str(paths[-1]), remedy="Name another one.")
+    for path in paths:
         if not path.parent.is_dir():
             raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
     plain, lines = linkage_json(report, categories, lacking), linkage_text(report, categories, lacking)
+    told = wrong_links_json(report, standing.name, tested) if out is not None else ""
+    if tested is not None:
+        plain["precision_by_clerks"] = tested_json(*tested)
+        lines += f"\nby clerks: {tested_text(*tested)}"
     _write_sample(standing, drawn, table)
     if drawn is not None:
         plain["sample"] = {"links": sample, "file": str(to)}
         lines += f"\n{to} has {sample:,} linked people as this table writes them, numbered as at the other curators."
     if picture is not None:
         picture.write_text(ladder_picture(report), "utf-8")
-    if tested is not None:
-        plain["precision_by_clerks"] = tested_json(*tested)
-        lines += f"\nby clerks: {tested_text(*tested)}"
     if out is not None:
-        out.write_text(wrong_links_json(report, standing.name, tested), "utf-8")
+        out.write_text(told, "utf-8")
     emit(as_json, plain, lines)
 
 
@@ -138,7 +142,12 @@ def _write_sample(standing: OpenedState, drawn: tuple[int, Path] | None, table: 
 @with_standing
 @click.option("--attribute", required=True, help="Of this curator; each has one table, once and for all.")
 @click.option("--epsilon", required=True, help="Of the table, pure: it has noise of about 2.8 rows over epsilon.")
-@click.option("--out", required=True, type=PATH, help="Write the table there, as JSON.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the table there, as JSON.",
+)
 @click.option("--person", "persons", multiple=True, help="Who decides; each of them, if the policy asks for several.")
 @click.option("--yes", "is_agreed", is_flag=True, help="Charge and write it; else only show what it takes.")
 @json_option

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from decimal import Context
 from math import ceil, floor, sqrt
 
 from markupsafe import Markup
@@ -27,6 +28,9 @@ _TEXT = Markup('<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}">{te
 _COUNTED, _LEFT_OUT = ("bar", "#1b6ca8"), ("soft", "#777")
 """How pages call the bars of keys that run and of others, and their colours elsewhere."""
 
+
+_EXACTLY = Context(prec=102)
+"""An epsilon has at most 100 digits, and three times as much is not rounded."""
 
 _NONE: Mapping[str, str] = {}
 
@@ -248,8 +252,8 @@ def rates_json(rates: MatchRates, *, is_hub: bool) -> dict[str, object]:
         "noise": "two-sided geometric, each count by itself",
         "protects": {
             "one row's attribute, given the links": str(rates.epsilon),
-            "a row of a spoke that is added or removed": str(added * rates.epsilon),
-            "other identifiers in a row of a spoke": str(altered * rates.epsilon),
+            "a row of a spoke that is added or removed": str(_EXACTLY.multiply(rates.epsilon, added)),
+            "other identifiers in a row of a spoke": str(_EXACTLY.multiply(rates.epsilon, altered)),
         },
     }
 
@@ -264,7 +268,8 @@ def rates_text(rates: MatchRates, charge: str, *, is_hub: bool) -> str:
         + "".join(f"    {name:<{width}}  {linked:>10,} linked  {other:>10,} not\n" for name, linked, other in counts)
         + f"{charge} It protects one row's {rates.attribute}, given the links, from all but this curator.\n"
         f"A row of a spoke that is added or removed changes up to {added} rows of the table (epsilon"
-        f" {added * rates.epsilon}), other identifiers in one up to {altered} ({altered * rates.epsilon})."
+        f" {_EXACTLY.multiply(rates.epsilon, added)}), other identifiers in one up to {altered}"
+        f" ({_EXACTLY.multiply(rates.epsilon, altered)})."
     )
 
 

@@ -20,7 +20,7 @@ from veiltab.common.linkage.match_rates import MatchRates, geometric
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
 from veiltab.curator.budget.entries import OwnTable
-from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, report_from_text
+from veiltab.curator.linkage.linkage_report import LinkageReport, report_from_text
 from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person
@@ -125,14 +125,14 @@ def release_rates(
     Raises:
         BudgetExceededError: the budget does not hold it; nothing is charged.
         ConflictError: a table of this attribute was charged at another epsilon.
-        InvalidInputError, NotReadyError: nothing is linked.
+        InvalidInputError, NotReadyError: nothing is linked, or the linkage did not count the attribute.
     """
     (_, report), ledger, name = linked_report(standing), standing.ledger, standing.name
     release_id = _release_id(standing, attribute)
     (categories,) = (one.categories for one in standing.study.domain([attribute]).attributes)
     with transaction(standing.store.connection):
         if is_new := not ledger.is_charged(release_id):
-            facts = _noisy_facts(report, attribute, len(categories), epsilon)
+            facts = _noisy_facts(report, attribute, categories, epsilon)
             ledger.reserve(OwnTable(release_id, facts), ledger.allowance.charge_of_pure_epsilon(epsilon))
             ledger.charge(release_id)
             for person in persons:
@@ -144,7 +144,7 @@ def release_rates(
         study=standing.study.id,
         curator=name,
         attribute=attribute,
-        categories=categories,
+        categories=tuple(facts["categories"]),
         linked=tuple(facts["linked"]),
         unlinked=tuple(facts["unlinked"]),
         epsilon=Decimal(facts["epsilon"]),
@@ -163,10 +163,17 @@ def _release_id(standing: OpenedState, attribute: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _noisy_facts(report: LinkageReport, attribute: str, size: int, epsilon: Decimal) -> dict[str, Any]:
+def _noisy_facts(
+    report: LinkageReport, attribute: str, categories: tuple[str, ...], epsilon: Decimal
+) -> dict[str, Any]:
     """Return what the ledger says of a table, with fresh noise in each of its counts, those of no row too."""
-    none = MatchRate(attribute=attribute, rows=(), linked=())
-    known = next((one for one in report.rates if one.attribute == attribute), none)
+    known, size = next((one for one in report.rates if one.attribute == attribute), None), len(categories)
+    if known is None or len(known.rows) > size or not report.links:
+        raise NotReadyError(
+            f"the latest linkage linked nobody, or did not count {attribute} by the categories of this study file",
+            where="attribute",
+            remedy="`veiltab status` says what the next one waits for; ask again then.",
+        )
     linked = known.linked + (0,) * (size - len(known.linked))
     rows, rate = known.rows + (0,) * (size - len(known.rows)), Fraction(epsilon) / 2
     kind = {
@@ -185,6 +192,7 @@ def _noisy_facts(report: LinkageReport, attribute: str, size: int, epsilon: Deci
         "delta": None,
         "researcher": "match rates",
         "attributes": [attribute],
+        "categories": categories,
         "linked": [some + geometric(rate, randbelow) for some in linked],
         "unlinked": [every - some + geometric(rate, randbelow) for every, some in zip(rows, linked, strict=True)],
     }

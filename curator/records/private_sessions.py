@@ -41,7 +41,7 @@ class PrivateSessions:
 
     Args:
         connection: the curator's database.
-        audit: where a person's decision is recorded.
+        audit: where each session, and a person's decision, is recorded.
     """
 
     def __init__(self, connection: Database, audit: AuditLog) -> None:
@@ -106,6 +106,7 @@ class PrivateSessions:
                 " SET part = excluded.part, sessions = sessions + 1",
                 list(parts.items()),
             )
+            self._audit.record(Event.ALIGNMENT_BEGUN, curators=" ".join(sorted(parts)))
         erase_traces(self._connection)
 
     def fail(self, alignment_id: str, suspects: Iterable[str], *, is_checked: bool = True) -> None:

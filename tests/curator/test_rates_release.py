@@ -18,7 +18,7 @@ from veiltab.common.linkage.match_rates import rates_of
 from veiltab.common.privacy.pricing.price import price_of_pure_epsilon
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.linkage.linkage_report import LinkageReport, MatchRate, PassCount
+from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, MatchRate, PassCount
 from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.planning.checks import check_shown_ledger
 
@@ -49,6 +49,7 @@ def linked(world: Terminal, rows: tuple[int, ...] = ROWS, links: tuple[int, ...]
         hub_rows=2000,
         links=sum(links),
         passes=(PassCount(key="given family birth sex", runs=True, matches=0, linked=sum(links), left=0),),
+        legs=(LegCount(curator="bob", links=sum(links), elements=0),),
         rates=(MatchRate(attribute="sex", rows=rows, linked=links),),
     )
     store = world.store()
@@ -160,6 +161,39 @@ def test_another_epsilon_for_the_same_attribute_is_refused(world: Terminal) -> N
     check_shown_ledger((1, bytes(32)), "alice", 0, own=1)
     with pytest.raises(InvalidInputError, match="shows a ledger of 2 entries"):
         check_shown_ledger((2, bytes(32)), "alice", 0, own=1)
+
+
+def test_a_table_keeps_the_categories_by_which_it_was_counted(world: Terminal) -> None:
+    assert ask(world, "--yes")[0] == 0
+    before = (world.folder / "rates.json").read_bytes()
+    world.study.write_bytes(world.study.read_bytes().replace(b'["f", "m"]', b'["m", "f"]'))
+    assert ask(world, "--yes", name="again.json")[0] == 0
+    assert (world.folder / "again.json").read_bytes() == before
+
+
+def test_counts_that_the_linkage_did_not_make_are_not_made_up(world: Terminal) -> None:
+    code, _, said = ask(world, "--yes", "--attribute", "age")
+    assert (code, entries(world)) == (NotReadyError.exit_code, [])
+    assert "did not count age by the categories of this study file" in said
+    linked(world, rows=(700, 200, 100), session="b")
+    assert (ask(world, "--yes")[0], entries(world)) == (NotReadyError.exit_code, [])
+    linked(world, links=(0,), session="c")  # a ledger with a table of nobody could not be shown
+    assert (ask(world, "--yes")[0], entries(world)) == (NotReadyError.exit_code, [])
+
+
+def test_three_times_an_epsilon_of_many_digits_is_not_rounded(world: Terminal) -> None:
+    epsilon = f"0.1{'3' * 40}"
+    said = ask(world, "--yes", epsilon=epsilon)[1]
+    protects = json.loads((world.folder / "rates.json").read_text("utf-8"))["protects"]
+    assert [*protects.values()] == [epsilon, f"0.2{'6' * 40}", f"0.3{'9' * 40}"]
+    assert protects["other identifiers in a row of a spoke"] in said
+
+
+def test_a_folder_in_the_place_of_the_file_charges_nothing(world: Terminal) -> None:
+    (world.folder / "rates.json").mkdir()
+    code, _, said = ask(world, "--yes")
+    assert (code, entries(world)) == (InvalidInputError.exit_code, [])
+    assert "is a directory" in said
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.curator.test_match_rates import COLUMNS, IDENTITY
 
 from tests.power import FailingPower, PowerFailure
 from tests.server.sent_columns import (  # noqa: F401 - fixtures
@@ -43,7 +44,7 @@ from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.statuses import every
 from veiltab.common.storage.database import Database
 from veiltab.common.storage.files import file_digest
-from veiltab.common.study.file import Study
+from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.server.party.service import IngestServicer
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.releases import Releases
@@ -293,3 +294,17 @@ def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
             run(send(releases, make_spec(), "sex"))
     assert store.session(ID).state is ReleaseState.UPLOADING
     assert run(send(releases, make_spec(), "sex")) == (400, True)
+
+
+@pytest.mark.parametrize(("is_linked", "most"), [(False, 1), (True, 3)])
+def test_a_ledger_is_remembered_with_match_rates_of_each_attribute_beside_the_releases(
+    study_bytes: bytes, store: ServerStore, make_spec: Make, *, is_linked: bool, most: int
+) -> None:
+    """Of alice, who has two attributes; else a ledger with match rates could be rolled back unnoticed here."""
+    text = study_bytes.replace(b'id_columns = ["id"]', COLUMNS) + IDENTITY if is_linked else study_bytes
+    study = study_from_bytes(text, "study.toml")
+    releases = Releases(study, store)
+    releases.open_release(make_spec(study_digest=study.digest), "alice")
+    for length in (most, most + 1):
+        releases.witness("alice", (length, bytes(32)))
+    assert releases.witness("alice", (1, bytes(32))) == (most, bytes(32))

@@ -116,6 +116,29 @@ def test_a_peer_that_says_two_parts_begins_no_session_that_is_not_counted(tmp_pa
         assert alice.store.private.parts()["bob"][1] == 1
 
 
+def test_a_spoke_that_asks_and_begins_again_is_in_the_log_of_the_hub(tmp_path: Path) -> None:
+    """It has its answers, and names no link; so it does not come to the entry of a linkage."""
+    with registers(tmp_path, [HUB, SPOKE], identity(), is_private=True) as (alice, bob):
+
+        def ended(message: LinkMessage, data: bytes) -> bytes:
+            if message.kind is LinkKind.ACCEPTED:
+                raise KeyboardInterrupt
+            return data
+
+        bob.tampering = ended
+        with pytest.raises(KeyboardInterrupt):
+            align(alice, bob)
+        assert [one.kind for one in alice.received].count(LinkKind.ASKED) == len(identity().ladder)
+        bob.tampering = lambda _message, data: data
+        bob.store.private.renew(next((bob.folder / "alignments").iterdir()).name, token_bytes(16))
+        for curator in (alice, bob):
+            curator.close()
+            curator.open()
+        align(alice, bob)
+        log = [(one.event, one.facts.get("curators", "")) for one in alice.store.audit.entries()]
+        assert log == [("alignment begun", "alice bob")] * 2 + [("linked", "")]
+
+
 def test_two_spokes_that_begin_sessions_in_turn_get_no_more_than_one(tmp_path: Path) -> None:
     """Each asks in a session whoever begins it, so the hub counts it for both; a spoke counts who begins it."""
     tables = [SPOKE, HUB, COMMON]
