@@ -1,13 +1,9 @@
 """What `veiltab curator linkage` writes: each file by itself, and none if anything is refused."""
 
 import pytest
-from tests.curator.test_rates_release import world_fixture  # noqa: F401 - fixtures
 
 from tests.curator.made_curators import Terminal, terminal_fixture  # noqa: F401 - fixtures
-<<<<<<< HEAD
-=======
 from tests.curator.test_rates_release import world_fixture  # noqa: F401 - fixtures
->>>>>>> placebo
 from veiltab.common.errors import InvalidInputError
 
 

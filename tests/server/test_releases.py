@@ -11,13 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-<<<<<<< HEAD
-from tests.curator.test_rates_release import COLUMNS, IDENTITY
-
-=======
 
 from tests.curator.test_rates_release import COLUMNS, IDENTITY
->>>>>>> placebo
 from tests.power import FailingPower, PowerFailure
 from tests.server.sent_columns import (  # noqa: F401 - fixtures
     DATA,
