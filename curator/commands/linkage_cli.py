@@ -165,6 +165,7 @@ def match_rates(
     `veiltab researcher estimate --match-rates` weights with it, so that links that are missing bias less. The same
     command later writes the same table and charges nothing.
     """
+    from veiltab.common.linkage.match_rates import rates_of
     from veiltab.common.storage.files import written_whole
     from veiltab.curator.linkage.linkage_text import rates_json, rates_text
     from veiltab.curator.officer.rates_release import check_rates, deciding, linked_report, linked_then, release_rates
@@ -179,6 +180,12 @@ def match_rates(
     earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
     if not out.parent.is_dir():
         raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
+    if out.exists():
+        try:
+            rates_of(out.read_text("utf-8", "replace"), str(out))
+        except InvalidInputError:
+            remedy = "Name a new file; nothing was charged or written."
+            raise InvalidInputError("another file is there", where=str(out), remedy=remedy) from None
     if not is_agreed:
         kind = Kind(population=report.links, cells=standing.study.domain([attribute]).cells)
         left = ledger.left_after(charge, kind)

@@ -196,6 +196,14 @@ def test_a_folder_in_the_place_of_the_file_charges_nothing(world: Terminal) -> N
     assert "is a directory" in said
 
 
+def test_another_file_in_its_place_stays_and_nothing_is_charged(world: Terminal) -> None:
+    (world.folder / "rates.json").write_text("[study]", "utf-8")
+    code, _, said = ask(world, "--yes")
+    assert (code, entries(world)) == (InvalidInputError.exit_code, [])
+    assert "another file is there" in said
+    assert (world.folder / "rates.json").read_text("utf-8") == "[study]"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
