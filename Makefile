@@ -110,7 +110,7 @@ bench-peers: .venv-peers/ready ## measures our oracles beside two published pack
 docs: .venv/dev ## the site, in build/docs; fails at a link to nothing: 10 s
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
-tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 4 min
+tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 2 min
 	$(BIN)/python -m pytest -v -m '' -n 2 tests/tutorial
 
 study-page: .venv/dev ## the tables of docs/study-file.md, from the keys: 2 s
@@ -119,13 +119,13 @@ study-page: .venv/dev ## the tables of docs/study-file.md, from the keys: 2 s
 docs-pictures: .venv/dev ## the pictures of pages that the tutorial shows, taken anew with chromium: 2 min
 	$(BIN)/python -m pytest -m '' tests/tutorial -k how_tos --pictures docs/pictures
 
-compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 5 min
+compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 4 min
 	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)
 
-console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 min
+console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 2 min
 	$(BIN)/python -m pytest -v -m browser -n 2 --dist loadfile tests/browser
 
-client-test: .venv/dev ## clients in other languages against real services; says what is missing here: 6 min
+client-test: .venv/dev ## clients in other languages against real services; says what is missing here: 4 min
 	$(BIN)/python -m pytest -v -m '' -n 2 --dist loadfile tests/clients
 
 # All extras but demo, whose package is the folder play.
