@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import assert_never
 
-from veiltab.common.core.numbers.nearest import known_names
+from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
 from veiltab.common.study.file import Member, Study, load_study

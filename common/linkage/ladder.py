@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from veiltab.common.core.numbers.nearest import known_names
+from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 
 MOST_PASSES = 64

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from veiltab.common.core.domain import Domain, check_names
-from veiltab.common.core.numbers.nearest import known_names
+from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import check_writers
 from veiltab.common.study.coding.rules import AttributeRule, Question, attribute_rule, question_rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from veiltab.common.core.numbers.nearest import known_names
+from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import check_owner

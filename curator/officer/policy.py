@@ -37,8 +37,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from veiltab.common.core.numbers.nearest import known_names
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.cards.card import advised_delta
 from veiltab.common.privacy.cards.guarantee_text import delta_text

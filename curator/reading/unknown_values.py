@@ -5,7 +5,7 @@ They quote no value, as they may be logged, except in the report that a curator 
 
 import re
 
-from veiltab.common.core.numbers.nearest import nearest
+from veiltab.common.core.texts.nearest import nearest
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from veiltab.common.core.numbers.nearest import nearest
 from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.core.texts.id_prefix import whole_id
+from veiltab.common.core.texts.nearest import nearest
 from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.messages.witness import Witnessed, longest_ledger
 from veiltab.common.release.receipts.receipt import Receipt
