@@ -1,5 +1,6 @@
 """The card shows what a release guarantees, against each adversary, and never more."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -156,3 +157,19 @@ def test_the_server_faces_ciphertext_that_is_random_or_cannot_be_told_from_it(*,
     faces = card_of(RELEASE, one_time=one_time).bound(Coalition.SERVER_AND_CURATORS).faces
     assert ("does not depend on the data" in faces) == one_time
     assert ("stay encrypted with ChaCha20" in faces) == (not one_time)
+
+
+@pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
+def test_a_server_that_adds_half_of_its_noise_protects_like_one_with_half_as_much(delta: Decimal | None) -> None:
+    noise = TwoSidedNoise(cells=6, curator_replacement=UNIT // 3, server_replacement=UNIT // 2)
+    half = card_of(shared(noise=replace(noise, server_replacement=UNIT // 4)), delta=delta).bound(Coalition.DESK)
+    found = card_of(shared(noise=noise), delta=delta, shown=Fraction(1, 2)).bound(Coalition.DESK)
+    assert found.if_omitted == (half.epsilon, half.delta)
+    assert half.epsilon is not None
+    assert found.epsilon is not None
+    assert half.epsilon > found.epsilon
+
+
+def test_a_server_that_may_add_nothing_leaves_no_bound_without_noise_of_the_curators() -> None:
+    noise = TwoSidedNoise(cells=6, curator_replacement=0, server_replacement=UNIT // 2)
+    assert card_of(shared(noise=noise), shown=Fraction(0)).bound(Coalition.DESK).if_omitted is None
