@@ -38,7 +38,7 @@ def check_release(world: Linked) -> None:
     assert len(tokens_of(world)) == 16 * len(links)
 
 
-@pytest.mark.parametrize("alignment", ["tokens", "psi"])
+@pytest.mark.parametrize("alignment", [pytest.param("tokens", marks=pytest.mark.long), "psi"])
 def test_two_registers_are_linked_and_released(tmp_path: Path, alignment: str) -> None:
     world = linked_world(tmp_path, alignment, more="placebo = true\n")
     with world.local:

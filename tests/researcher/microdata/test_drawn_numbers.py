@@ -113,7 +113,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Microdata:
     return synthesise(domain, made_linked.status(), tables, rows=300_000, seed="numbers")
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("suffix", [".parquet", pytest.param(".csv", marks=pytest.mark.long)])
 def test_a_file_has_the_numbers_of_the_frame(made: Microdata, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows{suffix}"
     made.write(path)
