@@ -127,12 +127,12 @@ class WeightedEstimate(DerivedEstimate):
     @cached_property
     def raw(self) -> Floats:
         """Q_hat, shape (K,): unbiased to first order, sums to 1, possibly negative (probabilities)."""
-        return self._summed(self._table)
+        return self.observed.domain.summed(self._table, self.domain.names)
 
     @cached_property
     def projected(self) -> Floats:
         """The weighted projected table, shape (K,): none is negative, and they sum to 1 (probabilities)."""
-        return self._summed(self._likely)
+        return self.observed.domain.summed(self._likely, self.domain.names)
 
     def marginal(self, names: Sequence[str]) -> Self:
         """Return the estimate of a subset of the attributes: the whole table is weighted, then summed.
@@ -213,16 +213,18 @@ class WeightedEstimate(DerivedEstimate):
     @cached_property
     def _group(self) -> NDArray[np.intp]:
         """Group of each cell of the observed table."""
-        domain = self.observed.domain
-        codes = np.unravel_index(np.arange(domain.cells), domain.shape)
-        return np.array(self.groups)[codes[domain.names.index(self.rates.attribute)]]
+        return np.array(self.groups)[self._cells_of([self.rates.attribute])]
 
     @cached_property
     def _cells(self) -> NDArray[np.intp]:
         """The cell of this table that each cell of the observed one belongs to."""
-        domain = self.observed.domain
-        codes = np.unravel_index(np.arange(domain.cells), domain.shape)
-        return np.ravel_multi_index([codes[domain.names.index(name)] for name in self.domain.names], self.domain.shape)
+        return self._cells_of(self.domain.names)
+
+    def _cells_of(self, names: Sequence[str]) -> NDArray[np.intp]:
+        """Return the cell, in the domain of some attributes, that each cell of the observed table belongs to."""
+        domain, part = self.observed.domain, self.observed.domain.subset(names)
+        codes = dict(zip(domain.names, np.unravel_index(np.arange(domain.cells), domain.shape), strict=True))
+        return np.ravel_multi_index([codes[name] for name in part.names], part.shape)
 
     @cached_property
     def _ratios(self) -> Floats:
@@ -239,10 +241,6 @@ class WeightedEstimate(DerivedEstimate):
 
     def _weighted(self, table: Floats) -> Floats:
         found: Floats = table * self._ratios / float(table @ self._ratios)
-        return found
-
-    def _summed(self, table: Floats) -> Floats:
-        found: Floats = np.bincount(self._cells, table, self.domain.cells).astype(np.float64)
         return found
 
 
