@@ -72,7 +72,7 @@ def linkage(
     )
     from veiltab.curator.officer.rates_release import linked_report
 
-    _, report = linked_report(standing)
+    report = linked_report(standing)
     categories, lacking = own_words(standing.study, standing.name)
     drawn, tested = _together("--sample", sample, "--to", to), _together("--checked", checked, "--wrong", wrong)
     if tested is not None and tested[0] > report.links:
@@ -85,8 +85,7 @@ def linkage(
     if len({path.absolute() for path in paths}) < len(paths):
         raise InvalidInputError("two options name the same file", where=str(paths[-1]), remedy="Name another one.")
     for path in paths:
-        if not path.parent.is_dir():
-            raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
+        _check_folder(path)
     plain, lines = linkage_json(report, categories, lacking), linkage_text(report, categories, lacking)
     told = wrong_links_json(report, standing.name, tested) if out is not None else ""
     if tested is not None:
@@ -101,6 +100,11 @@ def linkage(
     if out is not None:
         out.write_text(told, "utf-8")
     emit(as_json, plain, lines)
+
+
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
 
 
 def _together(name: str, value: T | None, other: str, beside: U | None) -> tuple[T, U] | None:
@@ -171,15 +175,13 @@ def match_rates(
     from veiltab.curator.officer.rates_release import check_rates, deciding, linked_report, linked_then, release_rates
 
     asked, names = check_rates(standing, attribute, epsilon), deciding(standing, persons)
-    _, report = linked_report(standing)
-    ledger = standing.ledger
+    report, ledger = linked_report(standing), standing.ledger
     charge = ledger.allowance.charge_of_pure_epsilon(asked)
     share = ledger.allowance.share(charge)
     before = linked_then(standing, attribute)
     is_of_now = before in {None, report.links}
     earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
-    if not out.parent.is_dir():
-        raise InvalidInputError("there is no such folder", where=str(out.parent), remedy="Create it first.")
+    _check_folder(out)
     if out.exists():
         try:
             rates_of(out.read_text("utf-8", "replace"), str(out))
@@ -197,7 +199,7 @@ def match_rates(
         data = {"attribute": attribute, "epsilon": asked, "share": share, "written": None}
         emit(as_json, data, f"{told}\nNothing is charged or written; say --yes to release it.")
         return
-    rates, is_new = release_rates(standing, attribute, asked, names)
+    rates, is_new = release_rates(standing, report, attribute, asked, names)
     data = rates_json(rates, is_hub=report.is_hub)
     with written_whole(out) as file:
         file.write(f"{json_text(data)}\n".encode())

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.linkage.quality import (
     Agreement,
     Estimate,
@@ -22,7 +22,7 @@ from veiltab.common.linkage.quality import (
 )
 from veiltab.curator.table.table_rows import TableRows
 
-_MOST_CATEGORIES = 50
+MOST_CATEGORIES = 50
 """Categories of an attribute whose match rates are kept."""
 
 
@@ -156,11 +156,6 @@ class LinkageReport:
 _AGREED = ("all_four", "without_postcode", "without_birth", "family_differs", "given_differs", "names_swapped")
 
 
-def report_from_text(text: str) -> LinkageReport:
-    """Return the record of a canonical text."""
-    return read_canonical(LinkageReport, text)
-
-
 def match_rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, ...]:
     """Count the rows of each category of one's own attributes, and those of them that are linked.
 
@@ -168,7 +163,7 @@ def match_rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, .
         rows: that are linked, by their places among the respondents.
         table: one's own.
     """
-    counts = {name: np.zeros((2, _MOST_CATEGORIES), np.int64) for name in table.types}
+    counts = {name: np.zeros((2, MOST_CATEGORIES), np.int64) for name in table.types}
     is_linked, start = np.zeros(len(table), np.bool_), 0
     is_linked[rows] = True
     for batch in table.batches():
@@ -176,11 +171,11 @@ def match_rates(rows: NDArray[np.int64], table: TableRows) -> tuple[MatchRate, .
         start += len(batch.ids)
         for name in list(counts):
             symbols = batch.columns[name]
-            if symbols.size and symbols.max() >= _MOST_CATEGORIES:
+            if symbols.size and symbols.max() >= MOST_CATEGORIES:
                 del counts[name]
                 continue
             for place, some in enumerate((symbols, symbols[chosen])):
-                counts[name][place] += np.bincount(some, minlength=_MOST_CATEGORIES)
+                counts[name][place] += np.bincount(some, minlength=MOST_CATEGORIES)
     made = []
     for name, (all_, linked) in counts.items():
         size = int(np.flatnonzero(all_)[-1]) + 1 if all_.any() else 0

@@ -222,7 +222,8 @@ def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, in
     Raises:
         InvalidInputError: the hub does not estimate them.
     """
-    if report.quality is None:
+    quality = report.quality
+    if quality is None:
         if not report.is_hub:
             raise InvalidInputError(
                 "no row is linked, so there is no share of wrong links",
@@ -234,7 +235,7 @@ def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, in
             where=f"curator {curator}",
             remedy="Ask each spoke for its file.",
         )
-    wrong, _ = report.quality
+    wrong, _ = quality
     share, chance, sd = wrong.share, wrong.chance, wrong.sd
     if checked is not None:
         share, low, high = wrong_in_sample(checked[1], checked[0], CONFIDENCE)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.texts.canonical import read_canonical
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.audit.log import AuditLog, Event
+from veiltab.curator.linkage.linkage_report import LinkageReport
 
 MOST_SAMPLED = 10_000
 """Linked rows of which it is kept where they are in the table: those of the least handles, which nobody chooses."""
@@ -68,10 +70,10 @@ class Linkages:
                 for curator, (links, elements) in asked.items():
                     self._audit.record(Event.LINKED, curator=curator, links=links, elements=elements)
 
-    def latest_report(self) -> str:
-        """Return the report of the latest linkage; empty if there is none."""
+    def latest_report(self) -> LinkageReport | None:
+        """Return the report of the latest linkage; None if there is none."""
         row = self._connection.execute(_LATEST).fetchone()
-        return "" if row is None else str(row["report"])
+        return None if row is None else read_canonical(LinkageReport, row["report"])
 
     def latest_sample(self) -> LinkedSample:
         """Return the sample of the latest linkage, of which there is a report."""

@@ -15,26 +15,22 @@ from typing import Any
 from veiltab.common.core.numbers.rounding import parse_epsilon
 from veiltab.common.core.texts.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
-from veiltab.common.linkage.identity_rule import IdentityRule
 from veiltab.common.linkage.match_rates import MatchRates, geometric
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
 from veiltab.curator.budget.entries import OwnTable
-from veiltab.curator.linkage.linkage_report import LinkageReport, report_from_text
+from veiltab.curator.linkage.linkage_report import MOST_CATEGORIES, LinkageReport
 from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.options import named_person
 from veiltab.curator.officer.persons import person_name
 
-MOST_CATEGORIES = 50
-"""Categories of an attribute whose match rates a linkage keeps."""
-
 MOST_EPSILON = Decimal(10)
 """Above, the noise is nothing."""
 
 
-def linked_report(standing: OpenedState) -> tuple[IdentityRule, LinkageReport]:
-    """Return how the study links people, and what a curator knows of its latest linkage.
+def linked_report(standing: OpenedState) -> LinkageReport:
+    """Return what a curator knows of its latest linkage.
 
     Raises:
         InvalidInputError: the study has ids.
@@ -47,12 +43,12 @@ def linked_report(standing: OpenedState) -> tuple[IdentityRule, LinkageReport]:
             where=where,
             remedy="A study with the table [identity] links rows; docs/linkage.md says how.",
         )
-    text = Linkages(standing.store.connection, standing.store.audit).latest_report()
-    if not text:
+    report = Linkages(standing.store.connection, standing.store.audit).latest_report()
+    if report is None:
         raise NotReadyError(
             "is not linked yet", where=where, remedy="`veiltab status` says what it waits for; ask again later."
         )
-    return standing.study.identity, report_from_text(text)
+    return report
 
 
 def check_rates(standing: OpenedState, attribute: str, epsilon: str) -> Decimal:
@@ -109,12 +105,13 @@ def linked_then(standing: OpenedState, attribute: str) -> int | None:
 
 
 def release_rates(
-    standing: OpenedState, attribute: str, epsilon: Decimal, persons: Sequence[str]
+    standing: OpenedState, report: LinkageReport, attribute: str, epsilon: Decimal, persons: Sequence[str]
 ) -> tuple[MatchRates, bool]:
     """Charge a table of match rates and return it: of the latest linkage, or the one that was charged before.
 
     Args:
         standing: the curator.
+        report: of its latest linkage.
         attribute: its own, as check_rates admits it.
         epsilon: of the table.
         persons: who decides.
@@ -125,9 +122,9 @@ def release_rates(
     Raises:
         BudgetExceededError: the budget does not hold it; nothing is charged.
         ConflictError: a table of this attribute was charged at another epsilon.
-        InvalidInputError, NotReadyError: nothing is linked, or the linkage did not count the attribute.
+        NotReadyError: nobody is linked, or the linkage did not count the attribute.
     """
-    (_, report), ledger, name = linked_report(standing), standing.ledger, standing.name
+    ledger, name = standing.ledger, standing.name
     release_id = _release_id(standing, attribute)
     (categories,) = (one.categories for one in standing.study.domain([attribute]).attributes)
     with transaction(standing.store.connection):

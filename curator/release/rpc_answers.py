@@ -94,8 +94,7 @@ class Answers(Parts):
             InvalidInputError: it has another study file, or shows a ledger that it cannot have.
         """
         check_study_digest(self.study, study_digest, f"curator {peer}")
-        own = 0 if self.study.identity is None else len(self.study.attributes_of(peer))
-        check_shown_ledger(witness, peer, self.store.releases.planned(), own)
+        check_shown_ledger(witness, peer, self.store.releases.planned(), self.study.own_tables_of(peer))
         longest = self.store.alignments.witness(peer)
         self.store.alignments.set_witness(peer, *witness)
         return longest

@@ -93,8 +93,7 @@ class Releases(Publications):
 
     def witness(self, curator: str, ledger: Witnessed) -> Witnessed:
         """Remember a curator's ledger; return the longest one that it showed before."""
-        own = 0 if self._study.identity is None else len(self._study.attributes_of(curator))
-        return self._store.witness(curator, ledger, own)
+        return self._store.witness(curator, ledger, self._study.own_tables_of(curator))
 
     def open_release(self, spec: TableSpec, curator: str) -> tuple[Session, dict[str, int]]:
         """Record or find a release; return it with the bytes held of the caller's columns."""

@@ -14,7 +14,6 @@ from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.study.file import Study
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
-from veiltab.curator.linkage.linkage_report import report_from_text
 from veiltab.curator.linkage.linkage_text import ladder_picture, linkage_json, own_words, quality_lines
 from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.peers.ring import MOST_SESSIONS
@@ -30,8 +29,7 @@ def links_page(books: Books, identity: Identity | None) -> Page:
 def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
     standing = books.standing
     store, words = standing.store, own_words(standing.study, standing.name)
-    text = Linkages(store.connection, store.audit).latest_report()
-    report = report_from_text(text) if text else None
+    report = Linkages(store.connection, store.audit).latest_report()
     return visit.render(
         "links.html",
         report=report,

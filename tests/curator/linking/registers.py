@@ -23,7 +23,7 @@ from veiltab.curator.alignment.linking.link_exchange import LinkExchange
 from veiltab.curator.alignment.linking.link_messages import LinkMessage, message_from_proto
 from veiltab.curator.alignment.private.masking import Masking
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.linkage.linkage_report import LinkageReport, report_from_text
+from veiltab.curator.linkage.linkage_report import LinkageReport
 from veiltab.curator.linkage.linkages import Linkages, LinkedSample
 from veiltab.curator.peers.coins import Coins
 from veiltab.curator.records.store import CuratorStore
@@ -243,7 +243,9 @@ class Curator(Seat):
     @property
     def report(self) -> LinkageReport:
         """What it knows of the linkage."""
-        return report_from_text(Linkages(self.store.connection, self.store.audit).latest_report())
+        report = Linkages(self.store.connection, self.store.audit).latest_report()
+        assert report is not None
+        return report
 
     @property
     def sample(self) -> LinkedSample:
