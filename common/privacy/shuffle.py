@@ -15,17 +15,10 @@ the adversary sees and that do not depend on the table, the same holds with (h0,
 t (K-2)/q, rest): given the coins, the m0 rows that take part are a release of their own, and the m0 cancels in the mean
 t E delta_m0(epsilon), m0 ~ 1 + Bin(m-1, t). docs/coalitions.md has the proof.
 
-Reports with two levels of likelihood (see Blanket) have, by the same proof,
-
-    delta(epsilon) <= (1/m) E[ ( w A (N0 - e N1) - (e - 1)(w M + (1-w) m) )_+ ]
-
-with N0, N1 the blanket reports that support either value, h0, h1 those that support it alone, and M all. A report of
-both counts as gamma of hr; each of hr is replaced by gamma with the same mean, or 0, which is larger in convex order.
-
 How it is computed. With t = 1 but in that case, given s = h0 + h1, h1 is Bin(s, 1/2) and hr is independently
-Bin(m-s, t (K-2)/(q-2t)), so, W being 1, or gamma where reports support both,
+Bin(m-s, t (K-2)/(q-2t)), so
 
-    delta = (A/n) sum_s P(s) sum_h P(h1 = h | s) E (s - (1+e) h - c (s + W hr + n - m))_+,    c = (e - 1)/A
+    delta = (A/n) sum_s P(s) sum_h P(h1 = h | s) E (s - (1+e) h - c (s + hr + n - m))_+,    c = (e - 1)/A
 
 Nothing cancels in the bracket but at the pure end itself, where it vanishes; e and c are rounded down, so it is never
 too small there either. The expectation is c Psi(x), Psi(x) = E (x - hr)_+, for the few h that hr decides; below them it
@@ -48,7 +41,6 @@ from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.core.numbers.elementary import Floats, exp, log
 from veiltab.common.core.numbers.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.blanket import Blanket
 from veiltab.common.privacy.order_laws import OMITTED, Memory, Rest, tails
 from veiltab.common.privacy.root import largest_allowed
 
@@ -95,7 +87,6 @@ class OrderCertificate:
         gamma: worst-case ratio of the mechanism that runs, above 1, exact.
         presence: t, the probability that a row takes part, by coins that the adversary sees, in (0, 1]; below 1 for
             m = n alone.
-        reports: the blanket of the reports of another oracle over K values; None for k-ary randomised response.
     """
 
     population: int
@@ -103,7 +94,6 @@ class OrderCertificate:
     cells: int
     gamma: Fraction
     presence: Fraction = Fraction(1)
-    reports: Blanket | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.sample <= self.population:
@@ -122,9 +112,9 @@ class OrderCertificate:
             )
 
     @property
-    def blanket(self) -> Blanket:
-        """The part of a row's law that does not depend on its value."""
-        return self.reports or Blanket.of_cells(self.cells, self.gamma)
+    def q(self) -> Fraction:
+        """Return gamma + K - 1: a row keeps its cell with probability gamma/q, and is any other with 1/q."""
+        return self.gamma + self.cells - 1
 
     @property
     def pure_ratio(self) -> Fraction:
@@ -150,14 +140,13 @@ class OrderCertificate:
         """Return the least epsilon (nats) that the certificate grants at a delta in (0, 1), rounded up."""
         check_delta(delta)
         top = log(float(self.pure_ratio)) * (1 + 1e-15) + 1e-15
-        q = float(1 / self.blanket.apart)
         memory = Memory()
 
         def excess(x: float) -> float:
             found = self._delta(-x, memory)
             return log(found / delta) if found > 0 else -inf
 
-        guess = min(top, self.sample / self.population * sqrt(2.5 * log(1 / delta) * q / self.sample))
+        guess = min(top, self.sample / self.population * sqrt(2.5 * log(1 / delta) * float(self.q) / self.sample))
         return abs(largest_allowed(-top, -guess, 0.0, excess))
 
 
@@ -174,13 +163,10 @@ class _Sum:
         self.memory = memory
         self.n, self.m = certificate.population, certificate.sample
         self.a = float(certificate.gamma - 1)
-        present, blanket = certificate.presence, certificate.blanket
-        self.p = float(2 * present * blanket.apart)
-        self.weight = float(certificate.gamma) if blanket.both else 1.0
+        present, q = certificate.presence, certificate.q
+        self.p = float(2 * present / q)
         # The bracket falls with hr, so fewer of them are safe.
-        rest = blanket.neither + (certificate.gamma * blanket.both if blanket.both else 0)
-        rest /= certificate.gamma if blanket.both else 1
-        self.rest_probability = float(present * rest / (1 - 2 * present * blanket.apart)) * _DOWN
+        self.rest_probability = float(present * (certificate.cells - 2) / (q - 2 * present)) * _DOWN
         self.step = float(1 + e) * _DOWN
         # A c so small changes nothing, but what is divided by it stays finite.
         self.c = max(float((e - 1) / (certificate.gamma - 1)) * _DOWN, 1e-13 / self.n)
@@ -203,7 +189,7 @@ class _Sum:
         """
         least = window(self.m - self.high, self.rest_probability, log_mass=OMITTED)[0]
         k = 0.5 - (1 - self.c) / self.step
-        d = self.c * (self.n - self.m + self.weight * least) / self.step
+        d = self.c * (self.n - self.m + least) / self.step
         s = min(max(d / k if k > 0 else inf, self.low, 1), self.high)
         return 2 * (k * s + d) * (k * s + d) >= _NEGLIGIBLE * s
 
@@ -231,7 +217,7 @@ class _Sum:
         """Return how many s one law of hr may serve: each loses half (epsilon c/(1+e))^2 Var/m of delta, relatively."""
         if self.rests * (self.high - self.low + 1) <= _LITTLE_WORK:
             return 1
-        variance = self.weight**2 * self.rest_probability * (1 - self.rest_probability)
+        variance = self.rest_probability * (1 - self.rest_probability)
         change = epsilon * self.c / self.step
         loss = change * change * variance / 2
         return max(1, int(min(_REST_LOSS / loss, 1e9))) if loss > 0 else 10**9
@@ -242,19 +228,19 @@ class _Sum:
         # Bin(m-s) plus a centred Bin(s-reference) is Bin(m-reference) recentred, and larger in convex order.
         centre = self.rest_probability * ((s - start) % self.shared)
         others = np.asarray(s + (self.n - self.m), np.float64)
-        most = self._turn(s, others + self.weight * (rest.low - float(centre.max())))
-        decided = np.where(most < 1, -1, self._turn(s, others + self.weight * float(rest.high)))
+        most = self._turn(s, others + (rest.low - float(centre.max())))
+        decided = np.where(most < 1, -1, self._turn(s, others + float(rest.high)))
         # One number of h1 for all rows: one too many is still exact, as Psi covers both sides (and exact at the pure
         # end, where h1 = 0 alone counts); but below where h1 is too unlikely to matter, hr may be taken at its least.
         likely = np.ceil(s / 2 - np.sqrt(s * OMITTED / 2)).astype(np.int64)
         width = max(0, int((most - np.maximum(np.maximum(decided, -1), likely - 1)).max()))
         h = most[:, None] - np.arange(width)
-        x = ((s[:, None] - self.step * h) / self.c - others[:, None]) / self.weight + centre[:, None]
+        x = (s[:, None] - self.step * h) / self.c - others[:, None] + centre[:, None]
         one_by_one = (binomial_pmf(h, s[:, None], 0.5) * rest.shortfall(x, group)).sum(axis=1)
         below = most - width
-        least = self.weight * np.where(below <= decided, rest.means[group] - centre, rest.low - centre)
+        least = np.where(below <= decided, rest.means[group] - centre, rest.low - centre)
         linear = _shortfall(s, below, s - self.c * (others + least) - self.step * below, self.step, self.memory)
-        return float((self.memory.law(s, self.m, self.p) * (self.c * self.weight * one_by_one + linear)).sum())
+        return float((self.memory.law(s, self.m, self.p) * (self.c * one_by_one + linear)).sum())
 
     def _turn(self, s: NDArray[np.int64], others: Floats) -> NDArray[np.int64]:
         """Return the largest h1 for which the bracket is not negative."""

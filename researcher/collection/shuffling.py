@@ -2,9 +2,9 @@
 
 Given that S of a stratum's n nodes reported, who they were is a uniform set of S nodes, and the counts say no more than
 the reports in random order. So a round is, stratum by stratum, a release of S of n rows in secret order: the order
-certificate of its oracle holds (every oracle's reports have a blanket), and so does the pure guarantee of the secret
-coins, ln(1 + (S/n)(gamma - 1)). The number of reports says nothing about values. Against an adversary who knows which
-nodes reported, the certificate of S of S holds.
+certificate holds, Theorem A for k-ary randomised response and Theorem B for the other oracles, and so does the pure
+guarantee of the secret coins, ln(1 + (S/n)(gamma - 1)). The number of reports says nothing about values. Against an
+adversary who knows which nodes reported, the certificate of S of S holds.
 
 Neighbours: substitution of one node's value; its stratum is public. A node is in one stratum, so the worst stratum
 counts.
@@ -23,6 +23,7 @@ from veiltab.common.collection.oracles import Oracle
 from veiltab.common.core.numbers.rounding import ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.guarantee_text import epsilon_text, guarantee_text, odds_text
+from veiltab.common.privacy.crowd import CrowdCertificate
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_SAMPLE, OrderCertificate
@@ -32,6 +33,11 @@ _POINTS_TOGETHER = 128
 
 _SMALLEST_LOG_RATIO = -60.0
 """ln(sensitivity/sigma) at which Gaussian noise hides everything."""
+
+_ENOUGH = 50
+"""Reports of the blanket, of two values, from which on Theorem B is nearer to the worst table than Theorem A."""
+
+Certificate = OrderCertificate | CrowdCertificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +107,7 @@ def central_guarantee(
         delta: probability.
 
     Returns:
-        Upper bounds; those with delta are nearly attained where there are three values or more.
+        Upper bounds; those with delta are nearly attained.
 
     Raises:
         InvalidInputError: more reports than nodes, or a number out of range.
@@ -162,7 +168,7 @@ def guarantee_together(rounds: Sequence[tuple[Oracle, Sequence[int], Sequence[in
             return None
         worst = [certificate_of(oracle, n, s) for n, s in undominated(heard)]
 
-        def profile(epsilons: NDArray[np.float64], worst: Sequence[OrderCertificate] = worst) -> NDArray[np.float64]:
+        def profile(epsilons: NDArray[np.float64], worst: Sequence[Certificate] = worst) -> NDArray[np.float64]:
             return np.array([max(one.delta(float(epsilon)) for one in worst) for epsilon in epsilons])
 
         if worst:
@@ -177,7 +183,7 @@ def undominated(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
     The bound of Theorem A is E (w (Z + e - 1) - (e - 1))_+ with w = S/n and Z the mean of S independent terms of one
     law. It falls with S, by Jensen's inequality (the mean of S + 1 is the expectation of the mean of S of them), and
-    rises with w.
+    rises with w. So does that of Theorem B, term by term.
     """
     kept: list[tuple[int, int]] = []
     largest = Fraction(0)
@@ -230,11 +236,16 @@ def compare_with_gaussian(
     )
 
 
-def certificate_of(oracle: Oracle, population: int, reports: int) -> OrderCertificate:
-    """Return the order certificate of so many reports of a stratum's nodes."""
-    return OrderCertificate(
-        population=population, sample=reports, cells=oracle.size, gamma=oracle.gamma, reports=oracle.blanket
-    )
+def certificate_of(oracle: Oracle, population: int, reports: int) -> Certificate:
+    """Return the certificate of so many reports of a stratum's nodes.
+
+    Theorem A is exact for k-ary randomised response of three values or more. Of two values Theorem B is nearer to the
+    worst table, if there are reports enough of the blanket; both hold.
+    """
+    blanket = oracle.blanket
+    if blanket.two or (oracle.size == 2 and reports * blanket.probability >= _ENOUGH):
+        return CrowdCertificate(population=population, sample=reports, blanket=blanket)
+    return OrderCertificate(population=population, sample=reports, cells=oracle.size, gamma=oracle.gamma)
 
 
 def _heard(populations: Sequence[int], reports: Sequence[int]) -> list[tuple[int, int]]:

@@ -81,6 +81,11 @@ class KaryRandomisedResponse(Oracle):
         return Fraction(0)
 
     @property
+    def three(self) -> Fraction:
+        """Probability that a blanket report supports three given values: it supports one."""
+        return Fraction(0)
+
+    @property
     def report_bytes(self) -> int:
         """Payload of one report, in bytes: one symbol."""
         return symbol_dtype(self.size).itemsize

@@ -97,6 +97,11 @@ class OptimisedLocalHashing(Oracle):
         return Fraction(1, self.g) ** 2
 
     @property
+    def three(self) -> Fraction:
+        """Probability that a blanket report supports three given values: all hashes are its symbol."""
+        return Fraction(1, self.g) ** 3
+
+    @property
     def report_bytes(self) -> int:
         """Payload of one report, in bytes: a seed and a symbol."""
         return SEED_BYTES + symbol_dtype(self.g).itemsize

@@ -25,7 +25,7 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import exp_below, ln_above, parse_epsilon
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.blanket import Blanket
+from veiltab.common.privacy.crowd import Blanket
 
 Counts = NDArray[np.int64]
 """Supports that hold each value, shape (d,)."""
@@ -107,9 +107,15 @@ class Oracle(ABC):
         """Probability that a report of the blanket, which no value makes likelier, supports two given values; exact."""
 
     @property
+    @abstractmethod
+    def three(self) -> Fraction:
+        """Probability that a report of the blanket supports three given values; exact, of three values or more."""
+
+    @property
     def blanket(self) -> Blanket:
         """The part of a report's law that does not depend on the value: a report supports its own value or does not."""
-        return Blanket.of_supports(gamma=self.gamma, own=self.p, both_given=self.both)
+        one = self.p / (self.p + (1 - self.p) * self.gamma)
+        return Blanket(gamma=self.gamma, one=one, two=self.both, three=self.three if self.size > 2 else None)
 
     @property
     @abstractmethod

@@ -71,6 +71,11 @@ class OptimisedUnaryEncoding(Oracle):
         return self.q**2
 
     @property
+    def three(self) -> Fraction:
+        """Probability that a blanket report supports three given values: all bits are set alike."""
+        return self.q**3
+
+    @property
     def report_bytes(self) -> int:
         """Payload of one report, in bytes: one bit a value."""
         return (self.size + 7) // 8

@@ -80,6 +80,11 @@ class SubsetSelection(Oracle):
         return Fraction(self.w * (self.w - 1), self.size * (self.size - 1))
 
     @property
+    def three(self) -> Fraction:
+        """Probability that a blanket report supports three given values: any subset of w values is as likely."""
+        return self.both * (self.w - 2) / (self.size - 2)
+
+    @property
     def report_bytes(self) -> int:
         """Payload of one report, in bytes: w symbols."""
         return self.w * symbol_dtype(self.size).itemsize
