@@ -1,6 +1,7 @@
 """What many tests need: a study of two curators, and specs and requests of its releases."""
 
 import asyncio
+import gc
 import inspect
 import json
 import os
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import click
@@ -75,6 +77,22 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
 # The same examples every time, so that a change is judged by what it changes; make test-all searches for others.
 settings.load_profile(os.environ.get("VEILTAB_EXAMPLES", "steady"))
+
+
+WAITING = {"hostile", "play", "protocol"}
+"""Folders of tests of real processes, which mostly wait for one another."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the files that wait among those that compute: beside a worker that waits another one computes."""
+    files = dict.fromkeys(item.path for item in items)
+    places = dict[Path, float]()
+    for waits in (True, False):
+        some = [path for path in files if (path.parent.name in WAITING) is waits]
+        places |= {path: place / len(some) for place, path in enumerate(some)}
+    items.sort(key=lambda item: places[item.path])
+    gc.freeze()  # what was imported and collected lives to the end: no collection looks at it again
 
 
 @pytest.hookimpl(tryfirst=True)

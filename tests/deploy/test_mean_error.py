@@ -19,7 +19,7 @@ from veiltab.researcher.numbers.means import means
 GRIDS = {"even": tuple(range(0, 101, 10)), "coarse": (0, 50, 100), "uneven": (0, 10, 20, 40, 70, 100)}
 
 
-@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("grid", [pytest.param("even", marks=pytest.mark.long), "coarse", "uneven"])
 @pytest.mark.parametrize("epsilon", ["0.4", "3"])
 @pytest.mark.parametrize(
     ("runs", "within"), [(1500, 0.08), pytest.param(8000, 0.05, marks=pytest.mark.long)], ids=["quick", "long"]

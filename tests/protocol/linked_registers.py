@@ -54,7 +54,7 @@ class Linked(World):
         return np.bincount(cells, minlength=int(np.prod(shape))).astype(np.int64)
 
 
-def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 800, more: str = "") -> Linked:
+def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 300, more: str = "") -> Linked:
     """Make registers of the same people, whom each but the hub writes down with errors, and of others.
 
     `more` are lines of the study's table [identity].
@@ -66,7 +66,7 @@ def linked_world(folder: Path, alignment: str, curators: int = 2, common: int = 
     for seed, (attribute, curator) in enumerate(owners.items(), 2):
         chance = np.random.default_rng(seed)
         written = shared if curator == "alice" else with_errors(shared, seed)
-        own = [*written, *people(200, 10 + seed)]
+        own = [*written, *people(common // 4, 10 + seed)]
         order = chance.permutation(len(own))
         rows[curator] = [own[place] for place in order]
         # Attributes depend on the person, so that a wrong link shows.

@@ -34,7 +34,7 @@ def check_release(world: Linked) -> None:
         asked.wait(120)
         assert agreement(asked.estimate(), world.truth()) > SURE
     links = world.links()
-    assert len(links) > 740
+    assert len(links) > 277
     assert len(tokens_of(world)) == 16 * len(links)
 
 
@@ -228,7 +228,7 @@ QUICK = "the spoke in the middle of a pass"
 
 def check_kill(world: Linked, who: Who, point: str) -> None:
     """A curator kills itself at a point of the linkage; started again, it goes on, and the same rows are linked."""
-    paces = ("pause=0.2", "batch=300")
+    paces = ("pause=0.2", "batch=100")
     world.local.launcher = launcher(*paces)
     with world.local:
         world.local.start(*who, launcher=launcher(*paces, point))

@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -128,6 +129,7 @@ def price(release: ReleaseDescription, slack: Decimal) -> Price:
     return Price(mu=_least_mu(release, lambda _: part, negligible=part), slack=slack)
 
 
+@lru_cache(maxsize=256)
 def price_within(release: ReleaseDescription, budget: Price) -> Price:
     """Return the price in one currency with a budget: delta0 is that of the budget times (mu/mu_B)^2.
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.researcher.microdata import made_linked
 from veiltab.common.core.domain import Attribute, Domain
+from veiltab.researcher.microdata import synthesis
 from veiltab.researcher.microdata.drawn_numbers import PARTS, DrawnNumbers, part_law
 from veiltab.researcher.microdata.files import write_rows
 from veiltab.researcher.microdata.synthesis import Microdata, synthesise
@@ -109,8 +110,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Microdata:
     domain = Domain(attributes=(first, second, number, town))
     assert number.size == wage.size
     monkeypatch.setattr(made_linked, "DOMAIN", domain)
+    monkeypatch.setattr(synthesis, "CHUNK", 2**15)
     tables = made_linked.measured(made_linked.people(), seed=5)
-    return synthesise(domain, made_linked.status(), tables, rows=300_000, seed="numbers")
+    return synthesise(domain, made_linked.status(), tables, rows=40_000, seed="numbers")
 
 
 @pytest.mark.parametrize("suffix", [".parquet", pytest.param(".csv", marks=pytest.mark.long)])

@@ -153,7 +153,14 @@ def test_slopes_of_a_curve_are_its_differences(gone_first: float) -> None:
         np.testing.assert_allclose(contrasts[:, cell], (up - down) / (2 * step), atol=1e-5)
 
 
-@pytest.mark.parametrize(("sample", "kept", "times"), [(4000, 0.5, 8), (1500, 0.8, 8), (12000, 0.2, 6)])
+@pytest.mark.parametrize(
+    ("sample", "kept", "times"),
+    [
+        (4000, 0.5, 8),
+        pytest.param(1500, 0.8, 8, marks=pytest.mark.long),
+        pytest.param(12000, 0.2, 6, marks=pytest.mark.long),
+    ],
+)
 def test_intervals_cover(sample: int, kept: float, times: int) -> None:
     """Over 400 releases: no bias beyond chance, and .91 to .99 of the intervals hold the curve of all respondents."""
     people = some(patients(people=20000, slower=0.4), "arm", "months", "died")
