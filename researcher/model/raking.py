@@ -25,8 +25,14 @@ from veiltab.researcher.model.row_drawing import Rows, Symbols, Uniforms
 SWEEPS = 8
 """Passes over all tables."""
 
-POOL, LEAST_POOL = 4, 2**17
-"""Rows of the tree for each that is wanted, and in all, from which a raked file is taken."""
+POOL, LEAST_POOL = 4, 2**15
+"""Rows of the tree for each that is wanted, and at least, from which a part of a raked file is taken."""
+
+PARTS = (1 / 2, 3 / 4, 7 / 8, 15 / 16, 1)
+"""Where the parts of a raked file end: each makes up for the whole rows of those before it."""
+
+LEAST_PART = 1 / 50
+"""Of a cell's fraction, which what is wanted leaves at least."""
 
 _LARGEST_STEP = 5.0
 """A weight is multiplied by this at most at one step, and by 1 / this at least."""
@@ -70,11 +76,39 @@ class Raked:
         return {pair: self.marginal(pair).reshape(-1) for pair in combinations(range(len(self._shape)), 2)}
 
     def rows(self, count: int, uniforms: Uniforms) -> Symbols:
-        """Return rows taken evenly from more rows of the first, by their weights; shape (count, attributes)."""
-        pool = self._first.rows(max(POOL * count, LEAST_POOL), uniforms)
-        pool = np.asfortranarray(pool[np.lexsort(pool.T[::-1])], np.int32)
-        weights = rake(pool, np.full(len(pool), count / len(pool)), self._targets, self._shape)
-        return drawn_evenly(pool, weights, count, uniforms).astype(np.intp)
+        """Return rows taken evenly from more rows of the first, by their weights; shape (count, attributes).
+
+        A part of the rows is taken at a time, raked to what these and the parts before it are to have, less what those
+        have. So whole rows miss the pairs by what rounds the last and smallest part.
+        """
+        sizes = np.diff(np.rint(count * np.array(PARTS)).astype(int), prepend=0)
+        parts: list[Rows] = [np.empty((0, len(self._shape)), np.int32)]
+        missing = {pair: np.zeros(target.size) for pair, target in self._targets.items()}
+        for size in sizes[sizes > 0]:
+            pool = self._first.rows(max(POOL * size, LEAST_POOL), uniforms)
+            pool = np.asfortranarray(pool[np.lexsort(pool.T[::-1])], np.int32)
+            wanted = dict[Axes, Floats]()
+            for pair, target in self._targets.items():
+                missing[pair] += size * target
+                wanted[pair] = positive(missing[pair] / size, target)
+            weights = rake(pool, np.full(len(pool), size / len(pool)), wanted, self._shape)
+            part = np.asfortranarray(drawn_evenly(pool, weights, size, uniforms))
+            for pair, target in self._targets.items():
+                missing[pair] -= np.bincount(cells_of(part, self._shape, pair), minlength=target.size)
+            parts.append(part)
+        drawn: Symbols = np.concatenate(parts)[np.argsort(uniforms.words(count))].astype(np.intp)
+        return drawn
+
+
+def positive(wanted: Floats, fractions: Floats) -> Floats:
+    """Return max(wanted, fractions / 50), made to sum to 1.
+
+    Args:
+        wanted: of a table, shape (K,); may be negative in cells.
+        fractions: of the same cells, shape (K,), not negative.
+    """
+    least: Floats = np.maximum(wanted, fractions * LEAST_PART)
+    return least / least.sum()
 
 
 def cells_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
