@@ -85,7 +85,7 @@ class Raked:
         what the parts before it lack: what is missed at last is the rounding of the last and smallest part. With d rows
         due in a cell so far, d/(1 + d) of its lack is made up: where d is small, the lack is only that no row is whole.
         """
-        taken = [np.empty((0, len(self._shape)), np.int32)]
+        taken: list[Rows] = [np.empty((0, len(self._shape)), np.int32)]
         found = {pair: np.zeros(target.size) for pair, target in self._targets.items()}
         ends = np.rint(count * np.array(PARTS)).astype(int)
         for start, size in zip(ends, np.diff(ends), strict=False):
@@ -113,8 +113,9 @@ def positive(wanted: Floats, fractions: Floats) -> Floats:
         wanted: of a table, shape (K,); may be negative in cells.
         fractions: of the same cells, shape (K,), not negative.
     """
-    least: Floats = np.maximum(wanted, fractions * LEAST_PART)
-    return least / least.sum()
+    table: Floats = np.maximum(wanted, fractions * LEAST_PART)
+    table /= table.sum()
+    return table
 
 
 def cells_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
