@@ -23,11 +23,8 @@ from statistics import NormalDist
 import numpy as np
 
 from veiltab.researcher.model.measurement import Axes, Floats
-from veiltab.researcher.model.raking import cells_of, rake
+from veiltab.researcher.model.raking import cells_of, positive, rake
 from veiltab.researcher.model.row_drawing import Rows, Uniforms
-
-LEAST_PART = 1 / 50
-"""Of a cell's fraction, which an error leaves at least."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
@@ -60,8 +57,7 @@ def replicate_counts(
     total, targets = counts.sum(), dict[Axes, Floats]()
     for axes, error in errors.items():
         fractions = np.bincount(cells_of(rows, shape, axes), counts, error.size) / total
-        target = np.maximum(fractions + sign * error, fractions * LEAST_PART)
-        targets[axes] = target / target.sum()
+        targets[axes] = positive(fractions + sign * error, fractions)
     return rake(rows, counts, targets, shape)
 
 

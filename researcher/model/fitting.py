@@ -11,9 +11,9 @@ weaker and more of it noise. With A and B the marginals of tree and mixture ther
     s = sum_t w_t <B_t - A_t, y_t - z_t/c - A_t> / l,    l = sum_t w_t ||B_t - A_t||^2,    se(s)^2 = (1 + 1/c^2)/l
 
 is the share of B with which (1 - s) A + s B has the least squared error over all measured tables. The share used is
-(3/4) (s - 3 se(s)), in hundredths; below .05 the tree stands alone. The tables must need the mixture, since the tree
-has the larger entropy; and s is judged by measured pairs, whose noise the mixture fits too. Then both are fitted to y,
-as far, and the tree is raked to the pairs of (1 - share) A + share B (raking.py, docs/decisions/0033).
+(3/4) (s - 3 se(s)), in hundredths, or 0. The tables must need the mixture, since the tree has the larger entropy; and
+s is judged by measured pairs, whose noise the mixture fits too. Then both are fitted to y, as far, and the tree is
+raked to the pairs of (1 - share) A + share B (raking.py, docs/decisions/0033).
 
 Source: Wolpert, Stacked generalization (1992); Breiman et al., Classification and regression trees (1984), section
 3.4.3 (one standard error); Leiner, Duan, Wasserman, Ramdas, Data fission (2023); Neufeld et al., Data thinning (2024).
@@ -43,9 +43,6 @@ MOST_ROWS = 10_000_000
 
 MOST_CELLS = 400_000
 """Cells of a junction tree unless said: a fit takes 3 to 9 s of a processor."""
-
-LEAST_SHARE = 0.05
-"""Of the mixture; a smaller one is not worth the raking, which takes rows less evenly than the tree draws them."""
 
 THINNING = 0.5
 """c: how much noise the tables get to which the two models are fitted for comparison, as a share of their own."""
@@ -204,11 +201,10 @@ def _junctions(shape: Shape, graph: Sequence[Axes]) -> JunctionTree:
 def _average(
     junctions: JunctionTree, tables: Mapping[Axes, Table], *, rows: int, looks: Looks, share: float
 ) -> Distribution:
-    """Return the two fits together, each at its look; without the mixture if it has no share."""
+    """Return the two fits together, each at its look; the mixture is not fitted if it has no share."""
     tree = next(islice(_tree_path(junctions, tables, rows), looks.tree, None))
-    if share == 0:
-        return tree
-    mixture = next(islice(_mixture_path(junctions.shape, tables, rows), looks.mixture, None))
+    path = _mixture_path(junctions.shape, tables, rows)
+    mixture = next(islice(path, looks.mixture, None)) if share else tree
     return Raked(tree, mixture, share, junctions.shape)
 
 
@@ -269,8 +265,7 @@ def _share(tree: Distribution, mixture: Distribution, judge: Sequence[Table]) ->
     if length == 0:
         return 0.0
     supported = along / length - 3 * sqrt(_JUDGE_VARIANCE / length)
-    share = round(0.75 * min(max(supported, 0.0), 1.0), 2)
-    return share if share >= LEAST_SHARE else 0.0
+    return round(0.75 * min(max(supported, 0.0), 1.0), 2)
 
 
 def parts_in(tree: JunctionTree, tables: Sequence[Table]) -> list[Table]:

@@ -6,13 +6,14 @@ With shares pi_r and theta_ra the distribution of attribute a in component r,
 
 so the tables of all pairs are the blocks of one matrix Theta' diag(pi) Theta, of the size of all categories together.
 The fit minimises 1/2 sum over pairs of w_ab ||P_ab - y_ab||^2 over pi and theta, both written as soft maxima of
-logits, by Adam. It starts near independence and fits noise at last, so it too is stopped early. A step takes time in
-proportion to R (sum_a K_a)^2, whatever the rows and the graph. What a table of three attributes or more says beyond its
-pairs is not used.
+logits, by Adam. It starts near independence and fits noise at last, so it too is stopped early. Where it starts decides
+which noise it fits: STARTS mixtures are fitted from different starts, and their average, a mixture of products too, has
+less of it than each. A step takes time in proportion to STARTS R (sum_a K_a)^2, whatever the rows and the graph. What a
+table of three attributes or more says beyond its pairs is not used.
 
 Source: Liu, Vietri, Wu, Iterative methods for private synthetic data (NeurIPS 2021), and Aydore et al., Differentially
-private query release through adaptive projection (ICML 2021), who fit mixtures of products to noisy marginals; Kingma
-and Ba, Adam (2015).
+private query release through adaptive projection (ICML 2021), who fit mixtures of products to noisy marginals; Hansen
+and Salamon, Neural network ensembles (1990), who average fits from different starts; Kingma and Ba, Adam (2015).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,9 @@ from veiltab.researcher.model.row_drawing import Symbols, Uniforms, draw
 
 COMPONENTS = 100
 """R."""
+
+STARTS = 4
+"""Fits whose average is taken (docs/decisions/0033)."""
 
 EVERY = 25
 """Steps from one look at the mixture to the next."""
@@ -81,7 +85,7 @@ class Mixture:
 
 
 def mixture_path(shape: Shape, tables: Sequence[Table], margins: Sequence[Floats]) -> Iterator[Mixture]:
-    """Fit a mixture of products, and yield it at the start and after every EVERY steps, without end.
+    """Fit mixtures of products, and yield their average at the start and after every EVERY steps, without end.
 
     Args:
         shape: sizes of all attributes.
@@ -89,19 +93,20 @@ def mixture_path(shape: Shape, tables: Sequence[Table], margins: Sequence[Floats
         margins: where to start: positive shares of each attribute, shape (K_a,).
 
     Yields:
-        The mixture after 0, EVERY, 2 EVERY, ... steps; a function of the arguments alone.
+        The average after 0, EVERY, 2 EVERY, ... steps; a function of the arguments alone.
     """
     loss = _PairLoss(shape, tables)
     start = np.concatenate([np.log(margin) for margin in margins] + [np.zeros(1)])
-    noise = Uniforms(_START).normals(COMPONENTS * start.size).reshape(COMPONENTS, -1)
+    noise = Uniforms(_START).normals(STARTS * COMPONENTS * start.size).reshape(STARTS, COMPONENTS, -1)
     # The last attribute has one category, so its column has room for the logits of the shares.
     logits = start + _SPREAD * noise
-    logits[:, -1] = 0
+    logits[..., -1] = 0
     mean, square = np.zeros_like(logits), np.zeros_like(logits)
     for step in count():
         if step % EVERY == 0:
             shares, factors = loss.parameters(logits)
-            yield Mixture(shares, [factors[:, place] for place in loss.places[:-1]])
+            side_by_side = factors.reshape(STARTS * COMPONENTS, -1)
+            yield Mixture(shares.reshape(-1) / STARTS, [side_by_side[:, place] for place in loss.places[:-1]])
         slope = loss.slope(logits)
         mean += (1 - _FIRST) * (slope - mean)
         square += (1 - _SECOND) * (slope**2 - square)
@@ -110,7 +115,10 @@ def mixture_path(shape: Shape, tables: Sequence[Table], margins: Sequence[Floats
 
 
 class _PairLoss:
-    """The loss over all pairs, with a last attribute of one category: its pairs are the tables of single attributes."""
+    """The loss over all pairs, with a last attribute of one category: its pairs are the tables of single attributes.
+
+    Logits of shape (..., R, sum of K_a + 1) are those of several mixtures, each with a loss of its own.
+    """
 
     def __init__(self, shape: Shape, tables: Sequence[Table]) -> None:
         sizes = np.array([*shape, 1])
@@ -124,29 +132,30 @@ class _PairLoss:
             self._values[block], self._weights[block] = table.values, table.weight
 
     def parameters(self, logits: Floats) -> tuple[Floats, Floats]:
-        """Return pi, shape (R,), and theta of all attributes side by side, shape (R, sum of K_a + 1)."""
-        factors = np.exp(logits - self._spread(np.maximum.reduceat(logits, self._starts, axis=1)))
+        """Return pi, shape (..., R), and theta of all attributes side by side, shape (..., R, sum of K_a + 1)."""
+        factors = np.exp(logits - self._spread(np.maximum.reduceat(logits, self._starts, axis=-1)))
         factors /= self._totals(factors)
-        shares = np.exp(logits[:, -1] - logits[:, -1].max())
-        return shares / shares.sum(), factors
+        shares = np.exp(logits[..., -1] - logits[..., -1].max(axis=-1, keepdims=True))
+        return shares / shares.sum(axis=-1, keepdims=True), factors
 
     def slope(self, logits: Floats) -> Floats:
         """Return the slope of the loss by the logits."""
         shares, factors = self.parameters(logits)
-        error = self._weights * ((factors.T * shares) @ factors - self._values)
-        by_factors = factors @ (error + error.T)
-        by_shares = (by_factors * factors).sum(axis=1) / 2
-        by_factors *= shares[:, None]
+        weighted = factors * shares[..., None]
+        error = self._weights * (weighted.swapaxes(-1, -2) @ factors - self._values)
+        by_factors = factors @ (error + error.swapaxes(-1, -2))
+        by_shares = (by_factors * factors).sum(axis=-1) / 2
+        by_factors *= shares[..., None]
         slope: Floats = factors * (by_factors - self._totals(by_factors * factors))
-        slope[:, -1] = shares * (by_shares - shares @ by_shares)
+        slope[..., -1] = shares * (by_shares - (shares * by_shares).sum(axis=-1, keepdims=True))
         return slope
 
     def _totals(self, values: Floats) -> Floats:
         """Return the sum over each attribute's categories, at each of them."""
-        return self._spread(np.add.reduceat(values, self._starts, axis=1))
+        return self._spread(np.add.reduceat(values, self._starts, axis=-1))
 
     def _spread(self, values: Floats) -> Floats:
-        return np.repeat(values, self._sizes, axis=1)
+        return np.repeat(values, self._sizes, axis=-1)
 
 
 def _pairs(tables: Sequence[Table], constant: int) -> list[Table]:

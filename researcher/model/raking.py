@@ -5,7 +5,8 @@ the limit is the least change of the weights, in relative entropy, that meets th
 
 A file's rows come from the junction tree, raked to the pairs of its average with the mixture of products. The average
 is nearer to the true pairs than the tree is; but rows of the mixture say nothing of three attributes beyond their pairs
-and so lose what the tree's cliques know. The raked tree has the pairs of the one and the rest of the other.
+and so lose what the tree's cliques know. The raked tree has the pairs of the one and the rest of the other. Without a
+mixture rows are raked to the tree's own pairs: drawn clique by clique, they would be even only within cliques.
 
 Source: Deming and Stephan, On a least squares adjustment of a sampled frequency table (1940); Csiszar, I-divergence
 geometry of probability distributions (1975).
@@ -25,8 +26,14 @@ from veiltab.researcher.model.row_drawing import Rows, Symbols, Uniforms
 SWEEPS = 8
 """Passes over all tables."""
 
-POOL, LEAST_POOL = 4, 2**17
-"""Rows of the tree for each that is wanted, and in all, from which a raked file is taken."""
+POOL, LEAST_POOL = 4, 2**13
+"""Rows of the tree for each that is wanted, and at least, from which a part of a file is taken."""
+
+PARTS = (0, 1 / 2, 3 / 4, 7 / 8, 15 / 16, 1)
+"""Where the parts of a file begin and end: each makes up what those before it lack."""
+
+LEAST_PART = 1 / 50
+"""Of a cell's fraction, which what is wanted leaves at least."""
 
 _LARGEST_STEP = 5.0
 """A weight is multiplied by this at most at one step, and by 1 / this at least."""
@@ -57,6 +64,8 @@ class Raked:
 
     def marginal(self, axes: Axes) -> Floats:
         """Return P of some attributes, one axis each, in the order of `axes`: of three or more, raked by themselves."""
+        if self._share == 0:
+            return self._first.marginal(axes)
         if len(axes) <= 2:
             return (1 - self._share) * self._first.marginal(axes) + self._share * self._second.marginal(axes)
         table = self._first.marginal(axes)
@@ -70,11 +79,43 @@ class Raked:
         return {pair: self.marginal(pair).reshape(-1) for pair in combinations(range(len(self._shape)), 2)}
 
     def rows(self, count: int, uniforms: Uniforms) -> Symbols:
-        """Return rows taken evenly from more rows of the first, by their weights; shape (count, attributes)."""
-        pool = self._first.rows(max(POOL * count, LEAST_POOL), uniforms)
-        pool = np.asfortranarray(pool[np.lexsort(pool.T[::-1])], np.int32)
-        weights = rake(pool, np.full(len(pool), count / len(pool)), self._targets, self._shape)
-        return drawn_evenly(pool, weights, count, uniforms).astype(np.intp)
+        """Return rows taken evenly from more rows of the first, by their weights; shape (count, attributes).
+
+        Whole rows miss the pairs by a rounding. So they are taken in parts, and each part is raked to the pairs and
+        what the parts before it lack: what is missed at last is the rounding of the last and smallest part. With d rows
+        due in a cell so far, d/(1 + d) of its lack is made up: where d is small, the lack is only that no row is whole.
+        """
+        taken: list[Rows] = [np.empty((0, len(self._shape)), np.int32)]
+        found = {pair: np.zeros(target.size) for pair, target in self._targets.items()}
+        ends = np.rint(count * np.array(PARTS)).astype(int)
+        for start, size in zip(ends, np.diff(ends), strict=False):
+            if size == 0:
+                continue
+            pool = self._first.rows(max(POOL * size, LEAST_POOL), uniforms)
+            pool = np.asfortranarray(pool[np.lexsort(pool.T[::-1])], np.int32)
+            wanted = dict[Axes, Floats]()
+            for pair, target in self._targets.items():
+                due = start * target
+                wanted[pair] = positive(target + (due - found[pair]) * due / (1 + due) / size, target)
+            weights = rake(pool, np.full(len(pool), size / len(pool)), wanted, self._shape)
+            part = np.asfortranarray(drawn_evenly(pool, weights, size, uniforms))
+            for pair, target in self._targets.items():
+                found[pair] += np.bincount(cells_of(part, self._shape, pair), minlength=target.size)
+            taken.append(part)
+        rows: Symbols = np.concatenate(taken)[np.argsort(uniforms.words(count))].astype(np.intp)
+        return rows
+
+
+def positive(wanted: Floats, fractions: Floats) -> Floats:
+    """Return max(wanted, fractions / 50), made to sum to 1.
+
+    Args:
+        wanted: of a table, shape (K,); may be negative in cells.
+        fractions: of the same cells, shape (K,), not negative.
+    """
+    table: Floats = np.maximum(wanted, fractions * LEAST_PART)
+    table /= table.sum()
+    return table
 
 
 def cells_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:

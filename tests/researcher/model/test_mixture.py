@@ -5,6 +5,7 @@ import pytest
 
 from tests.researcher.model.made_tables import Floats, domain_of, margin, measured, total_variation
 from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.model import mixture
 from veiltab.researcher.model.measurement import tables_of
 from veiltab.researcher.model.mixture import EVERY, Mixture, _PairLoss, mixture_path
 from veiltab.researcher.model.row_drawing import Uniforms
@@ -64,6 +65,23 @@ def test_pairs_of_a_mixture_are_fitted() -> None:
     mixture = next(islice(mixture_path(SHAPE, tables, uniform), 600 // EVERY, None))
     for axes in combinations(range(3), 2):
         assert total_variation(mixture.marginal(axes), margin(joint, axes)) < 1e-3
+
+
+def test_the_average_of_several_starts_follows_less_noise_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, joint = two_products()
+    generator = np.random.default_rng(0)
+    pairs = list(combinations(range(3), 2))
+    noisy = [measured(DOMAIN, joint, one + other, weight=1e3, generator=generator) for one, other in ("ab", "ac", "bc")]
+    tables = list(tables_of(DOMAIN, noisy).values())
+    uniform = [np.full(size, 1 / size) for size in SHAPE]
+
+    def error() -> float:
+        average = next(islice(mixture_path(SHAPE, tables, uniform), 250 // EVERY, None))
+        return sum(float(((average.marginal(axes) - margin(joint, axes)) ** 2).sum()) for axes in pairs)
+
+    several = error()
+    monkeypatch.setattr(mixture, "STARTS", 1)
+    assert several < error()
 
 
 def test_an_attribute_with_a_table_of_its_own_alone_is_fitted() -> None:
