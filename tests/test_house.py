@@ -18,7 +18,7 @@ from tests.rooms import DEMO, rooms
 ROOT = Path(__file__).parents[1]
 MOST_FILES, MOST_ROOM_LINES, MOST_LINES, MOST_METHODS, MOST_IMPORTS = 12, 2000, 400, 25, 20
 MOST_TEST_LINES = 500
-PRODUCT_LINES, CORE_LINES = 85_300, 28_000
+PRODUCT_LINES, CORE_LINES = 85_600, 28_000
 """Budgets: whoever adds takes away as much, or argues it in docs/decisions. The aim for the product is 58,000."""
 
 LONG_FILES: set[str] = set()

@@ -63,13 +63,13 @@ _WRAPPED = 45.0
 _SLOPES = (1.0, 2.0, 3.0, 5.0)
 """Slopes of Chernoff's bound that are tried, a standard deviation."""
 
-_FOURIER = 4e-15
+_FOURIER = 2e-14
 """More than the error of a transform of probabilities, each."""
 
 _PREFERENCE = 1 + 1e-12
 """Raises one composition, so that rounding errors decide nowhere which one is the largest."""
 
-_ROUNDING = 1e-7
+_ROUNDING = 1e-6
 """Relative enlargement that covers the errors of sums of positive terms."""
 
 _LITTLE = 1e-6
