@@ -51,6 +51,9 @@ _LARGEST_BLOCK = {2: 64, 3: 16}
 _REPORTS_A_TERM = 40
 """Reports for each term of a block, at least: those that fill no block at the end hide nobody."""
 
+_MOST_TOGETHER, _BLOCKS = 64, 1000
+"""Blocks that are added up to a larger one, at most, and how many of those there are, at least."""
+
 _STEEPEST = 500.0
 """Largest lambda z of a block: what is tilted stays a float."""
 
@@ -200,20 +203,31 @@ class _BlockLaw:
         deviation = min(_deviation(values, masses), _deviation(values, leaning / leaning.sum()))
         step = max(deviation / _POINTS, (high - low) / _MOST_POINTS)
         self.terms = max(1, min(self.terms, int(_MOST_POINTS * step / (high - low))))
-        self._target = target * self.terms
         lattice = _lattice(step, low, high)
-        units, points = np.array([_spread(*law, step, lattice) for law in laws]), step * lattice
+        units = np.array([_spread(*law, step, lattice) for law in laws])
+        sums, several = self._sums(units, step * lattice, self.terms)
+        self._keep(sums, _largest(several), step * max(1, isqrt(self.terms)))
+        steep = self._tilt * (high - low) * self.terms
+        together = int(min(_MOST_TOGETHER, reports // self.terms / _BLOCKS, _STEEPEST / max(steep, 1e-300)))
+        if together > 1:
+            sums, several = self._sums(self._masses[None], self._values, together)
+            self._keep(sums, several[0], self._step * isqrt(together))
+            self.terms *= together
+        self._target = target * self.terms
+
+    def _sums(self, units: Floats, points: NDArray[np.floating], terms: int) -> tuple[Floats, Floats]:
+        """Return the points of sums of so many units, and their laws, a row for each composition."""
         tilted = units * np.exp(self._tilt * (points - points[-1]))
         scale = float(tilted.sum(axis=1).max())
-        blocks = _compositions(tilted / scale, self.terms)
-        sums = step * (self.terms * lattice[0] + np.arange(blocks.shape[1]))
-        undone = np.exp(self._tilt * (self.terms * points[-1] - sums) + self.terms * log(scale))
-        law = _largest(blocks * undone)
-        # A block needs fewer points than a term.
-        self._step = step * max(1, isqrt(self.terms))
-        self._lattice = _lattice(self._step, float(sums[0]), float(sums[-1]))
-        self._values = self._step * self._lattice
-        self._masses = _spread(sums, law, self._step, self._lattice)
+        laws = _compositions(tilted / scale, terms)
+        sums: Floats = terms * points[0] + (points[1] - points[0]) * np.arange(laws.shape[1])
+        return sums, laws * np.exp(self._tilt * (terms * points[-1] - sums) + terms * log(scale))
+
+    def _keep(self, sums: Floats, law: Floats, step: float) -> None:
+        """Spread a law to a coarser lattice: a sum needs fewer points than its terms."""
+        self._step, self._lattice = step, _lattice(step, float(sums[0]), float(sums[-1]))
+        self._values = step * self._lattice
+        self._masses = _spread(sums, law, step, self._lattice)
 
     def mean_excess(self, blocks: int) -> float:
         """Return E (mean of the terms of so many blocks, less the target)_+."""

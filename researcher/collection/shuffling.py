@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, inf, log, nextafter, sqrt
 
 import numpy as np
@@ -127,9 +128,8 @@ def central_guarantee(
     def certified(pairs: list[tuple[int, int]]) -> Decimal | None:
         if why:
             return None
-        worst = [certificate_of(oracle, n, s) for n, s in undominated(pairs)]
         share = nextafter(float(delta), 0.0)
-        return Decimal(max((certificate.epsilon(share) for certificate in worst), default=0.0))
+        return Decimal(max((_epsilon(oracle, n, s, share) for n, s in undominated(pairs)), default=0.0))
 
     return CentralGuarantee(
         local_epsilon=ln_above(gamma),
@@ -246,6 +246,12 @@ def certificate_of(oracle: Oracle, population: int, reports: int) -> Certificate
     if blanket.two or (oracle.size == 2 and reports * blanket.probability >= _ENOUGH):
         return CrowdCertificate(population=population, sample=reports, blanket=blanket)
     return OrderCertificate(population=population, sample=reports, cells=oracle.size, gamma=oracle.gamma)
+
+
+@lru_cache(maxsize=64)
+def _epsilon(oracle: Oracle, population: int, reports: int, delta: float) -> float:
+    """Return the epsilon that the certificate grants; plans ask for the same one again."""
+    return certificate_of(oracle, population, reports).epsilon(delta)
 
 
 def _heard(populations: Sequence[int], reports: Sequence[int]) -> list[tuple[int, int]]:
