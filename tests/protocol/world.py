@@ -151,6 +151,16 @@ class World:
             assert time.monotonic() < end, "the parties did not do it in time"
             time.sleep(0.05)
 
+    def wait_until_keys_are_erased(self, curator: str, release_id: str) -> None:
+        """Wait until a curator has erased the keys of a release that ended: a moment after its end is recorded."""
+
+        def keys() -> set[bytes]:
+            with self.store(curator) as store:
+                rows = store.connection.execute("SELECT key FROM pad WHERE release_id = ?", [release_id]).fetchall()
+            return {bytes(row["key"]) for row in rows}
+
+        self.wait_until(lambda: keys() == {b""})
+
     def wait_for_state(self, curator: str, release_id: str, state: str, seconds: float = 15.0) -> None:
         """Wait until a release stands somewhere at a curator."""
 
