@@ -63,6 +63,9 @@ _FORGOTTEN = 40.0
 _WRAPPED = 45.0
 """-ln of the tilted mass beyond the window."""
 
+_LARGEST_WINDOW = 3e5
+"""Points of a window; beyond, next to the pure guarantee, E X_+ <= E e^(lambda X)/(e lambda), by Chernoff, stands."""
+
 _SLOPES = (1.0, 2.0, 3.0, 5.0)
 """Slopes of Chernoff's bound that are tried, a standard deviation."""
 
@@ -237,6 +240,10 @@ class _BlockLaw:
         deviation = max(_deviation(self._values, weights), self._step) * sqrt(blocks)
         # With X the sum less its target, E X 1{X > half} <= E e^(2 t X - t half)/(e t), as x <= e^(t x)/(e t).
         half, t = min((self._half(weights, steep / deviation, blocks), steep / deviation) for steep in _SLOPES)
+        # A number so large is more than 1 in any case.
+        scale = exp(min(blocks * log(mass), _STEEPEST)) / (blocks * self.terms)
+        if half > _LARGEST_WINDOW * self._step:
+            return scale * exp(-1) / max(self._tilt, 1e-300)
         size = 1 << ceil(2 * half / self._step + 2).bit_length()
         folded = np.bincount(self._lattice % size, weights, size)
         chances = np.maximum(np.fft.irfft(np.fft.rfft(folded) ** blocks, size), 0.0)
@@ -244,8 +251,7 @@ class _BlockLaw:
         over = ceil(blocks * self._target / self._step) + np.arange(size // 2)
         excess = np.maximum(self._step * over - blocks * self._target, 0.0)
         total = float((excess * np.exp(-self._tilt * excess)) @ chances[over % size]) + exp(-_WRAPPED) / t
-        # A number so large is more than 1 in any case.
-        return exp(min(blocks * log(mass), _STEEPEST)) * total / (blocks * self.terms)
+        return scale * total
 
     def _half(self, weights: Floats, t: float, blocks: int) -> float:
         """Return how far above its target the sum of so many blocks has next to no tilted mass, by Chernoff's bound."""

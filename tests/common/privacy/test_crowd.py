@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, pairwise, product
 from math import comb, log
 from typing import Any
 
@@ -295,3 +295,16 @@ def test_what_cannot_be_is_refused() -> None:
             CrowdCertificate(population=nodes, sample=reports, blanket=blanket)
     with pytest.raises(InvalidInputError, match="number from 0"):
         CrowdCertificate(population=10, sample=10, blanket=blanket).delta(-1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", ["0.000001", "1", "20"])
+@pytest.mark.parametrize(("nodes", "reports"), [(1, 1), (2, 2), (41, 40), (640, 640), (10**6, 50)])
+def test_at_the_edges_delta_is_a_probability_that_falls(epsilon: str, nodes: int, reports: int) -> None:
+    oracle = oracle_for("oue", 3, Decimal(epsilon))
+    certificate = CrowdCertificate(population=nodes, sample=reports, blanket=oracle.blanket)
+    pure = log(certificate.pure_ratio)
+    deltas = [certificate.delta(share * pure) for share in (0, 1e-4, 0.1, 0.5, 0.95, 0.999, 1 - 1e-9, 1.1)]
+    assert all(0 <= delta <= 1 for delta in deltas)
+    assert all(after <= before * (1 + 1e-5) for before, after in pairwise(deltas))
+    assert deltas[-1] == 0
