@@ -303,12 +303,13 @@ def _tilt(values: Floats, masses: Floats, target: float, terms: int) -> float:
 
 def _compositions(units: Floats, terms: int) -> Floats:
     """Return the laws of sums of so many terms, one for each composition of the units' laws; of the last alone last."""
-    size = 1 << (terms * (units.shape[1] - 1)).bit_length()
+    points = terms * (units.shape[1] - 1) + 1
+    size = 1 << points.bit_length()
     powers = [[one**power for power in range(terms + 1)] for one in np.fft.rfft(units, size)]
     counts = [one for one in product(range(terms + 1), repeat=len(units)) if sum(one) == terms]
     counts.sort(key=itemgetter(-1))
     spectra = np.array([np.prod([powers[v][k] for v, k in enumerate(one)], axis=0) for one in counts])
-    laws: Floats = np.maximum(np.fft.irfft(spectra, size), 0.0) + _FOURIER
+    laws: Floats = np.maximum(np.fft.irfft(spectra, size)[:, :points], 0.0) + _FOURIER
     return laws
 
 
