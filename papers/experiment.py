@@ -28,7 +28,6 @@ class Settings:
     Args:
         trials: runs a point; None takes the experiment's own number (the paper's, or fewer if `quick`).
         quick: coarser grids and fewer runs.
-        seed: of all random draws.
         adult: folder with adult.data and adult.test; what needs them is left out without it.
     """
 
@@ -54,7 +53,6 @@ class Task:
         key: unique in the experiment, such as "figure-5/epsilon=0.5/m=1000".
         function: a function of a module's top level; it gets the arguments and a generator of its own, whose seed
             depends on the settings' seed, the experiment and the key alone.
-        arguments: plain data.
     """
 
     key: str
@@ -68,11 +66,7 @@ class Curve:
 
     Args:
         label: its name; unique within the figure.
-        x: abscissae.
-        y: ordinates, as many.
         low: lower ends of bars or of a band, if any.
-        high: upper ends.
-        style: how it is drawn.
         group: curves of one group share a colour and a marker; empty for a group of its own.
     """
 
@@ -119,7 +113,6 @@ class Figure:
     Args:
         name: file name without its ending, such as "lin-figure-5".
         title: says paper and figure, such as "Lin, Wang, Rane, Figure 5: error against sample size, Adult".
-        panels: one or more.
         caption: one or two sentences: what the picture shows, and where the paper's differs.
         shared_y: all panels have the same ordinates, so that they can be compared.
     """

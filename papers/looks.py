@@ -31,11 +31,7 @@ _HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
 
 
 class Looks:
-    """Colour, marker and hatch of every group of a figure, and the letter of every mark, the same in all panels.
-
-    Args:
-        panels: those of one figure.
-    """
+    """Colour, marker and hatch of every group of a figure, and the letter of every mark, the same in all panels."""
 
     def __init__(self, panels: Sequence[Panel]) -> None:
         marks = (mark.label for panel in panels for mark in panel.marks)

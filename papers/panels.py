@@ -18,8 +18,6 @@ def draw_panel(axes: "Axes", panel: Panel, looks: Looks) -> None:
     """Draw the curves and marks of a panel, and label it.
 
     Args:
-        axes: empty ones.
-        panel: what to draw.
         looks: those of the whole figure.
     """
     bars = [curve for curve in panel.curves if curve.style == "bars"]

@@ -17,9 +17,7 @@ class Point:
     """A task that another process can compute; its result returns as text.
 
     Args:
-        experiment: name of the experiment.
         task: what to compute; its function must be one of a module's top level.
-        seed: the settings' seed.
 
     Raises:
         InvalidInputError: a function that another process could not find.

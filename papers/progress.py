@@ -18,7 +18,6 @@ def reporting(total: int, kept: int) -> Iterator[Advance]:
     """Report on a run; the block calls the yielded function once for every computed point.
 
     Args:
-        total: points of the run.
         kept: points known from an earlier run.
     """
     if sys.stderr.isatty():
@@ -43,7 +42,6 @@ class Lines:
     """Plain lines for a log: the first at once, the last one when all is done, others at most every few seconds.
 
     Args:
-        total: points of the run.
         kept: how many of them are known from before.
         clock: seconds.
     """

@@ -25,7 +25,6 @@ class Reproduction:
 
     Args:
         findings: name of an experiment -> (title, findings).
-        settings: how thoroughly.
     """
 
     findings: Mapping[str, tuple[str, Findings]]
@@ -50,10 +49,7 @@ def reproduce(experiments: Sequence[Experiment], settings: Settings, out: Path, 
     """Compute the points that are not kept under `out`, and return the findings.
 
     Args:
-        experiments: what to replay.
-        settings: how thoroughly.
         out: folder of the results, which keeps computed points too.
-        engine: performs points.
 
     Raises:
         InvalidInputError: an experiment names two tasks or two figures alike.
@@ -72,13 +68,7 @@ def reproduce(experiments: Sequence[Experiment], settings: Settings, out: Path, 
 
 
 def write(reproduction: Reproduction, out: Path, *, page: bool) -> list[Path]:
-    """Write pictures, tables and summary.json, and return the paths of the pictures and of the page.
-
-    Args:
-        reproduction: what to write.
-        out: an existing folder.
-        page: write index.html too.
-    """
+    """Write pictures, tables and summary.json, and return the paths of the pictures and of the page."""
     paths, pictures = [], {}
     for figure in reproduction.figures:
         svg, png = draw(figure)

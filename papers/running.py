@@ -23,7 +23,6 @@ def compute(points: Sequence[Point], store: Store, engine: Engine) -> dict[str, 
     Args:
         points: what to compute, each once.
         store: where results are kept.
-        engine: performs the others.
 
     Raises:
         UnavailableError: what should perform them is not there, or ended several times over a point.

@@ -59,7 +59,6 @@ def simulated(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: rate, epsilon (nats), runs (of each of the two data sets).
-        generator: what draws.
 
     Returns:
         estimate (nats), low and high: 4 standard errors, by the delta method (rounded up).

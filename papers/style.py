@@ -30,9 +30,6 @@ _LEGEND: Any = {"frameon": False, "handlelength": 2.6, "columnspacing": 1.6, "la
 def draw(figure: Figure) -> tuple[str, bytes]:
     """Return a figure as SVG and as PNG.
 
-    Args:
-        figure: what to draw.
-
     Returns:
         A whole SVG document, whose ids begin with the figure's name so that it can also stand in a page; PNG bytes.
     """

@@ -14,9 +14,6 @@ COLUMNS = ("panel", "curve", "x", "y", "low", "high")
 def as_csv(figure: Figure) -> str:
     """Return the numbers of a figure, one row a point of a curve; a mark has an abscissa only.
 
-    Args:
-        figure: what to write.
-
     Returns:
         CSV with a heading and lines that end in a line feed; floats in the shortest form that is read back the same.
     """

@@ -158,7 +158,6 @@ def ranked(oracles: Sequence[Oracle], *, epsilon: Decimal, population: int, rate
     """Rank oracles of one number of values by their variance, as `choose` does.
 
     Args:
-        oracles: of different kinds.
         epsilon: that no report exceeds, nats.
         population: nodes n.
         rate: see `choose`.

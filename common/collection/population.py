@@ -88,7 +88,6 @@ class PopulationStratum:
     """A stratum of a synthetic population.
 
     Args:
-        name: its name.
         population: nodes in it, at least 1.
         rate: probability with which each reports, exact, in (0, 1].
         distribution: of its nodes' values; None for that of the whole population.
@@ -134,7 +133,6 @@ def parse_strata(text: str, *, where: str = "--strata") -> tuple[PopulationStrat
 
     Args:
         text: a header line and one line a stratum; empty lines are skipped.
-        where: the file, for messages.
 
     Raises:
         InvalidInputError: columns that are missing or not known, or a cell that is wrong; names line and column.

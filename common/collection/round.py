@@ -100,8 +100,6 @@ class Round:
     Args:
         round_id: 32 hexadecimal digits, chosen at random by the researcher.
         study_digest: SHA-256 of the study file, hexadecimal.
-        researcher: who opened it.
-        question: what is asked.
         size: categories d of the question.
         epsilon: most that one report costs its node, nats; pure, against everybody.
         oracle: name of the local randomiser.
@@ -197,11 +195,8 @@ class RoundStatus:
     """The status of a round at the server.
 
     Args:
-        round: its description.
-        state: open or closed.
         closed: Unix seconds at which it closed; 0 while it is open.
         enrolled: tokens by stratum, in the round's order.
-        reports: reports counted by stratum.
     """
 
     round: Round

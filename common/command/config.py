@@ -127,10 +127,6 @@ def read_party_file(
 ) -> tuple[dict[str, Value], list[tuple[str, InvalidInputError]]]:
     """Read a party's file.
 
-    Args:
-        path: the file.
-        keys: the allowed keys.
-
     Returns:
         What it says, by key, paths joined with the file's folder; and all that is wrong with it, each with its key.
 

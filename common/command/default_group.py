@@ -9,7 +9,6 @@ class DefaultGroup(click.Group):
     """Commands, one of which runs if none is named: its options may follow the group at once.
 
     Args:
-        default: name of that command.
         kind: what the commands are, in the singular.
     """
 

@@ -60,7 +60,6 @@ async def run_party(
 
     Args:
         identity: the party's own.
-        server: what it serves.
         work: what it does beside that.
         check_files: reads what it would start with, beside its identity; if it refuses that, there is no restart.
         changes: what its answers wait for; at the end they wait no more.

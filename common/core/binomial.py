@@ -128,7 +128,6 @@ def binomial_tail(x: int, n: int, p: float) -> float:
     """Return P(Bin(n, p) >= x), to ten digits where it is above e^-75.
 
     Args:
-        x: any whole number.
         n: number of trials.
         p: success probability in [0, 1].
     """

@@ -54,7 +54,6 @@ class CanaryPlaces:
         """Find the canaries.
 
         Args:
-            key: that of the places.
             rows: uploaded rows, canaries included.
             canaries: c, 0 to rows.
 
@@ -157,10 +156,6 @@ def canary_symbols(canary_key: bytes, attribute: str, size: int, canaries: int, 
     """Return symbols of an attribute's canaries in order of their places: independent and uniform.
 
     Args:
-        canary_key: of the release.
-        attribute: the column's name.
-        size: alphabet size.
-        canaries: all of them.
         part: which are wanted, consecutive ones.
     """
     source, (first, last, _) = CipherStream(derive(canary_key, f"symbols {attribute}")), part.indices(canaries)

@@ -40,7 +40,6 @@ class Attribute:
     """One attribute: its name and its categories; symbol i stands for categories[i].
 
     Args:
-        name: of the attribute.
         categories: in the order of their symbols.
         number: names the numbers that were rounded at random to the categories, their curator and column; "" if none
             were. Two attributes of one number were rounded independently: they are twins.

@@ -163,7 +163,6 @@ def perturb(
     Args:
         columns: one array (m,) of symbol_dtype(size) an attribute, symbols below its size; may be memory-mapped.
         sizes: alphabet sizes K_a, whose product is mechanism.cells.
-        mechanism: what to apply.
         source: of randomness; a cipher stream serves one table, once.
         out: destination, like `columns`; may be the same arrays.
 
@@ -237,7 +236,6 @@ def replaced_rows(length: int, mechanism: GammaDiagonal, source: ByteSource, *, 
 
     Args:
         length: rows of the chunk, at most CHUNK.
-        mechanism: what to apply.
         source: of the words; u is drawn past its first byte on a tie only.
         chunk: position in the table; one chunk of a cipher stream serves one table, once.
     """

@@ -130,7 +130,6 @@ class LeastRows:
     """The row numbers that `sample_indices` draws, found again in any range: those whose priority is not too large.
 
     Args:
-        key: of the draw.
         last: the halves of the largest priority that is drawn.
     """
 

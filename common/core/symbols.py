@@ -28,7 +28,6 @@ def fill_uniform(out: Symbols, size: int, source: ByteSource, *, label: int, chu
     Args:
         out: contiguous symbols of symbol_dtype(size), at most CHUNK of them.
         size: number of categories, 1..65536.
-        source: of the words.
         label: purpose, 0 <= label < MAX_LABEL.
         chunk: position in the column; one (label, chunk) of a cipher stream serves one call, ever.
 

@@ -18,7 +18,6 @@ def tabulate(columns: Sequence[Symbols], shape: Sequence[int], histogram: NDArra
 
     Args:
         columns: one array (m,) of symbol_dtype(size) an attribute.
-        shape: alphabet sizes K_a.
         histogram: counts, shape (K,), K the product of the K_a; added to, so that chunks can follow one another.
 
     Raises:

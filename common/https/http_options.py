@@ -45,12 +45,7 @@ class HttpOptions:
             )
 
     def files(self, identity_folder: Path, name: str) -> tuple[Path, Path]:
-        """Return the files of the certificate and its key.
-
-        Args:
-            identity_folder: of the party.
-            name: of the party.
-        """
+        """Return the files of the certificate and its key."""
         if self.certificate is not None and self.key is not None:
             return self.certificate, self.key
         return identity_folder / f"{name}.pem", identity_folder / f"{name}.key"

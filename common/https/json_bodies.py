@@ -9,7 +9,6 @@ def decoded(body: bytes, remedy: str = "") -> object:
     """Return the value of a JSON body.
 
     Args:
-        body: as it came.
         remedy: what to do if it cannot be read.
 
     Raises:

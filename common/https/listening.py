@@ -40,7 +40,6 @@ async def serving(application: Application, listener: socket.socket, tls: ssl.SS
     """Answer requests over HTTPS while the block lasts; those under way at its end are answered.
 
     Args:
-        application: answers them.
         listener: a socket that listens; it is closed at the end.
         tls: with the certificate that clients see.
     """
@@ -97,7 +96,6 @@ def bound(address: str, *, option: str = "--http", shared: bool = False) -> sock
 
     Args:
         address: as `loopback_address` reads it.
-        option: that has it.
         shared: whether other processes of this server may listen there too; each gets some of the connections.
 
     Raises:

@@ -54,7 +54,6 @@ class Part:
     """A field, or what a key takes of it.
 
     Args:
-        field: its name.
         cut: "" for all of it, "1" to "9" for its first letters, "sound" for its Soundex, "year", "month" or "day".
     """
 

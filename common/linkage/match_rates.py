@@ -33,9 +33,7 @@ class MatchRates:
     """The table.
 
     Args:
-        study: its id.
         curator: whose rows they are.
-        attribute: of that curator.
         categories: of the attribute, in the study's order.
         linked: noisy rows of each category that all curators link; perhaps below 0.
         unlinked: noisy rows of each that they do not.
@@ -99,7 +97,6 @@ def geometric(rate: Fraction, below: Below) -> int:
 
     Args:
         rate: nats, above 0.
-        below: source of randomness.
     """
     while True:
         # A geometric number with ratio e^(-1/denominator), by its part below the denominator and the rest.

@@ -43,7 +43,6 @@ def normaliser(kind: FieldKind, date_order: str, default_dates: Collection[str])
     """Return what normalises the values of a field; it makes "" of a value that counts as missing.
 
     Args:
-        kind: of the field.
         date_order: "ymd", "dmy" or "mdy": how the column writes dates.
         default_dates: YYYY-MM-DD, dates that stand for "unknown".
 

@@ -98,8 +98,6 @@ class Links:
 
     Args:
         links: links, at least one.
-        spoke_rows: n_A.
-        hub_rows: n_B.
         self_match: sum of the self-match shares of the passes that ran.
     """
 
@@ -135,11 +133,8 @@ class WrongLinks:
     """The estimated share of wrong links.
 
     Args:
-        share: lambda.
         sd: its standard deviation.
         chance: the part of chance alone, W_plac / links; the rest are kin and namesakes within the hub.
-        by_self_match: W_self, wrong links.
-        by_chance: W_plac, wrong links.
     """
 
     share: float
@@ -174,7 +169,6 @@ def wrong_links(counts: Links, people: Estimate | None, placebo: Sequence[Placeb
     """Return lambda.
 
     Args:
-        counts: of the real run.
         people: N; None if it is unknown, then the links stand for it, which are fewer: the safe side.
         placebo: the passes of a run with moved dates, None for one that has nothing to move; none if there was no run.
     """

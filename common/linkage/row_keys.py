@@ -33,7 +33,6 @@ class NormalColumn:
     """One field of all rows.
 
     Args:
-        kind: of the field.
         values: distinct normalised values; "" is missing.
         places: of each row's value among them.
     """
@@ -48,7 +47,6 @@ class NormalRows:
     """The identity fields of some rows, normalised.
 
     Args:
-        columns: by field.
         rows: how many.
     """
 
@@ -69,7 +67,6 @@ def normal_rows(identity: IdentityRule, date_order: str, columns: Sequence[Any])
     """Normalise the identity fields of some rows.
 
     Args:
-        identity: has the fields.
         date_order: "ymd", "dmy" or "mdy": how this table writes dates.
         columns: one a field, in the order of the identity's fields, all of one length: a pyarrow text array or a
             sequence of texts; None is missing.
@@ -95,7 +92,6 @@ def pass_keys(step: Pass, rows: NormalRows) -> list[Keys]:
     """Return the keys of each row in one pass.
 
     Args:
-        step: the pass.
         rows: the rows.
 
     Returns:
@@ -194,7 +190,6 @@ def identity_columns(ids: Any, identity: IdentityRule) -> list[Any]:  # noqa: AN
     Args:
         ids: pyarrow Array or ChunkedArray of large_string: of each row its fields in the order of the identity, as they
             are in the table, joined by U+001F; "" where the table has none.
-        identity: has the fields.
 
     Returns:
         One large_string array a field.

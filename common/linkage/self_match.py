@@ -24,10 +24,7 @@ class SelfMatch:
     """One pass in the hub's table.
 
     Args:
-        step: the pass.
-        share: s, the self-match share.
         foreseen: share of wrong links of this pass and of those before it that run.
-        does_run: whether the pass runs.
     """
 
     step: Pass

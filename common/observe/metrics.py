@@ -122,7 +122,6 @@ def serving_metrics(
     """Serve a party's metrics; yield the sink that counts, and the port.
 
     Args:
-        identity: the party's.
         observe: returns the party's observation; called in a thread.
         address: host and port; port 0 takes a free one.
 

@@ -17,7 +17,6 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
     """Answers anyone who holds the party's own certificate.
 
     Args:
-        identity: the party's.
         observe: returns the party's observation; called in a thread.
     """
 

@@ -33,10 +33,8 @@ def observing(
     """Attach the configured sinks; yield the registration of the status service.
 
     Args:
-        identity: the party's.
         observe: returns the party's observation; called in threads.
         metrics: where to serve metrics, as `loopback_address` reads it.
-        trace_file: where to write spans.
 
     Raises:
         InvalidInputError: a sink cannot be opened, or its package is not installed.

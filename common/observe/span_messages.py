@@ -18,8 +18,6 @@ class PartyStatus:
     """A party's answer to the status RPC.
 
     Args:
-        party: whose status this is.
-        version: of its software.
         started: Unix seconds at which it was started.
         certificate_ends: Unix seconds after which its certificate is not valid.
         observation: what it does and waits for.

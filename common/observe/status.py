@@ -16,7 +16,6 @@ class Work:
         kind: "release", "round" or "alignment".
         id: its id; empty for an alignment.
         about: what it is, for people: attributes, epsilon, researcher.
-        state: its state here.
         waiting_for: what it waits for, what is done for it if that takes a while, or why it failed; empty otherwise.
         since: Unix seconds since which it is in this state; 0 if that is not known.
     """
@@ -56,7 +55,6 @@ class Observation:
         work: current work and the last that ended, oldest first.
         counts: (kind, state) -> their total number.
         queues: queue -> number of waiting items.
-        budgets: the privacy budgets.
     """
 
     work: tuple[Work, ...] = ()

@@ -44,7 +44,6 @@ def step(  # noqa: PLR0913 - what a step may be about
         round_id: the round it belongs to.
         attribute: whose column it is about.
         size: bytes that it moves, if known beforehand.
-        reports: reports that it counts.
     """
     measured, began = StepSize(bytes=size, reports=reports), time.monotonic()
 

@@ -47,7 +47,6 @@ class Spans(logging.Handler):
     """Makes a span of each record of a step, a state or a release.
 
     Args:
-        party: the reporting party.
         file: adds the spans to this file, as each ends; None for no file.
         to_collector: sends them to a collector from a thread of its own; what cannot be sent is dropped. Where it is,
             OpenTelemetry's own environment variables say.

@@ -49,7 +49,6 @@ class Amplified:
         base_delta: its delta for one copy.
         epsilon: epsilon on the sample, nats, an upper bound.
         delta: delta on the sample, an upper bound.
-        relation: which tables are neighbours.
     """
 
     eta: float
@@ -75,7 +74,6 @@ def amplify(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float) -> A
 
     Args:
         scheme: the sampling scheme; its relation is that of the result.
-        profile: the base mechanism.
         epsilon: the base epsilon at which its profile is read, nats.
 
     Returns:

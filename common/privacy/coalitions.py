@@ -57,7 +57,6 @@ class TwoSidedRelease:
 
     Args:
         scheme: how rows are sampled.
-        noise: of both sides.
         is_sampled_by_server: whether the curators upload everyone and the server draws the sample.
     """
 

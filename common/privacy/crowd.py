@@ -125,7 +125,6 @@ class CrowdCertificate:
     Args:
         population: n, nodes; a lower bound is safe.
         sample: m, reports; which nodes sent them is secret, or m = n.
-        blanket: of a report.
     """
 
     population: int
@@ -188,7 +187,6 @@ class _BlockLaw:
     """A law on a lattice that is larger in convex order than the sum of some Z, whatever their values.
 
     Args:
-        blanket: of a report.
         e: e^epsilon.
         target: what is taken from each term, (1/w - 1)(e - 1).
         reports: m; a block has at most a part of them.

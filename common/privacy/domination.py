@@ -44,7 +44,6 @@ def least_mu(profile: Profile, *, slack: Slack, pure_epsilon: float) -> float:
     """Return a mu for which (*) holds, close to the least; infinity if there is none to 64.
 
     Args:
-        profile: of the release.
         slack: delta0 as a function of mu.
         pure_epsilon: nats; the profile is 0 from there on.
     """

@@ -46,7 +46,6 @@ class OrderProfile:
     """Upper bounds of delta(epsilon) of a release in secret order.
 
     Args:
-        certificate: the release.
         negligible: a probability; the omitted mass is far below it, and is added.
         points: points of the lattice of h1, about.
     """

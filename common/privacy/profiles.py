@@ -191,7 +191,6 @@ def _difference_law(gamma: float, cells: int, copies: bytes) -> Floats:
     L is the law of one copy: 1/q at -1, (K-2)/q at 0, gamma/q at 1. Its powers add up by Horner's rule.
 
     Args:
-        gamma: worst-case ratio.
         cells: K.
         copies: P(j), j = 0, ..., most, as the bytes of float64.
     """

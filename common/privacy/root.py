@@ -11,7 +11,6 @@ def largest_allowed(low: float, guess: float, top: float, excess: Callable[[floa
 
     Args:
         low: assumed to be allowed.
-        guess: start of the search.
         top: largest x of interest; returned if it is allowed.
         excess: rises with x; may be minus infinity. The returned x was evaluated and is allowed, or is `low`.
     """

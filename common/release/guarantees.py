@@ -127,7 +127,6 @@ def release_price(release: ReleaseSpec, pricing: Callable[[ReleaseDescription], 
     """Return the price of all tables together, those that may run a second time each at the worst of them.
 
     Args:
-        release: what runs.
         pricing: prices one table; it is called once for each kind of them.
     """
     first = Counter(table.description for table in release.each_table())

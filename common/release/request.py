@@ -26,14 +26,12 @@ class ReleaseRequest:
 
     Args:
         release_id: 32 hexadecimal digits.
-        researcher: who asks.
         attributes: the requested ones, in study order.
         epsilon: pure epsilon, nats.
         purpose: for the people who decide.
         deadline: Unix seconds after which an unfinished release is abandoned.
         partial: continue with the granted attributes if some are denied.
         sampling: how the curators agree on a sample.
-        pad: source of the pads.
         sample: rows to sample (for Poisson on average), or None for the planner's choice.
         delta: of the guarantee; None asks for a pure epsilon.
         max_local_epsilon: most that ln gamma may be, nats; None for no cap.

@@ -49,7 +49,6 @@ def ended_without_result(state: ReleaseState, failure: str, *, where: str = "") 
     """Return what says of a release that expired or failed how it ended; of its end, if nothing is said of the cause.
 
     Args:
-        state: in which it ended.
         failure: why; may be empty.
         where: the party or release concerned.
     """
@@ -61,10 +60,7 @@ def not_ready(state: ReleaseState, reason: str, *, where: str, remedy: str = "")
     """Return what says why a release that is not ready has no result: it was denied, it ended, or it is under way.
 
     Args:
-        state: where it stands.
         reason: why it ended, or what it waits for; may be empty.
-        where: the release.
-        remedy: what to do next.
     """
     if state is ReleaseState.DENIED:
         return DeniedError(reason.rstrip(".") or f"the release is {state.value}", where=where, remedy=remedy)

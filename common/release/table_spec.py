@@ -60,14 +60,12 @@ class Spec:
     Args:
         release_id: 32 hexadecimal digits; of a release, chosen at random by the researcher.
         study_digest: SHA-256 of the study file, hexadecimal.
-        researcher: who asked.
         columns: the released ones, in study order.
         population: common respondents n.
         sample: sampled rows m of each table.
         epsilon: the requested one of all tables together, nats; pure unless there is a delta.
         scheme: name of the sampling scheme of each table; "wor" is uniform without replacement.
         sampling: how the curators agree on a sample.
-        pad: source of the pads.
         alignment: keyed digest of the common respondents, hexadecimal.
         deadline: Unix seconds after which an unfinished release is abandoned.
         delta: the requested one of all tables together; None asks for a pure epsilon.

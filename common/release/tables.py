@@ -45,7 +45,6 @@ class Prospect:
 
     Args:
         rows: that will be sampled at least; the study's fewest respondents if not given.
-        epsilon: of all tables together.
         delta: likewise.
     """
 
@@ -58,9 +57,7 @@ def linked_tables(study: Study, attributes: Sequence[str], prospect: Prospect) -
     """Return what a linked release of some attributes measures, by sizes and prices alone.
 
     Args:
-        study: the study file.
         attributes: in study order, none twice.
-        prospect: of the release.
 
     Returns:
         Every triple where the noise leaves room for it; every pair and triple where it nearly does; else every pair,
@@ -102,12 +99,10 @@ def asked_tables(  # noqa: PLR0913, PLR0917 - one argument a choice
     """Return the attributes of a request and its tables, all in study order.
 
     Args:
-        study: the study file.
         attributes: of one table or of a workload; of a workload by default all.
         tables: the attributes of each table, instead of the attributes.
         workload: one that has a name, or its name.
         repeats: so many of the tables may run a second time.
-        prospect: of the release.
 
     Raises:
         InvalidInputError: an unknown attribute or workload, an attribute twice, or choices that exclude one another.

@@ -103,13 +103,11 @@ class Admission:
     """The rule by which calls are admitted.
 
     Args:
-        study: id of the study.
         peers: the parties that may call at all, as the study file names them.
         longest_call: most seconds until a call's deadline.
         longest_call_of_nodes: the same for nodes, who are many: one of them must not hold the others' places for long.
         calls_each: most calls of one party at a time, so that none can keep the others out.
         calls_nodes: the same for the nodes, who are many under one name.
-        clock: source of the present.
         own: whose server this is; it alone may ask for its status.
         revocations: certificates that no longer count.
     """

@@ -27,10 +27,8 @@ def connect(
 
     Args:
         identity: the party's own.
-        peer: whom to reach.
         endpoint: "host:port".
         backoff: seconds after which it connects again at the latest.
-        clock: source of the present.
 
     Raises:
         InvalidInputError: own certificate is not valid now.
@@ -68,8 +66,6 @@ async def call(  # noqa: PLR0913 - what to call, and how patiently
     """Call an RPC that may be repeated, until it answers, refuses for good, or the time is over.
 
     Args:
-        method: the stub's method.
-        request: its request.
         peer: whom it reaches, for messages.
         within: seconds for all attempts and pauses together.
         attempt: seconds until the deadline of each attempt.

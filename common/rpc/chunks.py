@@ -105,7 +105,6 @@ def verify(chunk: Chunk, expected_offset: int, *, has_digest: bool = True) -> by
     """Return the bytes of the chunk that must come next.
 
     Args:
-        chunk: what came.
         expected_offset: bytes of the stream that are here already.
         has_digest: whether its digest is checked.
 
@@ -134,7 +133,6 @@ async def received(  # noqa: PLR0913 - what a stream may be
     Args:
         responses: what the peer streams, from byte `offset` on.
         offset: bytes that are here already.
-        peer: who sends, for messages.
         total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
         most: bytes that the stream may have at all.
         has_digests: whether the digests of chunks are checked.

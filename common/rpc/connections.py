@@ -28,11 +28,7 @@ class Connections:
     _peers: OrderedDict[str, None] = field(default_factory=OrderedDict, init=False)
 
     def called(self, peer: str) -> None:
-        """Count the connection of a call, if it is new.
-
-        Args:
-            peer: as gRPC names it.
-        """
+        """Count the connection of a call, if it is new."""
         if peer in self._peers:
             self._peers.move_to_end(peer)
             return

@@ -55,7 +55,6 @@ class FirstMessages:
         """Return the message of a call, or refuse the call if it does not come in time.
 
         Args:
-            context: the call's.
             refuse: ends the call, and by that the reading, which cannot be cancelled.
 
         Raises:

@@ -14,8 +14,6 @@ async def wait_until_serving(identity: Identity, party: Party, endpoint: str, *,
     """Return once a party serves.
 
     Args:
-        identity: of who asks.
-        party: who is asked.
         endpoint: "host:port".
         within: seconds to wait.
 

@@ -37,7 +37,6 @@ class Peer(Generic[Stub]):
     """One peer.
 
     Args:
-        party: the peer.
         channel: leads to it, and to nobody else; see `connect`.
         stub: the generated class of the service that is asked.
         endpoint: where the channel leads, to say so where there is no connection.
@@ -101,8 +100,6 @@ class Peer(Generic[Stub]):
         """Return the bytes that an RPC of the stub streams; see `received`.
 
         Args:
-            method: the RPC.
-            request: what is asked.
             total: as in `received`.
             offset: as in `received`; the request says it too.
             most: as in `received`.
@@ -132,8 +129,6 @@ class Peer(Generic[Stub]):
         """Return all bytes that an RPC of the stub streams; a stream that breaks begins anew, as a question does.
 
         Args:
-            method: the RPC.
-            request: what is asked.
             total: as for `stream`.
         """
 

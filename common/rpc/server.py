@@ -71,7 +71,6 @@ class PartyServer:
     """A server that is bound to its port; `start` and `stop` it once each, or use it as a context manager.
 
     Args:
-        grpc_server: the server behind it.
         health: its health service, which says SERVING between `start` and `stop`.
         port: the TCP port it is bound to.
         grace: seconds that calls under way have when it stops.
@@ -117,10 +116,8 @@ def build_server(  # noqa: PLR0913 - what a server is made of
     Args:
         identity: the party's own.
         peers: the parties that may call at all: those of the study file, or fewer (a researcher's own service: itself).
-        services: what adds each servicer.
         address: "host:port"; port 0 takes a free one.
         limits: what the server spends on its callers.
-        clock: source of the present.
 
     Raises:
         InvalidInputError: own certificate is not valid now, the revocation list beside it is not the authority's, or

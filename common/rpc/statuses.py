@@ -195,7 +195,6 @@ def error_from_rpc(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
     """Return the veiltab error of a failed RPC.
 
     Args:
-        error: what grpc.aio raised.
         peer: the peer that was called, as in "curator alice", for the person who reads the error.
 
     Returns:

@@ -34,7 +34,6 @@ def poisson_size(n: int, expected: int, coin: bytes) -> int:
     is uniform without replacement; so the size may be public before the sample is drawn.
 
     Args:
-        n: respondents.
         expected: 1 to n.
         coin: 32 public bytes, fresh for each release.
 

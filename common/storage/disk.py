@@ -50,7 +50,6 @@ class Room:
         """Keep room for a work until `give_back`; again for the same work, it is checked anew.
 
         Args:
-            name: of the work.
             size: bytes that it still has to write.
 
         Raises:

@@ -20,7 +20,6 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
     """Open a temporary file beside `path`, which its name says; when the block ends, sync it and rename it into place.
 
     Args:
-        path: the file.
         is_durable: whether a failing power leaves it whole too, and not only a kill; else nothing is synced.
         is_folder_synced: whether its name is durable too; else anyone who writes several files syncs their folder once.
     """

@@ -27,7 +27,6 @@ def mapped_rows(pieces: Iterable[NDArray[np.int64]], folder: Path) -> NDArray[np
     """Return row numbers that come in pieces, mapped from disk; their place on it is free again when nobody has them.
 
     Args:
-        pieces: of row numbers.
         folder: on whose disk they lie, readable for this party alone.
 
     Raises:

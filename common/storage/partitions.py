@@ -45,7 +45,6 @@ class Batch:
     """Some records in a file, in the order of their leading bits.
 
     Args:
-        start: where they begin.
         firsts: uint32, the first record of each partition, and their number.
     """
 
@@ -88,7 +87,6 @@ def sections(counts: NDArray[np.int64], *, part: int | None = None, batch: int |
     """Cut partitions into sections, and each section into parts; nothing is empty.
 
     Args:
-        counts: records of each partition.
         part: records that a part has on average, or more where one partition has more; PART by default.
         batch: records of a section, likewise; SECTION by default.
 
@@ -130,7 +128,6 @@ class Partitions:
     Records of the same leading bits stay in the order in which they came.
 
     Args:
-        scratch: holds them.
         bits: how many leading bits tell partitions apart.
         joins: whether a part may have several partitions; else it has one.
         batch: records that are written at once, and that are read at once; BATCH and SECTION by default.

@@ -29,12 +29,7 @@ _SALT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """A file of a run, for anyone who reads it.
-
-    Args:
-        path: where it is.
-        key: the run's.
-    """
+    """A file of a run, for anyone who reads it."""
 
     path: Path
     key: bytes = field(repr=False)

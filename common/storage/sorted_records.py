@@ -62,7 +62,6 @@ class Kept:
     """Records on disk that are read back in batches, each of which begins at a multiple of `batch`.
 
     Args:
-        parts: the records.
         folder: on whose disk they lie.
         batch: how many are read at a time.
     """

@@ -22,7 +22,6 @@ def study_differences(mine: Study, theirs: Study) -> str:
 
     Args:
         mine: the study file that the answer is about.
-        theirs: the other one.
 
     Returns:
         What the first one does, such as "lists the categories low, mid, high of wage in another order".

@@ -72,9 +72,7 @@ class Study:
         digest: SHA-256 of the study file's bytes, in hexadecimal.
         source: the study file's bytes.
         budget_epsilon: 0 without curators.
-        server: the cloud server.
         curators: two or more; none if there are nodes only.
-        researchers: one or more.
         attributes: in study order, which is the order of every release.
         analysts: those who read the releases of a researcher; none if researchers read them alone.
         nodes: the nodes, if there are any.
@@ -220,7 +218,6 @@ def read_file(path: Path, kind: str = "study file", *, is_own: bool = False) -> 
     """Read the bytes of a file that people write, and of one that is too large its beginning.
 
     Args:
-        path: the file.
         kind: what it is, in a refusal.
         is_own: whether a file that others may write is refused.
 

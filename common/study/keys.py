@@ -44,7 +44,6 @@ class Key:
 
     Args:
         field: the record's field that it fills.
-        kind: what its value is.
         meaning: for people, without a full stop.
         default: what holds without it, in TOML or in words; None if the key must be there.
     """
@@ -95,7 +94,6 @@ def read_keys(record: type, fields: Fields, table: str = "", without: tuple[str,
     """Return the record's fields whose keys are there, by name; a key that must be there and is not is refused.
 
     Args:
-        record: a dataclass with keys.
         fields: the table of the file.
         table: its name, if the record is made of several.
         without: fields whose keys are refused.
@@ -111,7 +109,6 @@ def read_table(record: type[R], fields: Fields, **given: object) -> R:
     """Return the record that a table stands for, read whole: a key that is not one of its keys is refused.
 
     Args:
-        record: a dataclass with keys.
         fields: the table of the file.
         given: fields that no key fills.
     """

@@ -10,7 +10,6 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
 
     Args:
         study: the study file of the release.
-        names: attributes of the release.
         left_out: curator -> rows that it left out; empty unless the study states them (docs/decisions/0015).
     """
     dropping = [rule.name for rule in study.attributes if rule.coding.missing is None]

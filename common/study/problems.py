@@ -27,8 +27,6 @@ class Problem:
     Args:
         line: its line, if one is to blame and it stands alone there.
         where: the table, such as "[[attribute]] age"; "" for the file as a whole.
-        problem: what is wrong.
-        remedy: what to write instead.
     """
 
     line: int | None

@@ -17,7 +17,6 @@ class Fields:
     """One table of a configuration file, read key by key; `finish` refuses the keys that nobody read.
 
     Args:
-        table: the parsed table.
         where: the file and the table, for messages.
     """
 

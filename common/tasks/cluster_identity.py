@@ -53,9 +53,7 @@ def load_cluster_identity(
     """Read the client's folder that `veiltab pki cluster` makes.
 
     Args:
-        folder: the folder.
         study_authority: certificates that the cluster's authority must not be among, PEM.
-        clock: source of the present.
 
     Raises:
         NotFoundError: a file is not there.

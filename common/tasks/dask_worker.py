@@ -23,8 +23,6 @@ def perform_sealed(version: str, run: str, number: int, sealed: bytes) -> bytes:
     Args:
         version: of veiltab, at the client.
         run: what the task belongs to.
-        number: of the task.
-        sealed: the task.
 
     Raises:
         ConflictError: this worker has another version of veiltab, and might give another result.

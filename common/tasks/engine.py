@@ -36,9 +36,6 @@ class Engine(Protocol):
         Tasks are taken when there is room for them, so a generator of many costs no memory. The first error of a task
         ends the rest and is raised here. So does closing the generator: nothing that is under way goes on.
 
-        Args:
-            tasks: what to perform.
-
         Raises:
             UnavailableError: what should perform them is not there, or ended several times before it was done.
         """
@@ -79,9 +76,6 @@ def in_order(results: Results[Result]) -> Generator[Result, None, None]:
     """Yield the results of tasks in the order of the tasks; closes `results` when it is closed.
 
     Engines begin few tasks ahead of the oldest that is not ready, so few results wait here for their turn.
-
-    Args:
-        results: of an engine.
     """
     with closing(results):
         waiting: dict[int, Result] = {}

@@ -45,7 +45,6 @@ class EngineOptions:
 
     Args:
         workers: processes; None is one a core.
-        dask: address of a scheduler.
         dask_identity: folder of the client's certificate and keys.
 
     Raises:
@@ -97,7 +96,6 @@ def dask_engine(address: str, identity: Path | None, *, study_authority: bytes |
     """Return a Dask cluster, with TLS if there is an identity.
 
     Args:
-        address: of its scheduler.
         identity: folder of the client's certificate and keys.
         study_authority: certificates that the cluster's authority must not be among, PEM.
 

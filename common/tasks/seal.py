@@ -34,7 +34,6 @@ class Seal:
 
     Args:
         key: 32 bytes, as in the file.
-        run: name of the run.
     """
 
     key: bytes = field(repr=False)

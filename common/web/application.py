@@ -43,7 +43,6 @@ class ConsoleApplication:
     """Answers the requests to a console; see `guard` for what is refused, and in which order.
 
     Args:
-        console: what it shows.
         host: the address under which it answers, such as 127.0.0.1:8000.
         clock: returns Unix seconds.
         links: where a command leaves links while the console runs; None if it leaves none.

@@ -48,9 +48,6 @@ def whole_number(text: str, least: int, most: int) -> int | None:
 def parse_form(encoded: bytes) -> Form:
     """Read an encoded form or query.
 
-    Args:
-        encoded: as application/x-www-form-urlencoded.
-
     Raises:
         InvalidInputError: too many fields, text that is not UTF-8, or control characters in it.
     """

@@ -41,7 +41,6 @@ class RefusedRequestError(Exception):
     """A request that is refused.
 
     Args:
-        status: of HTTP.
         problem: a sentence for the person.
         remedy: what to do next; may be empty.
     """

@@ -28,7 +28,6 @@ class Link:
     """A link that was printed and is not used yet.
 
     Args:
-        person: whose session it begins.
         decides: whether that person may send forms, or only read.
         expires: Unix seconds.
     """
@@ -53,7 +52,6 @@ def entrance(host: str, token: str) -> str:
 
     Args:
         host: the console's, such as 127.0.0.1:8000.
-        token: the link's.
     """
     return f"http://{host}/enter?link={token}"
 
@@ -92,11 +90,7 @@ class LinkFolder:
 
     @contextmanager
     def opened(self, host: str) -> Iterator[None]:
-        """Let the console of a block get the links; those that were left for an earlier one are deleted.
-
-        Args:
-            host: its address.
-        """
+        """Let the console of a block get the links; those that were left for an earlier one are deleted."""
         make_private(self._folder)
         for path in self._folder.iterdir():
             path.unlink()

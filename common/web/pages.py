@@ -35,12 +35,7 @@ class Visit:
     """One request to a page of somebody whose session is known.
 
     Args:
-        session: whose it is.
-        parameters: what the path names.
-        query: of the address.
         form: what was sent with it; empty unless something is to be done.
-        frame: renders templates.
-        page: which is visited.
     """
 
     session: Session
@@ -81,7 +76,6 @@ class Visit:
         Args:
             name: of plain letters, digits, dots and dashes.
             content: its bytes.
-            media_type: of the content.
         """
         return Response(
             content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
@@ -111,10 +105,8 @@ class Console:
 
     Args:
         title: whose it is, such as "Curator alice".
-        study: title of the study.
         folder: with templates/ and assets/ of its own, beside those of every console; assets/ may be missing.
         pages: in the order of the navigation; the first has the path "/".
-        journal: records sessions.
         filters: functions of its templates, beside those of every console.
     """
 
@@ -127,11 +119,7 @@ class Console:
 
 
 class Frame:
-    """Renders the templates of one console: escaped, and refusing what is not there.
-
-    Args:
-        console: whose.
-    """
+    """Renders the templates of one console: escaped, and refusing what is not there."""
 
     def __init__(self, console: Console) -> None:
         self._templates = Environment(
@@ -154,10 +142,7 @@ class Frame:
         """Return a page.
 
         Args:
-            template: its file.
-            status: of HTTP.
             session: of the reader, if there is one.
-            facts: what the template shows.
         """
         messages = []
         if session is not None:

@@ -26,7 +26,6 @@ def serve_console(
     """Serve a console, and print a one-time link for each person.
 
     Args:
-        console: what it shows.
         persons: who may enter -> whether to decide, or only to read.
         port: of the loopback interface; 0 takes a free one.
         as_json: whether the links are printed as one JSON object.

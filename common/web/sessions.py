@@ -27,13 +27,10 @@ class Session:
     """One person's session in one browser.
 
     Args:
-        person: whose it is.
         decides: whether that person may send forms, or only read.
         began: Unix seconds.
         used: when it was last used, Unix seconds.
         place: first part of its paths.
-        cookie_name: of its cookie.
-        secret: value of its cookie.
         form_token: what each of its forms carries.
         messages: what the next page says.
     """

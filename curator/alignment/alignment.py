@@ -44,8 +44,6 @@ class Alignment:
 
     Args:
         name: the curator's own name.
-        folder: the curator's state folder.
-        store: the curator's database.
         ledger: shown to the peers at each greeting.
         coins: tossed with the peers for the keys of an alignment.
         exchange: how the common respondents are found.

@@ -23,9 +23,7 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> in
     tokens of each other curator and the common respondents, for whom half of that is free again.
 
     Args:
-        rows: respondents.
         types: of the symbols of each attribute.
-        curators: all of the study.
     """
     row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types)
     return rows * (2 * row + TOKEN_LENGTH * curators) + FOLDERS
@@ -35,8 +33,6 @@ def release_bytes(planned: ReleaseSpec, curator: str, *, copies: bool = False) -
     """Return what a release writes at a curator at most: of several tables, those that run at a time.
 
     Args:
-        planned: the release.
-        curator: whose columns are encrypted.
         copies: whether a draw copies the tokens and columns of all respondents for tasks elsewhere.
     """
 

@@ -40,11 +40,9 @@ class Exchange(Protocol):
         """Return the rows that enter an alignment, under the ids by which curators compare them.
 
         Args:
-            name: of the alignment.
             table: one's own.
             key: of the alignment, which all curators tossed.
             workplace: has the files of the run.
-            peers: the other curators.
         """
         return table
 
@@ -52,10 +50,8 @@ class Exchange(Protocol):
         """Exchange what the alignment of this name needs.
 
         Args:
-            name: of the alignment.
             table: one's own.
             folder: has one's own ascending tokens, and their order.
-            peers: the other curators.
 
         Returns:
             Curator -> file of ascending tokens; one's own tokens that are in all files are those of common respondents.

@@ -18,10 +18,7 @@ def exchange_of(
     """Return the exchange of a study: by tokens, or private.
 
     Args:
-        study: the study file.
-        name: the curator's.
         folder: for what the exchange keeps.
-        store: the curator's database.
         room: what is left of its disk.
     """
     if study.alignment == "tokens" and study.identity is None:

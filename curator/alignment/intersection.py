@@ -67,7 +67,6 @@ def common_tokens(own: Iterable[Tokens], others: Mapping[str, Iterable[Tokens]])
 
     Args:
         own: one's own ascending tokens, piece by piece.
-        others: every other curator's.
 
     Yields:
         For each piece of one's own, which of its tokens are common.

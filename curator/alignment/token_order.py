@@ -54,12 +54,9 @@ class _Spread:
 
     Args:
         table: the rows in file order.
-        batches: which of them.
         start: the number of the first row.
         types: of the symbols.
         has_rows: whether the row numbers are wanted.
-        key: of the tokens.
-        run: holds the result.
         name: of the file to write.
     """
 
@@ -115,7 +112,6 @@ class _Sort:
         has_rows: whether there are row numbers.
         first: the number of the first row among all sorted ones.
         outputs: holds the result, but for what these do not name.
-        run: holds that.
         name: of the file to write there.
     """
 
@@ -153,9 +149,7 @@ class _Others:
     """The tokens of another curator that have some leading bits: its tokens number `start` to `stop`.
 
     Args:
-        curator: whose they are.
         tokens: all of them, ascending.
-        start: the first.
         stop: the one after the last.
     """
 
@@ -221,7 +215,6 @@ class TokenOrder:
         """Sort the table.
 
         Args:
-            key: of the tokens.
             own: file to write the tokens to; it is there whole or not at all.
             order: file to write the rows of the tokens to, int64, or None.
         """

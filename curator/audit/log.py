@@ -50,12 +50,7 @@ class Event(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditHead:
-    """Where an audit log stands.
-
-    Args:
-        length: entries.
-        digest: of the last one.
-    """
+    """Where an audit log stands."""
 
     length: int
     digest: bytes
@@ -112,11 +107,7 @@ class AuditEntry:
 
 
 class AuditLog:
-    """The audit log of one curator.
-
-    Args:
-        connection: the curator's database.
-    """
+    """The audit log of one curator."""
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection
@@ -131,8 +122,6 @@ class AuditLog:
         """Append an entry, in the transaction of what it records.
 
         Args:
-            event: what happens.
-            person: who decided, or looked.
             release: id of the release that it is about.
             facts: what else is to be known; never data, keys or ciphertext.
         """

@@ -118,7 +118,6 @@ class Allowance:
         """Price a release; once for every kind, as it takes about 50 ms.
 
         Args:
-            release: what runs.
             epsilon: its pure epsilon, nats.
         """
         charge = Charge(epsilon=epsilon, price=None if self.price is None else priced(release, self.price))
@@ -136,7 +135,6 @@ class Allowance:
         """Whether one of the rules admits a release.
 
         Args:
-            charge: what it takes.
             others: all that is charged or reserved beside it.
         """
         together = others.plus(charge)
@@ -161,7 +159,6 @@ class Allowance:
         way, the budget is what holds. Where there is one release alone, its own certificate counts too.
 
         Args:
-            sums: of all of them.
             only: the release, where it is the only one.
         """
         if self.delta is None or sums.count == 0:

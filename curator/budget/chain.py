@@ -31,7 +31,6 @@ class Chain:
     """The entries of a ledger: read, counted, checked.
 
     Args:
-        connection: the curator's database.
         allowance: the budget, by which an entry takes its share.
 
     Raises:
@@ -76,7 +75,6 @@ class Chain:
         """Check that this ledger still contains what another party remembers of it.
 
         Args:
-            witnessed: what it remembers.
             who: the party, as messages name it.
 
         Raises:

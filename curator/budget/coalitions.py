@@ -13,9 +13,6 @@ from veiltab.curator.budget.ledger import Ledger
 def bounds_of_charges(ledger: Ledger) -> tuple[Bound, ...]:
     """Return one bound a coalition, at the delta of the budget or else the advised one.
 
-    Args:
-        ledger: of the curator.
-
     Returns:
         Upper bounds, that of the analyst and the desk as the ledger says what is spent; none if nothing is charged.
     """

@@ -17,7 +17,6 @@ class Doubt:
 
     Args:
         who: the party, as messages name it.
-        length: entries.
         head: digest of the last one.
         is_set_aside: whether a person decided that this ledger is the right one all the same.
     """

@@ -34,7 +34,6 @@ class Entry:
 
     Args:
         number: its place in the ledger, from 1.
-        release_id: what was charged.
         facts: the plain facts of the release, and the time of its reservation (Unix seconds).
         audit: where the audit log stood at the charge.
         epsilon: its pure epsilon, nats, an upper bound.

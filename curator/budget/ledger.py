@@ -45,7 +45,6 @@ class Ledger(Spending):
     """All charges of one curator, over all researchers, against one budget.
 
     Args:
-        connection: the curator's database.
         budget: most that may ever be spent, in nats.
         delta: None: pure epsilons are added up. Otherwise all releases together stay inside (budget, delta).
 
@@ -65,7 +64,6 @@ class Ledger(Spending):
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
 
         Args:
-            spec: the release.
             charge: what it takes of this budget.
 
         Raises:
@@ -88,7 +86,6 @@ class Ledger(Spending):
         """Refuse a release that the budget does not hold now, before anybody decides about it.
 
         Args:
-            charge: what it takes.
             delta: what was asked for with its epsilon.
 
         Raises:
@@ -101,9 +98,6 @@ class Ledger(Spending):
         """Refuse a release without own attributes if all of them together would take too much of the budget.
 
         Args:
-            release_id: of the release.
-            charge: what it takes.
-            own: the curator's attributes.
             most: part of the budget that they may take together.
 
         Raises:
@@ -123,8 +117,6 @@ class Ledger(Spending):
         """Refuse a release if those of this calendar month (UTC) would take too much of the budget together.
 
         Args:
-            release_id: of the release.
-            charge: what it takes.
             most: part of the budget that they may take together.
 
         Raises:

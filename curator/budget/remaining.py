@@ -87,7 +87,6 @@ def left_for(allowance: Allowance, others: Sums, kind: Kind | None) -> Left:
     """Return what one more release may ask for: with the budget's delta or pure, whichever epsilon is larger.
 
     Args:
-        allowance: the budget.
         others: all that is charged or reserved.
         kind: of the release; None if it is not known, which leaves what the sum of pure epsilons admits.
     """

@@ -21,12 +21,7 @@ RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHER
 
 
 class Spending(Chain):
-    """What is spent of a budget and left of it, by the sums of its ledger.
-
-    Args:
-        connection: the curator's database.
-        allowance: the budget.
-    """
+    """What is spent of a budget and left of it, by the sums of its ledger."""
 
     def __init__(self, connection: Database, allowance: Allowance) -> None:
         super().__init__(connection, allowance)

@@ -31,10 +31,7 @@ class AlignmentCost:
 
     Args:
         alignment: "tokens" or "psi".
-        rows: respondents of the table.
         seconds: of computation on this machine, all cores; None if the table is too large.
-        bytes_sent: to all others together.
-        bytes_received: from all others together.
     """
 
     alignment: str

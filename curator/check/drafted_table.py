@@ -34,13 +34,11 @@ class IdProposal:
     """What names the respondents of a table.
 
     Args:
-        columns: its id columns.
         normalise: steps that make spellings of one id agree.
         shapes: how the ids of each column are written.
         reason: why these columns are proposed.
         identity: field -> the columns that make it up, in the place of ids; none if there are ids.
         date_order: how dates of birth are written.
-        notes: what deserves attention.
     """
 
     columns: tuple[str, ...]
@@ -68,13 +66,9 @@ class TableProposal:
     """A curator's part of a study.
 
     Args:
-        curator: its name.
-        description: how the table looks.
         rows: rows of the table.
         respondents: rows that would stay in a release: none of the proposed attributes drops them.
-        ids: what names the respondents.
         attributes: in the order of the columns.
-        omissions: columns that stay out.
     """
 
     curator: str
@@ -125,10 +119,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     """Propose a curator's part of a study from its table.
 
     Args:
-        table: where it is.
-        curator: the curator's name.
         id_columns: the columns that name a respondent, if a person says so.
-        without: columns that stay out.
         use_quantiles: whether bins and grids may have edges at quantiles of the data.
         as_numbers: whether numbers are rounded to a grid, for means, instead of being put into bins.
         missing: column -> texts that stand for a missing value there, beside the usual ones.

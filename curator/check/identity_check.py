@@ -39,7 +39,6 @@ class FieldInspection:
     """One identity field of a table.
 
     Args:
-        name: of the field.
         columns: that make it up; none if the table lacks it.
         present: rows with a value once it is normalised.
     """
@@ -61,7 +60,6 @@ class IdentityInspection:
         derived: attribute -> why a change of somebody's identity fields changes it.
         passes: of the hub, each pass of the ladder; none for other curators.
         problems: what keeps rows from being linked.
-        notes: what deserves attention.
     """
 
     hub: str

@@ -51,8 +51,6 @@ def identity_of(
     """Return the columns that name a person.
 
     Args:
-        where: the table, for messages.
-        profiles: of its columns.
         date_order: "ymd", "dmy" or "mdy" if a person says so; "" lets the values decide.
         named: field -> the columns that make it up, where a person says so, whatever their names and values.
 

@@ -36,7 +36,6 @@ class AttributeInspection:
     """The values of one attribute's column, over all rows read.
 
     Args:
-        name: the attribute.
         column: the column of the table.
         counts: category -> rows, in symbol order; missing values that become a category are among them.
         missing: rows with a missing value.
@@ -62,10 +61,6 @@ class Inspection:
 
     Args:
         path: where the table is, without a password.
-        description: how it looks.
-        curator: whose table it is.
-        study: the study's id.
-        study_digest: the study's version.
         rows: rows of the file, as far as it could be read.
         respondents: rows that stay: a good id, and no attribute dropped or unknown.
         dropped: rows that leave because an attribute is missing.
@@ -73,7 +68,6 @@ class Inspection:
         repeated_ids: rows whose id an earlier row has too.
         raw_id_shapes: how the ids of each id column are written in the table; see `veiltab.common.study.id_shapes`.
         id_shapes: how they are written once they are normalised.
-        alignment: how the study aligns.
         identity: what the table has of people's identity; None if it has ids.
         costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
         attributes: one report an attribute, in study order.

@@ -51,7 +51,6 @@ class ColumnProfile:
         are_whole: whether all numbers are whole.
         sample: numbers of about the first million rows that hold any.
         no_numbers: first few values that are no numbers -> the first row of each.
-        no_dates: the same of dates.
     """
 
     column: str
@@ -94,8 +93,6 @@ def profile_columns(
     """Read some columns of a table.
 
     Args:
-        source: the table.
-        columns: to be read.
         decimal: how numbers are written that may be read in two ways.
         missing: column -> its markers of missing values beside the usual ones.
 

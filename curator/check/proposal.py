@@ -53,7 +53,6 @@ class AttributeProposal:
 
     Args:
         table: its [[attribute]] table, as plain data.
-        rule: what the table says.
         reasons: why it is proposed so.
         warnings: what it would tell the other parties of few people, or of the data.
         numbers: smallest and largest number of the column, if it holds numbers.
@@ -189,9 +188,6 @@ def propose(  # noqa: PLR0913 - one argument a choice
     """Propose how a column becomes an attribute, or why it does not.
 
     Args:
-        profile: what the column holds.
-        name: of the attribute.
-        owner: the curator.
         use_quantiles: whether bins and grids may have edges at quantiles of the data.
         as_numbers: whether numbers are rounded to a grid, for means, instead of being put into bins.
         left: values that are taken for missing ones as they fit no others -> the first row of each.

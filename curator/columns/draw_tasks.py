@@ -54,12 +54,9 @@ class _Spread:
     Args:
         tokens: of all rows.
         columns: whose symbols are wanted.
-        start: the first row.
         stop: the row after the last.
         threshold: most leading 64 bits of a row that may be drawn.
         bits: how many leading bits tell partitions apart.
-        key: of the priorities.
-        run: holds the result.
         name: of the file to write.
     """
 
@@ -108,8 +105,6 @@ class _Order:
         section: the rows.
         types: of the symbols.
         tokens: of all rows.
-        key: of the priorities.
-        run: holds the result.
         name: of the file to write.
     """
 
@@ -140,11 +135,9 @@ class DrawnField:
     """Row numbers or symbols of drawn rows, for tasks; each slice is read when it is asked for.
 
     Args:
-        run: holds them.
         parts: in their order, or those among which are all slices that are asked for.
         firsts: the first drawn row of each part.
         place: which of the fields of a part.
-        type: of its elements.
         length: rows that are drawn.
     """
 
@@ -190,7 +183,6 @@ class DrawnSample:
     Args:
         table: all rows.
         sample: how many are drawn.
-        key: of the priorities.
         attributes: whose symbols are wanted.
         workplace: performs the tasks; its files hold the result until nothing refers to this object.
         stage: says how far the draw is, if anybody asks.
@@ -301,7 +293,6 @@ class DrawnColumn:
 
     Args:
         sample: the rows; while anything refers to it, their files are there.
-        symbols: of them.
     """
 
     def __init__(self, sample: DrawnSample, symbols: DrawnField) -> None:

@@ -38,9 +38,7 @@ class PlainColumn:
     """A column to encrypt.
 
     Args:
-        attribute: its name.
         symbols: (m,) symbols 0..size-1 in sample order.
-        size: alphabet size K_a.
     """
 
     attribute: str

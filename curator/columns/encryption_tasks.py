@@ -29,14 +29,9 @@ class _Encrypt:
     """Encrypts some chunks of a column.
 
     Args:
-        attribute: the column's name.
         column: symbols of the drawn rows, at least those of the chunks.
-        size: alphabet size.
         noise: the coins and the canaries.
         replacement_key: of replaced symbols.
-        key: of the pad.
-        first: the first chunk.
-        run: holds the result.
         name: of the file to write.
     """
 
@@ -70,9 +65,7 @@ def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption c
     """Yield the ciphertext of a column chunk by chunk.
 
     Args:
-        attribute: the column's name.
         column: symbols of the drawn rows.
-        size: alphabet size.
         key: of the pad; spent.
         replacement_key: of replaced symbols; spent.
         noise: the coins and the canaries.

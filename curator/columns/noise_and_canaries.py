@@ -67,9 +67,7 @@ class CuratorsNoise:
         It comes in the chunks that place its pads.
 
         Args:
-            attribute: the column's name.
             column: (data rows,) symbols 0..size-1.
-            size: alphabet size K_a.
             key: 32 bytes of this curator's own, fresh for this column: the replaced symbols come from it.
             chunks: which of the chunks; those of a column may be made by several calls.
 
@@ -117,7 +115,6 @@ def curators_noise(spec: TableSpec, seed: bytes) -> CuratorsNoise:
     """Return the noise and the canaries of a release.
 
     Args:
-        spec: of the release.
         seed: 32 bytes that its curators tossed.
     """
     canaries = canary_key(seed)

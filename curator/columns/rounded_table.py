@@ -46,7 +46,6 @@ def rounded_table(table: AlignedTable, columns: Sequence[Column], folder: Path) 
     """Return the table with symbols in every column, under coins that nobody can repeat.
 
     Args:
-        table: all respondents.
         columns: those of its columns that are drawn from.
         folder: on whose disk rounded columns lie.
     """

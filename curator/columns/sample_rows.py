@@ -26,7 +26,6 @@ class SampleRows:
     """Row numbers that were drawn piece by piece, and are read in slices.
 
     Args:
-        pieces: the row numbers.
         folder: on whose disk they lie, under a key in memory.
     """
 
@@ -58,7 +57,6 @@ class SampledColumn:
 
     Args:
         column: (n,) symbols of all respondents, mapped from disk.
-        rows: of the sample.
     """
 
     def __init__(self, column: Symbols, rows: SampleRows) -> None:

@@ -56,7 +56,6 @@ class Sampler:
     """Draws samples together with the other curators.
 
     Args:
-        name: the curator.
         folder: where its releases have their folders.
         coins: the coins of the seeds.
         store: remembers which keys are spent.
@@ -100,9 +99,6 @@ class Sampler:
         """Draw the sample of a release, its coins and its canaries, again if need be.
 
         Args:
-            spec: of the release.
-            table: all respondents.
-            peers: the other curators.
             stage: says how far the draw is, if anybody asks.
             shown: as in `Coins.toss`.
 

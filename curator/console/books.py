@@ -24,7 +24,6 @@ class Books:
     """The opened state of one curator; its threads take turns.
 
     Args:
-        standing: as it was opened.
         study_path: the study file, which must stay as it was read.
         clock: returns Unix seconds.
     """

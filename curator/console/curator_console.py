@@ -39,8 +39,6 @@ def curator_console(
     """Return a curator's console.
 
     Args:
-        books: its state.
-        journal: records who enters.
         identity: asks the other parties for their certificates and the own service how far it is, and signs evidence;
             None does none of it.
         inspect: checks its table; None leaves that page out.

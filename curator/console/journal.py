@@ -9,11 +9,7 @@ from veiltab.curator.records.store import CuratorStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditJournal:
-    """Records sessions; what cannot be recorded is refused by the database.
-
-    Args:
-        store: the curator's.
-    """
+    """Records sessions; what cannot be recorded is refused by the database."""
 
     store: CuratorStore
 

@@ -16,7 +16,6 @@ class Span:
         page: its number, from 1.
         pages: how many there are.
         start: index of its first item.
-        stop: index after its last.
         total: items of the whole list.
     """
 

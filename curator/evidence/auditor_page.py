@@ -35,11 +35,8 @@ class PageInput:
     """What the page says.
 
     Args:
-        standing: the curator's state.
-        person: who exported the evidence.
         since: first Unix second of what was decided and recorded; None for all.
         made_at: Unix seconds.
-        records: the requests.
         audit_before: where the audit log stood before the first entry in the file.
         ready: releases that the curator makes statements about.
         certificates: release certificates in the file.

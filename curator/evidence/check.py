@@ -105,7 +105,6 @@ def check_evidence(
     """Check an evidence file.
 
     Args:
-        path: the file.
         authority: certificate of the study's authority, PEM, if the checker has it; without it the other lines are
             checked with that of the file, and the evidence does not hold.
         study: the study file that it must be of, if the checker has it.

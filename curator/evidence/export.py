@@ -55,7 +55,6 @@ class EvidenceOrder:
     """What evidence is wanted.
 
     Args:
-        person: who exports it.
         since: first Unix second of what was decided and recorded; None for all.
         certificates: release certificates to go with it.
     """
@@ -94,9 +93,7 @@ def write_evidence(standing: OpenedState, identity: Identity, order: EvidenceOrd
     """Write evidence to a file, after the audit log has recorded that it is exported.
 
     Args:
-        standing: the curator's state.
         identity: the curator's own, which signs.
-        order: what is wanted.
         path: a file that is not there yet.
 
     Raises:

@@ -35,7 +35,6 @@ class FileDigest:
     """A file of the archive.
 
     Args:
-        name: its name there.
         size: bytes of its content.
         sha256: of its content, hexadecimal.
     """
@@ -50,7 +49,6 @@ class EvidenceIndex:
     """The index of an evidence file, which is signed.
 
     Args:
-        kind: names the format.
         party: URI of the curator.
         made_at: Unix seconds.
         made_by: the person who exported it.
@@ -95,7 +93,6 @@ class ReleaseRecord:
 
     Args:
         stored: the request, its state and its plan.
-        decisions: about this curator's attributes.
         approvals: what persons approved of it.
     """
 
@@ -128,7 +125,6 @@ def asked_under_text(digests: Iterable[str], digest: str) -> str:
 
     Args:
         digests: of the study file of each request.
-        digest: of the study file.
     """
     counts = Counter(one == digest for one in digests)
     return f"requests made under it: {counts[True]}, under other versions of it: {counts[False]}"

@@ -47,9 +47,6 @@ _GZIP_MARK = b"\x1f\x8b"
 def open_table(table: TableAddress | Path) -> Source:
     """Open a table far enough to know its header.
 
-    Args:
-        table: its address.
-
     Raises:
         InvalidInputError: it is absent, unreadable, of no known kind, or malformed at its beginning.
     """

@@ -32,7 +32,6 @@ class PassCount:
 
     Args:
         key: as in the study file.
-        runs: whether it ran.
         matches: rows of the hub that agree with exactly one other one, without an earlier such pass.
         linked: links by this key; None at the hub, which does not learn it.
         left: rows of one's own without a candidate after it; None at the hub.
@@ -78,15 +77,12 @@ class LinkageReport:
     Args:
         is_hub: whether this curator is the hub.
         rows: one's own.
-        hub_rows: of the hub.
         links: rows that all curators link.
-        passes: of the ladder.
         agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
         pairs: linked pairs that were compared.
         by_number: of them those in which both rows have a number that no key takes, and of these where it differs.
         dated: rows with a birth date, here and at the hub.
         legs: of the hub to its spokes, or of a spoke to the hub.
-        rates: by category.
         ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
         tied: rows of the hub where they tie.
         incomplete: rows that are linked and then leave, because they miss a value of an attribute; not among the links.

@@ -63,7 +63,6 @@ def linkage_text(
     """Return a report for people.
 
     Args:
-        report: what the curator knows.
         categories: attribute -> its categories.
         lacking: key -> the field that it needs and this curator or the hub lacks, as text.
     """
@@ -76,7 +75,6 @@ def linkage_json(
     """Return it for programs.
 
     Args:
-        report: what the curator knows.
         categories: attribute -> its categories.
         lacking: key -> the field that it needs and this curator or the hub lacks, as text.
     """
@@ -213,8 +211,6 @@ def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, in
     """Return what a researcher needs to undo the wrong links of a spoke: three numbers, as JSON by the curator's name.
 
     Args:
-        report: what the curator knows.
-        curator: its name.
         checked: links that clerks compared, and the wrong ones; None for the estimate of the report. Of a sample the
             share is wrong/checked, and its standard deviation the longer side of the exact interval of 95 % over 1.96,
             so that share +- 1.96 sd holds this interval; the part by chance is that of the report, or the share.

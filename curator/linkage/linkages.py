@@ -21,7 +21,6 @@ class LinkedSample:
 
     Args:
         rows: their numbers in the table's file, from 0; MOST_SAMPLED at most.
-        content_digest: of the table.
     """
 
     rows: NDArray[np.int64]
@@ -29,12 +28,7 @@ class LinkedSample:
 
 
 class Linkages:
-    """The linkages of one curator, one for each alignment.
-
-    Args:
-        connection: the curator's database.
-        audit: where each is recorded.
-    """
+    """The linkages of one curator, one for each alignment."""
 
     def __init__(self, connection: Database, audit: AuditLog) -> None:
         self._connection = connection
@@ -56,8 +50,6 @@ class Linkages:
         """Record once what this curator knows of a linkage, and in the audit log how much was asked.
 
         Args:
-            alignment_id: the alignment.
-            report: canonical text.
             asked: the other curator of each leg -> links, and blinded keys that the spoke asked for.
             sample: of the linked rows.
         """

@@ -26,8 +26,6 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
         sample: which rows.
         count: how many of them.
         table: where the table is that was linked.
-        study: has the fields.
-        name: the curator's.
 
     Raises:
         InvalidInputError: fewer people are linked, the table is another one, or the file is there.

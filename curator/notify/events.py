@@ -27,9 +27,7 @@ class EventSource:
     """What may happen at one curator.
 
     Args:
-        study: id of the study.
         identity: its own.
-        store: its database.
         ledger: what was spent.
         settings: what people want to know.
         requests_on_hold: returns the requests about which a person is to be asked.
@@ -100,9 +98,6 @@ def notice_facts(kind: Kind, study: str, curator: str, text: str, look: str, **m
     """Return the facts of a notice.
 
     Args:
-        kind: what it is about.
-        study: id of the study.
-        curator: the curator.
         text: in words, without a full stop.
         look: what to run, to see more.
         more: what else is sent.

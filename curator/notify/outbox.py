@@ -26,9 +26,7 @@ class Notice:
     """What people are told.
 
     Args:
-        kind: what it is about.
         subject: which event of this kind.
-        facts: as they are sent.
     """
 
     kind: Kind
@@ -51,9 +49,6 @@ class Delivery:
     """A notice on its way by one channel.
 
     Args:
-        number: of the delivery.
-        notice: what is sent.
-        channel: name of the channel.
         created: Unix second at which it was put into the outbox.
         attempts: how many failed.
         due: Unix second of the next attempt; None if there is none.
@@ -72,11 +67,7 @@ class Delivery:
 
 
 class Outbox:
-    """The outbox of one curator.
-
-    Args:
-        connection: the curator's database.
-    """
+    """The outbox of one curator."""
 
     def __init__(self, connection: Database) -> None:
         self._connection = connection

@@ -34,8 +34,6 @@ class OwnVerdicts:
     """What a curator has decided about its own attributes of a request.
 
     Args:
-        granted: those that it granted.
-        denied: those that it denied.
         are_all: whether there are no others.
     """
 
@@ -48,9 +46,6 @@ class Decider:
     """The decisions of one curator.
 
     Args:
-        name: the curator.
-        study: the study file.
-        store: keeps every decision.
         ledger: what was spent.
         planner: plans requests, also those that nobody has granted yet.
         policy: who may have what.
@@ -164,9 +159,6 @@ class Decider:
 
     def refused_of(self, held: Iterable[str]) -> set[str]:
         """Refuse requests that wait for a person once the budget, as it is charged now, does not hold them any more.
-
-        Args:
-            held: ids of such requests.
 
         Returns:
             Those that are refused.

@@ -43,7 +43,6 @@ class NotifySettings:
 
     Args:
         channels: file that names the channels and their URLs.
-        events: what notices are about.
         budget: part of the budget above which it is nearly spent.
         certificate_days: days before the end of a certificate.
         authority: file with the certificates that servers' are checked against; None for the usual ones.

@@ -22,9 +22,6 @@ class OpenedState:
     """A curator's opened state.
 
     Args:
-        study: the study file.
-        name: the curator.
-        store: its database.
         ledger: what was spent, against the budget that is served or that of the policy file that was named.
         policy_path: the policy file that was named, or else that of the process that served last.
         named_policy: what the policy file says that was named; None if none was.
@@ -49,9 +46,6 @@ def open_state(study_path: Path, name: str, state_folder: Path, policy_path: Pat
     """Open a curator's state while its process may run.
 
     Args:
-        study_path: the study file.
-        name: the curator.
-        state_folder: its folder.
         policy_path: a policy file; None for the one that is served.
 
     Raises:
@@ -98,11 +92,6 @@ def current_budget(study: Study, store: CuratorStore, named: Policy | None) -> D
 
 def check_served_study(study: Study, path: Path, store: CuratorStore) -> None:
     """Check that a study file is the one that the curator serves, or served last.
-
-    Args:
-        study: as it was read.
-        path: of the study file.
-        store: the curator's database.
 
     Raises:
         ConflictError: it is another one.

@@ -148,7 +148,6 @@ class Policy:
         """Decide about each attribute of this curator's that a request names.
 
         Args:
-            request: who asks for what.
             own: names of this curator's attributes.
             now: Unix seconds.
             outlook: of the request, where `needs_outlook` says so.
@@ -230,8 +229,6 @@ def load_policy(
 
     Args:
         path: the file, if there is one.
-        researchers: those of the study.
-        attributes: the curator's.
         delta: that of the study's budget.
 
     Raises:

@@ -110,11 +110,8 @@ def release_rates(
     """Charge a table of match rates and return it: of the latest linkage, or the one that was charged before.
 
     Args:
-        standing: the curator.
         report: of its latest linkage.
         attribute: its own, as check_rates admits it.
-        epsilon: of the table.
-        persons: who decides.
 
     Returns:
         The table, and whether it is charged now.

@@ -85,10 +85,7 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
     """Return what would become of a request.
 
     Args:
-        policy: the rules to try.
         request: what would be asked for.
-        study: the study file.
-        curator: whose rules these are.
         ledger: what the curator has spent; nothing is charged.
         population: common respondents, n.
 

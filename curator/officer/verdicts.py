@@ -25,7 +25,6 @@ class Outcome:
     """What a person's word led to.
 
     Args:
-        release_id: of the request.
         approved: attributes that are approved now.
         denied: attributes that are denied now.
         missing: attribute -> how many other persons must still approve it.
@@ -51,10 +50,7 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
     """Approve attributes of a request that are held; the running service continues by itself.
 
     Args:
-        standing: the curator's state.
-        release_id: of the request.
         attributes: some that are held; none for all that are, and that this person has not approved yet.
-        person: who approves.
         reason: why; may be empty.
         expires: Unix seconds until which the keys are given out; of several persons' times the earliest counts.
 
@@ -97,11 +93,8 @@ def deny(
     """Refuse attributes of a request that are held, or the whole of one that is not charged yet; it costs nothing.
 
     Args:
-        standing: the curator's state.
-        release_id: of the request.
         attributes: some that are held; none for all that are, or for the whole request where none is.
         person: who refuses; also somebody who approved before.
-        reason: why.
 
     Raises:
         InvalidInputError: an attribute is not held, the deadline passed, the release is charged or over, the person

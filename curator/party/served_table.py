@@ -18,10 +18,6 @@ def load_served(table: TableAddress, study: Study, name: str, store: CuratorStor
     """Load a table, record it as the one that is served, and say what it has.
 
     Args:
-        table: its address.
-        study: the study file.
-        name: the curator's.
-        store: the curator's database.
         run: folder of what the process keeps while it runs.
 
     Raises:

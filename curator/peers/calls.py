@@ -103,9 +103,6 @@ class Peers:
         """Return a peer's share of a coin; the peer opens it only to a curator with the same commitments.
 
         Args:
-            curator: the peer.
-            coin_id: the coin.
-            seen: transcript of all commitments.
             mine: one's own among them.
         """
         request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=seen, commitment=mine)
@@ -119,7 +116,6 @@ class Peers:
         """Yield what is new at one curator about releases, until it ends the call.
 
         Args:
-            curator: whom to ask.
             asked: ids of at most MOST_ASKED releases at a time, to be followed from then on.
 
         Raises:
@@ -154,8 +150,6 @@ class Peers:
         """Stream a peer's sorted tokens from a byte on, of as many respondents as a table of the study may have.
 
         Args:
-            curator: the peer.
-            alignment_id: whose tokens.
             offset: where to begin, in bytes.
             admit: called with the bytes of all tokens before each piece of them; raises if they are not to be taken.
         """
@@ -193,9 +187,6 @@ class Peers:
         """Stream a flow of a private alignment from the peer that made it.
 
         Args:
-            flow: which one.
-            alignment_id: of the alignment.
-            session: its name.
             most: bytes that it may have.
             admit: called with the bytes of all of it before each piece; raises if they are not to be taken.
         """

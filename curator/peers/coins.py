@@ -45,7 +45,6 @@ class Coins:
     """The coins of one curator.
 
     Args:
-        name: the curator.
         curators: names of all curators of the study; each of them has a share of every coin.
         store: keeps shares, commitments and values.
         ledger: says whether a release is charged.
@@ -70,8 +69,6 @@ class Coins:
         """Toss a coin with all other curators, or return its value if it was tossed.
 
         Args:
-            coin_id: the coin.
-            peers: the other curators.
             shown: commitments of other curators that they have shown; the rest of them are asked for theirs.
 
         Raises:
@@ -139,8 +136,6 @@ class Coins:
         """Return one's own share to a peer that holds the same commitments of all curators, and record that.
 
         Args:
-            coin_id: the coin.
-            peer: who asks.
             seen: the peer's transcript of the commitments.
             committed: the peer's own commitment, recorded with that; empty if it was recorded before.
 

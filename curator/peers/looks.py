@@ -89,7 +89,6 @@ class Looks:
         Who says nothing of it, and perhaps something of others, is a curator that cannot be asked: a deadline holds.
 
         Args:
-            release_id: the release.
             awaited: of whom it matters, here and to `news`, if they say nothing; None for everybody.
         """
         look = self._look(release_id)
@@ -111,7 +110,6 @@ class Looks:
         """Wait until the others say something new of a release, the deadline is over, or `wake` is called.
 
         Args:
-            release_id: the release.
             seen: what they said before; None if they were not asked.
             attempt: how often a step was refused, and so how patiently it waits for another attempt.
             wakes: the counter, as it was before the release was looked at.

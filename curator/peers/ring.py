@@ -35,9 +35,7 @@ class Flow:
     """One column of elements, or of tokens, as one curator makes it.
 
     Args:
-        kind: what travels.
         owner: the curator whose ids it began with.
-        producer: who makes it.
         source: who has made what it is made from; the producer itself where it is made from the producer's own ids.
         receivers: who may fetch it.
     """

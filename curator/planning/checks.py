@@ -72,10 +72,6 @@ def check_asked_under(stored: CuratorRelease, study: Study) -> None:
 def check_open_requests(researcher: str, opened: Counter[str]) -> None:
     """Refuse a researcher another request while too many are open.
 
-    Args:
-        researcher: who asks.
-        opened: open requests by researcher.
-
     Raises:
         DeniedError: with the number.
     """
@@ -100,8 +96,6 @@ def check_shown_ledger(shown: Witnessed, peer: str, planned: int, own: int = 0) 
     it.
 
     Args:
-        shown: entries and head.
-        peer: who shows it.
         planned: how many releases were ever planned here.
         own: tables that it may have released alone.
 
@@ -164,9 +158,7 @@ class PlanQuestion:
     """What a plan follows from: the same question has the same plan at every curator.
 
     Args:
-        request: what is asked for.
         columns: what is granted of it.
-        study_digest: of the study file.
         minimum_population: respondents that the study asks for.
         population: common respondents n.
         alignment: digest of the curators' alignment.

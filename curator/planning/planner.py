@@ -47,7 +47,6 @@ class PlanAnswer:
         spec: the release that is planned; None if it is refused.
         problem: why, if it is refused.
         where: the field concerned.
-        remedy: what to do next.
     """
 
     spec: ReleaseSpec | None = None
@@ -91,7 +90,6 @@ class ChargeQuestion:
     """What the charge of a release follows from.
 
     Args:
-        spec: the release.
         epsilon: of the budget, nats.
         delta: of the budget; None adds up pure epsilons.
     """

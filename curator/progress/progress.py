@@ -113,7 +113,6 @@ def denial_of(request: ReleaseRequest, denied: Mapping[str, Collection[str]]) ->
     """Return why what curators denied of a request ends it; None if it goes on, or nothing is denied.
 
     Args:
-        request: the request.
         denied: curator -> what it denied of its own attributes.
     """
     refused = [name for name in request.attributes if any(name in names for names in denied.values())]
@@ -140,7 +139,6 @@ def outcome_of(  # noqa: PLR0911 - one for each outcome
     mended, and bytes be sent again.
 
     Args:
-        error: the refusal.
         is_charged: whether this curator has charged the release.
     """
     match error:

@@ -19,13 +19,10 @@ class GrantDecision:
     """This curator's decision about one attribute of its own: approved, held or denied.
 
     Args:
-        attribute: the attribute.
-        verdict: approved, held or denied.
         expires: Unix seconds until which its key is given out; None for ever.
         decided_by: "policy" or "person".
         time: Unix seconds.
         person: the person whose word was the last; empty for the policy.
-        reason: the person's.
         rule: number of the policy's rule that matched, from 1; None if none did.
         rule_text: that rule in a line, as it was then.
     """
@@ -46,8 +43,6 @@ class Approval:
     """One person's approval of one attribute.
 
     Args:
-        attribute: the attribute.
-        person: who approves.
         time: Unix seconds.
         reason: why; may be empty.
         expires: Unix seconds until which the key may be given out, if it is up to this person; None for ever.
@@ -164,7 +159,6 @@ class Review:
     """How far this curator is with what it does alone: its own attributes, its ledger, and its test of the server.
 
     Args:
-        curator: its name.
         is_considered: whether its policy has considered the request, and its budget holds it.
         waiting_attributes: attributes that wait for a person.
         denied: attributes that its policy or a person denied.

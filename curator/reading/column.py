@@ -40,7 +40,6 @@ class ColumnReading:
     """What one attribute's column holds, over all rows read: counts, missing (if dropped) and unknown rows add up.
 
     Args:
-        rule: the attribute.
         counts: rows a category, missing values that became a category among them; of a grid, rows nearest to a point.
         missing: rows with a missing value, whatever became of it.
         clipped: rows with a number that became an end of the grid.

@@ -67,7 +67,6 @@ def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, r
     """Load the table of a curator.
 
     Args:
-        table: where the table is.
         study: says which columns are ids and attributes, and how they are coded.
         curator_name: the curator whose table this is.
         run: holds its rows from then on; without one they are among the temporary files, for this process alone.

@@ -23,7 +23,6 @@ def unknown_values(where: str, column: ColumnReading, *, is_shown: bool = False)
     """Return the refusal of a column with unknown values; numbers and dates outside the bins are among them.
 
     Args:
-        where: the table.
         column: a column with unknown rows.
         is_shown: whether the values are quoted.
     """

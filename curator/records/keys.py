@@ -43,8 +43,6 @@ class Keys:
         after `set_pad_digest`.
 
         Args:
-            release_id: the release.
-            attribute: the column.
             key: of the pad; it is kept.
             replacement_key: of the symbols of the curators' noise, spent and not kept; empty if there is no noise.
         """

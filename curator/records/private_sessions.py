@@ -40,7 +40,6 @@ class PrivateSessions:
     """The sessions of one curator, one for each alignment.
 
     Args:
-        connection: the curator's database.
         audit: where each session, and a person's decision, is recorded.
     """
 
@@ -113,7 +112,6 @@ class PrivateSessions:
         """Record that a session has failed, and erase its scalar.
 
         Args:
-            alignment_id: whose session.
             suspects: who may have changed the query; one or more.
             is_checked: whether nothing is left to check; then the seed is erased too.
         """

@@ -21,7 +21,6 @@ class ReleaseTables:
         """Record tables of a charged release as releases that are planned; again changes nothing.
 
         Args:
-            release_id: of all the tables.
             numbers: of the tables to record.
             now: Unix seconds.
 

@@ -33,7 +33,6 @@ class Releases:
         """Record a request; the same one again changes nothing, another one under the same id is refused.
 
         Args:
-            request: what is asked for.
             now: Unix seconds.
             study_digest: of the study file that it is asked under; empty if that is not known.
         """
@@ -199,8 +198,6 @@ class Releases:
         """Change a release's state; a release that ended never moves again.
 
         Args:
-            release_id: the release.
-            state: its new state.
             failure: why it ended without a result; else empty.
             seconds: how long it was in the state that it leaves, if that is known.
 
@@ -219,9 +216,6 @@ class Releases:
         """End a release without a result, its tables with it, and give back what the ledger keeps for it, at once.
 
         Args:
-            release_id: the release.
-            state: how it ended.
-            failure: why.
             seconds: how long it was in its last state, if that is known.
         """
         with transaction(self._connection):
@@ -232,9 +226,7 @@ class Releases:
         """End a release by a person's decision, in the transaction of the caller; who drives it erases what is left.
 
         Args:
-            release_id: the release.
             failure: what its researcher is told.
-            person: who refuses it.
             reason: the person's; it stays here.
 
         Raises:

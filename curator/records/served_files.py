@@ -15,7 +15,6 @@ class ServedTable:
     """A table's file, as it was when the latest process read it.
 
     Args:
-        path: the file.
         size: bytes.
         modified: when it was last written, nanoseconds.
     """

@@ -61,8 +61,6 @@ class ServerTests:
         """Record what this curator's test of its own columns showed.
 
         Args:
-            release_id: the release.
-            receipt: of the test.
             changes: the list of changed canaries; empty where so many changed that none was made.
             digests: attribute -> SHA-256 of the published symbols of its canaries, for one's own columns.
         """

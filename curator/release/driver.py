@@ -42,8 +42,6 @@ class CuratorDriver(Answers, Steps):
 
     Args:
         identity: the curator's own.
-        study: the study file.
-        folder: the curator's state folder.
         store: the curator's database in it.
         ledger: what was spent.
         policy: who may have what.
@@ -164,10 +162,7 @@ class CuratorDriver(Answers, Steps):
         """Take the steps that can be taken now.
 
         Args:
-            stored: the release.
             entered: when this process found it in its state, monotonic seconds.
-            peers: the other curators.
-            server: the server.
 
         Returns:
             The release once it has left its state, or has to wait in it.

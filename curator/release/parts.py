@@ -62,8 +62,6 @@ class Parts:
 
     Args:
         identity: the curator's own.
-        study: the study file.
-        folder: the curator's state folder.
         store: the curator's database in it.
         ledger: what was spent.
         policy: who may have what.

@@ -83,8 +83,6 @@ class Answers(Parts):
         """Take a peer's greeting.
 
         Args:
-            peer: who greets.
-            study_digest: of its study file.
             witness: its ledger's (entries, head), to be remembered.
 
         Returns:
@@ -103,7 +101,6 @@ class Answers(Parts):
         """Record a request; a recorded one is answered even after its deadline.
 
         Args:
-            request: what is asked for.
             study_digest: of the researcher's study file.
             witnessed: the longest ledger of this curator's that its service has seen.
 
@@ -215,9 +212,6 @@ class Answers(Parts):
         """Return the file of the one-time pad of a column that the researcher may have now.
 
         Args:
-            release_id: the release.
-            attribute: the column.
-            researcher: who asks.
             claimed: of the column as the researcher's desk holds it.
 
         Raises:
@@ -237,8 +231,6 @@ class Answers(Parts):
         """Return the keys of some columns, but for those of attributes that are not granted.
 
         Args:
-            release_id: the release.
-            researcher: who asks.
             claimed: attribute -> its column, as the researcher's desk holds it.
 
         Raises:

@@ -86,8 +86,6 @@ def published_canaries(spec: TableSpec, curator: str, data: Sent) -> PublishedCa
     """Read what the server sends a curator about the canaries.
 
     Args:
-        spec: of the release.
-        curator: with columns in it.
         data: where the server samples, the numbers of the canaries that it sampled, 8 bytes each; then the symbols of
             the curator's columns, column after column.
 
@@ -130,8 +128,6 @@ def canary_orders(spec: TableSpec, canary_key: bytes, numbers: NDArray[np.int64]
     """Return the places of the published canaries among the rows that the curators uploaded.
 
     Args:
-        spec: of the release.
-        canary_key: of the release.
         numbers: which of the canaries were published; None for all.
         folder: for what memory should not keep.
     """
@@ -149,12 +145,7 @@ def _sent(spec: TableSpec, attribute: str, encryption: ColumnEncryption) -> Symb
 
 
 class ServerCheck:
-    """The tests that one curator makes.
-
-    Args:
-        name: the curator.
-        store: keeps their results.
-    """
+    """The tests that one curator makes."""
 
     def __init__(self, name: str, store: CuratorStore) -> None:
         self._name = name
@@ -177,7 +168,6 @@ class ServerCheck:
 
         Args:
             spec: of a release whose columns every curator has sent.
-            server: whom to test.
             encryption: has the ciphertext of the canaries, which is deleted once the result is recorded.
             stage: says that it tests, if anybody asks.
             is_published: whether what the server published is recorded; else the server is asked.
@@ -207,7 +197,6 @@ class ServerCheck:
 
         Args:
             spec: of a release of which every owner has tested its own columns.
-            server: whom to test.
             lists: owner -> its list of changed canaries, of every other owner.
             folder: for what memory should not keep.
 

@@ -18,7 +18,6 @@ def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorS
     Args:
         identity: the curator's own.
         stored: the release, of one table or several.
-        store: the curator's database.
         ledger: what was spent.
 
     Raises:

@@ -23,7 +23,6 @@ class Section:
     """The rows of a section, for tasks.
 
     Args:
-        run: holds them.
         cuts: file, and which of its records.
     """
 
@@ -45,7 +44,6 @@ class SpreadRows:
     """What tasks have spread, in the order of the tasks.
 
     Args:
-        run: holds them.
         name: with which their names begin.
         bits: how many leading bits tell partitions apart.
     """

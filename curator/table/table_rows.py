@@ -85,7 +85,6 @@ class TableRows:
     """The rows of a table, of which some are no respondents: an id or a value is missing, or is unknown.
 
     Args:
-        file: holds them.
         types: attribute -> type of its symbols.
         stored: the same file for tasks; None if only this process reads it.
     """

@@ -42,12 +42,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Certified:
-    """A release certificate of which every line holds, and the study that it is of.
-
-    Args:
-        certificate: the file.
-        study: its study file.
-    """
+    """A release certificate of which every line holds, and the study that it is of."""
 
     certificate: ReleaseCertificate
     study: Study

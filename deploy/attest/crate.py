@@ -36,7 +36,6 @@ def write_crate(one: Certified, folder: Path, *, with_certificate: bool) -> tupl
     """Write a crate into a new folder, its metadata last; return the names of the files.
 
     Args:
-        one: the release.
         folder: not there yet.
         with_certificate: whether certificate and study file are in it, so that others can verify. Both are for those
         who audit: the certificate has counts of canaries, which may not be published beside results.

@@ -29,9 +29,7 @@ def envelope(one: Certified, signer: Identity, now: datetime, *, with_certificat
     their SHA-256.
 
     Args:
-        one: the release.
         signer: a party of the study.
-        now: when it signs.
         with_certificate: whether the whole certificate stands in it, for those who audit.
 
     Raises:

@@ -17,8 +17,6 @@ class Answer:
     """One question of the pyramid.
 
     Args:
-        part: heading in the publication.
-        question: what an evaluator asks.
         says: what certificate and study file say; empty if nothing.
         lacks: what belongs to the answer and neither says.
     """

@@ -37,7 +37,6 @@ class Facts:
         authors: who fills in the entry.
         name: of the data product; None for the study's title.
         curators: who publishes it; none for the names in the study file.
-        use: what it is for.
         region: which region it is about, or whose law applies.
         product: its type, one of `PRODUCTS`.
         sector: one of `SECTORS`.

@@ -103,7 +103,6 @@ def lines(status: "PartyStatus", now: float) -> list[str]:
     """Return a status for people, line by line.
 
     Args:
-        status: what the party said.
         now: Unix seconds.
     """
     seen = status.observation

@@ -24,10 +24,6 @@ another."""
 def draw(spans: Sequence[Span], path: Path) -> None:
     """Write the picture.
 
-    Args:
-        spans: of one trace.
-        path: .svg or .png.
-
     Raises:
         InvalidInputError: another suffix, or the file cannot be written.
     """

@@ -28,7 +28,6 @@ class Authority:
         Args:
             subject: common name, for people to read; at most 64 characters.
             names: alternative names, which alone identify the owner.
-            since: start of the lifetime.
             until: end of the lifetime; cut to the authority's own.
         """
         key = ec.generate_private_key(ec.SECP256R1())
@@ -104,7 +103,6 @@ def names_of(party: Party, endpoint: str) -> list[x509.GeneralName]:
     """Return the alternative names of a party's certificate: its URI, its DNS name, localhost, its endpoint's host.
 
     Args:
-        party: whose certificate it is.
         endpoint: "host:port".
 
     Raises:

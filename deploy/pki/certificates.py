@@ -50,10 +50,8 @@ def init_pki(study: Study, out: Path, *, lifetime: timedelta = LIFETIME, clock: 
     """Make a study's authority and one certificate for each of its parties.
 
     Args:
-        study: lists the parties.
         out: directory for all files; made if it does not exist.
         lifetime: how long the parties' certificates are valid from now.
-        clock: source of the present.
 
     Returns:
         Each party's directory.
@@ -95,10 +93,7 @@ def issue_party(
 
     Args:
         study: names the party and its endpoint.
-        pki: directory of the authority.
-        party: whose certificate to make.
         lifetime: how long it is valid from now; it ends with the authority at the latest.
-        clock: source of the present.
 
     Returns:
         The party's directory.
@@ -133,11 +128,7 @@ def revoke_certificates(
     Earlier revocations stay in the list. A copy goes into every party's folder in `pki`.
 
     Args:
-        study: whose authority it is.
-        pki: directory of the authority.
-        party: whose certificates to revoke.
         serial: the number of one certificate to revoke.
-        clock: source of the present.
 
     Returns:
         The serial numbers that this call revoked.
@@ -191,8 +182,6 @@ def write_identity(folder: Path, name: str, authority: Authority, issued: Issued
     Args:
         folder: where to; made if it does not exist.
         name: of the files of certificate and key.
-        authority: which issued them.
-        issued: certificate and key.
     """
     folder.mkdir(exist_ok=True, mode=0o700)
     write_private(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))

@@ -27,7 +27,6 @@ def init_cluster(out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = ut
     Args:
         out: directory for all files; made if it does not exist.
         lifetime: how long all certificates are valid from now.
-        clock: source of the present.
 
     Returns:
         Each role's directory.

@@ -17,10 +17,6 @@ _ROOM = 0.55
 def draw_card(card: EpsilonCard, path: Path) -> None:
     """Write the picture.
 
-    Args:
-        card: what every coalition faces.
-        path: .svg or .png.
-
     Raises:
         InvalidInputError: another suffix, or a file that cannot be written.
     """

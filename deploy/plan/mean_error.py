@@ -29,7 +29,6 @@ class MeanError:
     """The foreseen error of a mean.
 
     Args:
-        attribute: whose mean.
         given: the attribute of the groups, which are taken to be equal; "" for all respondents.
         root_mse: root-mean-square error, in the unit of the numbers.
     """
@@ -47,8 +46,6 @@ def mean_errors(plan: Plan, domain: Domain, spreads: Sequence[str]) -> tuple[Mea
     """Foresee the error of means, of all respondents and by each other attribute.
 
     Args:
-        plan: of the release.
-        domain: its attributes.
         spreads: "attribute=mean,deviation" for each.
 
     Raises:

@@ -26,7 +26,6 @@ def draw(question: PlanQuestion, plan: Plan, path: Path) -> None:
     Args:
         question: what was asked; its table and its caps hold for every point.
         plan: the answer, marked on both sides.
-        path: .svg or .png.
 
     Raises:
         InvalidInputError: another suffix, or a file that cannot be written.

@@ -29,7 +29,6 @@ class TableErrors:
     """The foreseen errors of one table: expected total variation distances of its unbiased estimate from the truth.
 
     Args:
-        attributes: of the table.
         cells: K.
         once: when it runs once.
         twice: of both estimates together, when it runs a second time; None without repeats.
@@ -43,12 +42,7 @@ class TableErrors:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadPlan:
-    """A release of several tables as it would be planned.
-
-    Args:
-        study: the study file.
-        workload: what would run.
-    """
+    """A release of several tables as it would be planned."""
 
     study: Study
     workload: ReleaseSpec
@@ -115,8 +109,6 @@ def plan_workload(request: ReleaseRequest, study: Study, *, population: int) -> 
     """Return what every curator would plan if it granted everything.
 
     Args:
-        request: for several tables.
-        study: the study file.
         population: common respondents n.
 
     Raises:

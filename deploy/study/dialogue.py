@@ -30,7 +30,6 @@ def confirm_table(proposal: TableProposal, again: Propose, *, takes_all: bool) -
     """Show what is proposed and why; return what the person at the terminal takes.
 
     Args:
-        proposal: of a table.
         again: proposes anew where a person names missing values.
         takes_all: whether to show everything, and to ask nothing.
 

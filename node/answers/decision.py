@@ -23,8 +23,6 @@ def decide(spec: Round, stratum: Stratum, symbol: int, source: ByteSource | None
     randomises the value either way, so that neither the work nor its duration reveals the coin.
 
     Args:
-        spec: the round.
-        stratum: the node's.
         symbol: its value's category, 0..d-1.
         source: source of the coin and the randomisation; the operating system except in tests.
 

@@ -39,7 +39,6 @@ class ReportDecision:
 
     Args:
         node: number of the node within this journal.
-        state: of its answer.
         request: the encoded report until it is counted; empty otherwise.
         size: bytes of the report, whether sent or not.
     """
@@ -51,11 +50,7 @@ class ReportDecision:
 
 
 class Journal:
-    """Decisions in SQLite.
-
-    Args:
-        folder: the nodes' state folder.
-    """
+    """Decisions in SQLite."""
 
     def __init__(self, folder: Path) -> None:
         self._connection = open_database(folder / "node.sqlite", (_SCHEMA,))
@@ -71,7 +66,6 @@ class Journal:
         The nodes add up their epsilons themselves instead of trusting the server to.
 
         Args:
-            spec: the round.
             origin: digest of where the values come from; empty if a later call may bring another value.
             budget: most that all rounds may cost one node, nats.
 

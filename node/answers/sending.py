@@ -65,8 +65,6 @@ async def hand_in(
     report was not counted.
 
     Args:
-        stub: of the server.
-        study: the study file.
         request: the report; the same bytes at every attempt.
         tried: whether it may have been submitted before.
         within: seconds for all attempts.

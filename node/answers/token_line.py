@@ -26,7 +26,6 @@ def token_line(text: str, round_id: str) -> TokenLine:
     """Read `token`, `stratum,token` or `round,stratum,token`.
 
     Args:
-        text: one line.
         round_id: the round that the token is for.
 
     Raises:

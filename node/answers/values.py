@@ -24,9 +24,6 @@ class NodeValue:
 
     Args:
         node: its number: the line of its file, or its position in the distribution.
-        stratum: its group.
-        symbol: its category.
-        token: its one-time token.
     """
 
     node: int
@@ -48,8 +45,6 @@ class Fleet:
     """Nodes with their values and tokens.
 
     Args:
-        nodes: those that can answer.
-        bad_rows: those that cannot.
         digest: SHA-256 of where they came from.
     """
 

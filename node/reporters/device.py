@@ -87,7 +87,6 @@ class Node:
         value it is given.
 
         Args:
-            round_id: the round.
             value: the raw value, as the study's question codes it; an integer stands for its decimal digits.
             token: the node's one-time token, 32 hexadecimal digits.
             stratum: the node's public group, if the study has strata.
@@ -112,7 +111,6 @@ class Node:
         """Answer a round as `report` does, and also return whether this folder had answered it before.
 
         Args:
-            round_id: the round.
             value: as in `report`.
             token: as in `report`.
             stratum: as in `report`.

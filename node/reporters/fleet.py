@@ -60,9 +60,6 @@ class FleetRun:
     """One run of a fleet through a round; it skips what an earlier run settled.
 
     Args:
-        stub: of the server.
-        study: the study file.
-        spec: the round.
         state: of the round; nodes decide only while it takes reports.
         journal: the nodes' decisions, from this run and earlier ones.
         concurrency: most reports in flight at a time.

@@ -43,11 +43,7 @@ Ints = NDArray[np.int64]
 
 @cache
 def truth(population: str) -> Ints:
-    """Return how many nodes hold each value, shape (1, 100), read-only: shares of the law, rounded to whole nodes.
-
-    Args:
-        population: a key of LAWS.
-    """
+    """Return how many nodes hold each value, shape (1, 100), read-only: shares of the law, rounded to whole nodes."""
     counts = parse_population(LAWS[population]).counts(NODES, VALUES)[None, :]
     counts.setflags(write=False)
     return counts

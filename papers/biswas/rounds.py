@@ -79,7 +79,6 @@ def one_round(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: population, epsilon (nats, text), rate (text).
-        generator: source of randomness.
 
     Returns:
         g and c_hat: (100,) (nodes) of the same reports; reports: how many.
@@ -94,7 +93,6 @@ def distances(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: population, epsilon (nats, text), rate (text), runs.
-        generator: what draws.
 
     Returns:
         For each estimator raw and projected: mean and the 5th and 95th percentile of the total variation, of the raw
@@ -117,10 +115,8 @@ def draw_rounds(
 
     Args:
         truth: n_si, shape (strata, d).
-        design: source of the rates.
         mechanism: that perturbs, with d cells.
         trials: number of rounds.
-        generator: of the experiment.
 
     Returns:
         N_si, shape (trials, strata, d), and S_s, shape (trials, strata), int64.

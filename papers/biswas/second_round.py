@@ -71,7 +71,6 @@ def adapted(arguments: Plain, generator: np.random.Generator) -> Plain:
     Args:
         arguments: epsilon (nats, text), budget: expected reports of the second round, rounds: first rounds to adapt
             to, trials: second rounds to simulate at the rates of the one in the middle.
-        generator: what draws.
 
     Returns:
         equal, known: at one rate, and at the best rates for the true values (nodes). performance: mean, 5th and 95th

@@ -49,7 +49,6 @@ def guarantee(arguments: Plain, _generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: epsilon of a report (nats, text), rate (text).
-        _generator: nothing is drawn.
 
     Returns:
         local, coins, shuffled, known: epsilons (nats), upper bounds: of a report, of the secret coins (pure), and of
@@ -80,7 +79,6 @@ def planned(arguments: Plain, _generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: epsilon of the counts (nats, text), rate (text).
-        _generator: nothing is drawn.
 
     Returns:
         local: epsilon of a report (nats); collected, gaussian: standard errors (nodes), root mean square over the

@@ -70,9 +70,7 @@ def relative_error(name: str, epsilon: str, size: int, budget: float = _BUDGET) 
     """Return an oracle's standard error over that of direct encoding at the same bytes, root mean square of the values.
 
     Args:
-        name: of the oracle.
         epsilon: nats.
-        size: values d.
         budget: expected bytes of a round; nobody reports twice, so the probability of reporting is at most 1.
     """
 

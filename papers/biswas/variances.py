@@ -58,7 +58,6 @@ def simulated(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: values, epsilon (nats, text), rate (text), share of the first value (text), runs.
-        generator: what draws.
 
     Returns:
         g, c_hat: variance over n (nodes) and its standard error; ratio: g's over c_hat's and its standard error.

@@ -117,10 +117,7 @@ class Medians:
     """The privatised medians of one population and of its samples; positions are those of EPSILONS.
 
     Args:
-        name: of the population.
-        whole: S_N at each epsilon.
         mean_squares: a size's mean of S_n^2 at each epsilon.
-        errors: standard errors of those.
         runs: a small size's S_n, run by run, at each shown epsilon.
     """
 

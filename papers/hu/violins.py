@@ -22,7 +22,6 @@ def violin(label: str, at: int, values: Floats, density: Floats) -> Curve:
     """Return a closed, filled outline around the height `at`.
 
     Args:
-        label: of the curve.
         at: 1, 2 or 3; each is drawn in another style.
         values: ascending abscissae.
         density: at each; any scale.

@@ -21,7 +21,6 @@ def comparisons(results: Results, adult: Path | None) -> tuple[Comparison, ...]:
     """Return every comparison of the paper.
 
     Args:
-        results: of the points.
         adult: folder of the census, or None.
     """
     return (
@@ -86,7 +85,6 @@ def largest_ratio(population: int, sample: int, mechanism: GammaDiagonal) -> Fra
     Args:
         population: rows n of the tables; all tables are tried, so a handful.
         sample: rows m, drawn without replacement, in secret order.
-        mechanism: what perturbs them.
     """
     laws = {table: _law(table, sample, mechanism) for table in product(range(mechanism.cells), repeat=population)}
     return max(

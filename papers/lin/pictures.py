@@ -102,7 +102,6 @@ def figure_9(results: Results, *, with_files: bool) -> Figure:
     """Return the error at m* against the number of cells.
 
     Args:
-        results: of the points.
         with_files: whether the files of the census were at hand, so that it has more tables than two.
     """
     missing = "" if with_files else " Without the files of the census (--adult) Adult has 12 and 24 cells only."

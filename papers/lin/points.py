@@ -31,9 +31,7 @@ def histograms(
     Args:
         counts: rows in each cell of the table, shape (K,).
         sample: rows drawn without replacement, m.
-        mechanism: what perturbs them.
         runs: number of releases.
-        generator: what draws.
 
     Returns:
         int64, shape (runs, K), each row with sum m.
@@ -52,7 +50,6 @@ def error(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: counts (rows in each cell), epsilon and delta (text; delta may be None), sample (rows), runs.
-        generator: what draws.
 
     Returns:
         sample; mean of ||T_hat - T||_2 over the runs, standard_error of that mean, low and high (between them lie 90%

@@ -89,7 +89,6 @@ def errors(sizes: Sequence[int], order: int, rows: int, budget: float) -> dict[s
     """Return the mean error, over all tables of some order, of a cell times the cells, by each mechanism.
 
     Args:
-        sizes: categories of the attributes.
         order: attributes of a table: 1 for shares of an attribute, 2 for pairs.
         rows: n.
         budget: mu^2 of everything together.

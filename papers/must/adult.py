@@ -51,7 +51,6 @@ class Split:
         train: float64, shape (30969, 14): ones for the intercept, then the features, each at most 1.
         train_income: float64, shape (30969,): 1 where the income is above 50,000 dollars.
         test: the same for the other 10,323 rows.
-        test_income: the same for them.
     """
 
     train: Floats

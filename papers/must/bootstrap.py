@@ -130,7 +130,6 @@ def one_data_set(
     Args:
         values: float64, shape (n,).
         scheme: how the subsamples are drawn.
-        generator: of the subsamples.
     """
     subsets = draw(scheme, SUBSAMPLES, generator)
     sizes, used = np.maximum(subsets.sizes, 1), subsets.used

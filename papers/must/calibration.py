@@ -24,7 +24,6 @@ def paper_ratio(scheme: Scheme, epsilon: float) -> float:
     sigma = sqrt(2 ln(1.25/delta)) Delta/epsilon,    delta = 1/n,    epsilon = ln(1 + (e^epsilon' - 1)/eta)
 
     Args:
-        scheme: how a query samples.
         epsilon: epsilon' of a query, after sampling, nats.
 
     Returns:
@@ -51,7 +50,6 @@ def corrected_ratio(scheme: Scheme, epsilon: float) -> float:
     change by one copy; for Poisson sampling, adding or removing. Tight without replacement, else a bound.
 
     Args:
-        scheme: how a query samples.
         epsilon: epsilon', nats.
 
     Source: MUST, Theorem 5; Balle, Wang 2018, Theorem 8.

@@ -61,7 +61,6 @@ def classify(arguments: Plain, generator: np.random.Generator) -> Plain:
     Args:
         arguments: folder of the Adult files; scheme; noise "none", "paper" or "corrected"; label, whether it is among
             the predictors; runs; every, steps between two points of the loss.
-        generator: of the task.
 
     Returns:
         metrics, for each of METRICS [mean, standard deviation] over runs; steps and loss (nats), the mean cross-entropy

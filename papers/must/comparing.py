@@ -23,7 +23,6 @@ def exact(  # noqa: PLR0913, PLR0917 - one argument a fact
         what: the quantity and its setting.
         table: such as "Table 3".
         printed: as the paper has it, digit by digit.
-        ours: computed here.
         reason: why they differ, if they do.
         otherwise: what such a difference means.
     """
@@ -45,7 +44,6 @@ def simulated(  # noqa: PLR0913, PLR0917 - one argument a fact
         what: the quantity and its setting.
         table: such as "Table 6".
         printed: as the paper has it.
-        ours: simulated here.
         error: standard error of the difference, the paper's share included.
         reason: why they differ, if they do.
         otherwise: what such a difference means.

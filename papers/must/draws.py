@@ -46,7 +46,6 @@ def draw(scheme: Scheme, trials: int, generator: np.random.Generator) -> Subsets
     Args:
         scheme: one of the paper's.
         trials: how many subsets.
-        generator: of the experiment.
 
     Raises:
         InvalidInputError: another scheme.

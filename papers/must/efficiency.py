@@ -56,7 +56,6 @@ def distinct_rows(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: experiment 1 to 3; scheme; batches.
-        generator: of the task.
 
     Returns:
         min and max, each a list of a number a batch; spread, the standard deviation over subsets; expected, n eta.
@@ -83,7 +82,6 @@ def drawing_times(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: experiment 1 to 3; rounds.
-        generator: of the task.
     """
     design = DESIGNS[arguments["experiment"] - 1]
     drawers = {name: drawer(design.scheme(name), generator) for name in LABELS}

@@ -108,7 +108,6 @@ def growth(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: scheme; steps, numbers of compositions.
-        generator: not used.
 
     Returns:
         steps; sound, paper (not for Poisson), attained and its lower bound attained_low: a list each of a number for
@@ -140,7 +139,6 @@ def composition(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: case, one of CASES; scheme; epsilons, nats.
-        generator: not used.
 
     Returns:
         epsilons; sound, and for PAIRED schemes paper and attained: a list each of a number an epsilon. For Poisson,

@@ -151,10 +151,7 @@ def level_curve(
 
     Args:
         samples: m of the columns.
-        stages: b of the numbers.
         heights: float64, shape (numbers, columns).
-        level: within the surface's range.
-        group: of the curve.
     """
     crossed = [
         (float(np.interp(level, row, samples)), float(stage))

@@ -57,7 +57,6 @@ def aligned_profile(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: mechanism; ratio Delta/scale; step and last of the grid, nats.
-        generator: not used.
 
     Source: MUST, Theorem 5.
     """
@@ -88,7 +87,6 @@ def contours(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: scheme; samples and stages, the first and the last m and b; step of both.
-        generator: not used.
 
     Returns:
         samples, stages, and for each of CONTOUR_VALUES a list a stage of a number a sample.

@@ -61,7 +61,6 @@ def regress(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: scheme; noise "none", "paper" or "corrected"; epsilon' of a step, nats, or None; runs.
-        generator: of the task.
 
     Returns:
         rmse, the mean and standard deviation over runs of the root of the mean squared error, averaged over the last

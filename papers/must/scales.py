@@ -34,7 +34,6 @@ def noise(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: experiment 1 to 3.
-        generator: not used.
 
     Returns:
         For each row: base (epsilon, nats); paper, sigma over the most that one row moves the mean; analytic, the same

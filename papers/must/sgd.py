@@ -53,8 +53,6 @@ class Descent:
 
     Args:
         steps: T.
-        rate: learning rate.
-        start: of every coefficient.
         clip: C, largest norm of an example's gradient; infinite without privacy.
         noise: standard deviation of the noise on every coordinate of the averaged gradient.
         divides_by_sample: divide by m even if the scheme drew more or fewer rows (Poisson): then what one row can
@@ -81,9 +79,6 @@ def descend(
     Args:
         data: rows of every run.
         scheme: how each step samples, afresh.
-        coefficient: of the loss.
-        descent: how.
-        generator: of the experiment.
 
     Source: MUST, Algorithm 2; Abadi et al. 2016, Algorithm 1.
     """

@@ -77,7 +77,6 @@ def prepare_rehearsal(
     """Write the rehearsal of a study for containers; returns what `prepare` does.
 
     Args:
-        options: of the rehearsal.
         port: of the first researcher on this machine's loopback interface; the others follow.
         source: as in `prepare`.
 

@@ -24,7 +24,6 @@ def endpoints_of(study: Study, port: int) -> dict[str, str]:
     """Return where the parties of a study are called: by their names, and researchers' services from this machine.
 
     Args:
-        study: the study.
         port: of the first researcher's service on this machine's loopback interface; the others follow.
 
     Raises:
@@ -47,7 +46,6 @@ def compose_text(study: Study, tables: Mapping[str, str]) -> str:
     """Return the compose.yaml of a study whose endpoints are those of `endpoints_of`.
 
     Args:
-        study: the study.
         tables: curator -> name of its table in the folder.
     """
     _, _, template = TEMPLATE.read_text("utf-8").partition("\nname: ")

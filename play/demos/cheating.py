@@ -26,7 +26,6 @@ class CuratorOutcome:
     """The end of a release at one curator.
 
     Args:
-        curator: its name.
         state: of the release there; keys leave in READY only.
         failure: why it failed; empty if it did not.
         receipts: what the curator's tests of the server showed: of its own columns, then of all together.
@@ -48,9 +47,6 @@ class CheatOutcome:
     """The end of a release whose server cheats.
 
     Args:
-        cheat: how.
-        release_id: of the release.
-        curators: its end at each.
         seconds: how long it took, from the request on.
     """
 
@@ -99,8 +95,6 @@ def run_cheat(cheat: Cheat, options: DemoOptions, say: Callable[[str], None]) ->
     """Run a release whose server cheats.
 
     Args:
-        cheat: how.
-        options: of the demonstration.
         say: called with a line about each step.
 
     Raises:

@@ -94,7 +94,6 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
     """Make the study, start the server, run a round with a fleet, and compare with the truth.
 
     Args:
-        options: what to show.
         say: called with a line about each step.
 
     Raises:

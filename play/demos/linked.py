@@ -48,8 +48,6 @@ class LinkedOptions:
         attributes: names in the study; none for all fourteen.
         people: so many that both curators hold.
         epsilon: of all tables together, nats.
-        delta: of all tables together.
-        seed: of the microdata.
     """
 
     out: Path
@@ -69,7 +67,6 @@ class LinkedTruth:
     """The true rows of some attributes.
 
     Args:
-        domain: the attributes.
         rows: symbols, shape (people, attributes).
     """
 
@@ -91,11 +88,7 @@ class NumberAnalyses:
     """What is shown of an attribute of numbers, each analysis of the release and of the true rows.
 
     Args:
-        attribute: its name.
         given: the attribute of the groups of the means.
-        means: by group.
-        formula: of the linear model.
-        linear: its coefficients.
     """
 
     attribute: str
@@ -110,17 +103,13 @@ class LinkedResult:
     """Everything that the demonstration shows.
 
     Args:
-        status: of the release.
         pairs: mean total variation distance of the microdata from the true rows over all pairs.
-        triples: over all triples.
         expected: of the pairs, as a researcher knows it, without the truth.
         shares: one conditional table as it was measured.
         true_shares: the same of the true rows.
         numbers: means and a linear model of an attribute of numbers; None if there is none.
         card: who faces which epsilon of all tables together.
-        microdata: the file.
         certificate: of the release, one file.
-        report: the page.
         seconds: step -> seconds.
     """
 
@@ -172,7 +161,6 @@ def run_linked(options: LinkedOptions, say: Callable[[str], None]) -> LinkedResu
     """Make the study, start every party, run the release, draw microdata, and compare with the truth.
 
     Args:
-        options: what to show.
         say: called with a line about each step.
 
     Raises:

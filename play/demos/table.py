@@ -40,7 +40,6 @@ class DemoOptions:
         out: folder for all output; new or empty.
         curators: 2 to 8, for the Adult table.
         epsilon: epsilon of the release, nats; pure unless there is a delta.
-        delta: delta of the release.
         pad: "chacha20" or "otp".
         sampling: "seed", "indices" or "server".
         noise_split: the curators' part of the noise, as text; None for the default.
@@ -82,9 +81,7 @@ class Outcome:
     """One release's result beside the truth.
 
     Args:
-        researcher: who asked.
         status: the released spec, how long each step took, and the bytes over each link.
-        estimate: the estimated joint distribution.
         truth: (K,) true counts of the estimate's cells.
     """
 
@@ -141,7 +138,6 @@ def run_table_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResu
     """Make the study, start every party, run the release, and compare with the truth.
 
     Args:
-        options: what to show.
         say: called with a line about each step.
 
     Raises:
@@ -173,7 +169,6 @@ def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStud
     """Write the tables, the study file, the certificates and the policies of a demonstration.
 
     Args:
-        options: what to show.
         say: called with a line about each step.
 
     Returns:

@@ -42,8 +42,6 @@ class LinkOptions:
         errors: factor of the usual errors of both registers.
         misfiled: share of the clinic's rows that are filed under another patient's name, which no key sees.
         epsilon: of the release, nats.
-        delta: of the release.
-        seed: of the people.
     """
 
     out: Path
@@ -77,7 +75,6 @@ class LinkResult:
         twins: of the wrong ones, links of twins.
         tested: links that a clerk compared with the patients' own papers.
         tested_wrong: of these, links to another person, or to a row that is filed under another name.
-        estimate: the released table.
         corrected: the same with wrong links undone, by the clerk's share.
         linked: the same table of the linked rows without noise, as shares.
         truth: the same of all people who stand in both, each with the right partner and illness.
@@ -131,7 +128,6 @@ def run_link(options: LinkOptions, say: Callable[[str], None]) -> LinkResult:
     """Make the registers, start every party, link, release a table, and compare with the truth.
 
     Args:
-        options: what to show.
         say: called with a line about each step.
 
     Raises:

@@ -68,8 +68,6 @@ class LocalStudy:
         """Write the files of a study, with a new authority and certificates of its own; start nothing.
 
         Args:
-            folder: an existing folder.
-            source: the study file.
             tables: curator -> its table.
             policies: curator -> the text of its policy file, if it has one.
         """

@@ -18,8 +18,6 @@ class AskedRound:
     """What a round asks, and who answers.
 
     Args:
-        researcher: who opens it.
-        question: of the study.
         epsilon: of one report, nats.
         rate: probability of reporting.
         nodes: how many, of each stratum.
@@ -41,8 +39,6 @@ class AnsweredRound:
     """A round that is closed.
 
     Args:
-        status: how it stands.
-        tally: its counts.
         fleet: what the command of the fleet printed.
         parties: the processes that took part beside the server.
     """
@@ -58,7 +54,6 @@ def answered_round(local: LocalStudy, asked: AskedRound, say: Callable[[str], No
 
     Args:
         local: the study; the tokens and the state of the nodes go into its folder.
-        asked: the round.
         say: called with a line about each step.
 
     Raises:

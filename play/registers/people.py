@@ -36,10 +36,7 @@ class ErrorRates:
         typo: a letter of the given name; the same for the family name.
         family: another family name, as after a marriage.
         swapped: the two names in one another's place.
-        birth: the date of birth.
         postcode: another postcode, as after a move.
-        sex: the sex.
-        lacking: one field is missing.
     """
 
     typo: float = 0.04

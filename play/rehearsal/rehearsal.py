@@ -27,7 +27,6 @@ class RehearsalOptions:
     """Options of a rehearsal.
 
     Args:
-        study: the study file.
         out: folder for all output; new or empty.
         people: dummy people whom every curator holds, or nodes of each stratum; None for as many as the study needs.
         policies: curator -> its policy file; without one, a person decides about everything.
@@ -104,7 +103,6 @@ class RehearsalDraft:
     """What a rehearsal consists of, before it is written.
 
     Args:
-        source: its study file.
         people: as in the options.
         tables: what the curators hold; None in a study of nodes alone.
         policies: curator -> the text of its policy file, if it has one.

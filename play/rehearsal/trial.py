@@ -30,7 +30,6 @@ class TableBesideTruth:
     """A table of a release, and the true one of the dummy people.
 
     Args:
-        estimate: the released one.
         truth: (K,) true counts of its cells.
     """
 
@@ -62,7 +61,6 @@ class RehearsedRelease:
     """A release of the rehearsal.
 
     Args:
-        status: of the release.
         tables: each table beside the truth.
         approved: curators at which a person had to approve.
     """
@@ -77,8 +75,6 @@ class RehearsedRound:
     """A round of the rehearsal.
 
     Args:
-        asked: the round.
-        answered: its counts.
         estimate: how many nodes hold each value.
         truth: how many do.
     """
@@ -98,7 +94,6 @@ def rehearsed_release(rehearsal: Rehearsal, words: Sequence[str], say: Callable[
     """Make one request, approve what waits for a person, and compare the result with the truth.
 
     Args:
-        rehearsal: its parties run.
         words: options of `veiltab researcher request`.
         say: called with a line about each step.
 
@@ -160,7 +155,6 @@ def rehearsed_round(rehearsal: Rehearsal, say: Callable[[str], None]) -> Rehears
     """Open a round, let a fleet of dummy nodes answer it, and compare the result with the truth.
 
     Args:
-        rehearsal: its server runs.
         say: called with a line about each step.
 
     Raises:

@@ -105,7 +105,6 @@ def write_tables(folder: Path, owners: Mapping[str, str] = TWO_CURATORS) -> dict
     """Write one CSV file a curator, `<curator>.csv`, with an id column and the attributes it owns.
 
     Args:
-        folder: an existing folder.
         owners: attribute -> owner.
 
     Returns:

@@ -39,7 +39,6 @@ class DummyTables:
     """The tables, and what the curators together know of them.
 
     Args:
-        study: the study.
         people: how many every curator holds; the numbers of the others come after theirs.
         values: curator and column -> a raw value a person.
         symbols: int64, shape (people, attributes): of the people whom every curator holds, in study order; DROP where a

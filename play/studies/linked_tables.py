@@ -58,7 +58,6 @@ def write_tables(folder: Path, size: int = POPULATION) -> dict[str, Path]:
     """Write one CSV file a curator, `<curator>.csv`, with an id column and its seven attributes.
 
     Args:
-        folder: an existing folder.
         size: so many people that both curators hold, the first of the data set.
 
     Returns:

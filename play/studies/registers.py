@@ -29,7 +29,6 @@ def write_registers(
     """Write one CSV file a curator, `<curator>.csv`, with an id column and the attributes it owns.
 
     Args:
-        folder: an existing folder.
         owners: attribute -> owner; its order is that of the columns.
         common: attribute -> raw value, for each person whom every curator holds.
         others: the same for people whom one curator holds alone; they take turns.

@@ -32,7 +32,6 @@ def rehearsal_of(source: bytes, endpoints: Mapping[str, str]) -> bytes:
     study, and the study's own in the rehearsal. Everything else is the study's.
 
     Args:
-        source: a valid study file.
         endpoints: party name -> host:port.
     """
     study = tomllib.loads(source.decode("utf-8"), parse_float=Decimal)

@@ -120,7 +120,6 @@ def compare(table: Table, other: Table, kind: Contrast = Contrast.DIFFERENCE, gi
     sample of a fixed table and has noise of its own, so the variances add, each with its own sampling part.
 
     Args:
-        table: of the first release.
         other: of the second release, with the same attributes in any order.
         kind: difference, ratio or odds ratio.
         given: attributes that are conditioned on; none compares shares of all respondents.

@@ -40,7 +40,6 @@ def contrast_values(kind: Contrast, first: Floats, second: Floats, *, upper: boo
     """Return what a contrast makes of pairs of shares; a ratio takes shares within 0 and 1.
 
     Args:
-        kind: the contrast.
         first: shares p, any shape.
         second: shares q, of the same shape.
         upper: whether 0/0, which can be anything, counts as infinite instead of 0.
@@ -68,9 +67,7 @@ def contrast_interval(
     """Return the ends of the intervals of a contrast of shares, pair by pair.
 
     Args:
-        kind: the contrast.
         first: shares p.
-        second: shares q, as many.
         z: quantile of the normal law, such as 1.96 for 95%.
         correlation: of the two errors of each pair, shape (s,); 0 between independent releases.
 

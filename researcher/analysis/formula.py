@@ -45,7 +45,6 @@ def parse_formula(text: str, domain: Domain) -> Formula:
     so attributes and categories may have any characters.
 
     Args:
-        text: the formula.
         domain: the attributes that it may name.
 
     Raises:
@@ -94,7 +93,6 @@ def design_matrix(formula: Formula, domain: Domain) -> tuple[NDArray[np.float64]
     An attribute has one column a category but the first, which is the reference; an interaction has the products.
 
     Args:
-        formula: the model.
         domain: its attributes on the right, in any order.
 
     Returns:

@@ -14,7 +14,6 @@ class Reader:
     """Reads a text from left to right.
 
     Args:
-        text: what to read.
         domain: the attributes that it may name.
         where: the option or argument that the text is of.
     """

@@ -142,7 +142,6 @@ class _Profile:
     """The score tests of single coefficients.
 
     Args:
-        likelihood: the model.
         estimate: the table, over the cells of the model.
         beta: the estimated coefficients, shape (p,).
     """

@@ -38,7 +38,6 @@ class Analysis:
     Args:
         title: what was asked, such as "share of wage given education".
         labels: name of a column -> its text in each row, such as the categories that a row is about.
-        unit: what the numbers are.
         estimate: shape (r,), float64; NaN where it cannot be said.
         low: lower ends of the intervals, shape (r,); -inf where there is no limit, NaN where there is no interval.
         high: upper ends, likewise.

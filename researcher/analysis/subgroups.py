@@ -74,7 +74,6 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
 
     Args:
         table: with all attributes concerned.
-        kind: difference or ratio.
         subgroups: at least two; none has a cell of the first.
 
     Raises:

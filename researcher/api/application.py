@@ -54,14 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """A request that is refused with a status of HTTP's own.
-
-    Args:
-        status: of HTTP.
-        problem: what was wrong.
-        remedy: what to do next.
-        headers: of the answer.
-    """
+    """A request that is refused with a status of HTTP's own."""
 
     def __init__(self, status: int, problem: str, remedy: str = "", **headers: str) -> None:
         super().__init__(problem)
@@ -73,7 +66,6 @@ class Api:
     """Answers requests; an ASGI application.
 
     Args:
-        resources: what can be asked.
         tokens: who may ask with a token.
         is_own: whether a certificate, as DER, is that of the party that is served; the TLS library has verified its
             issuer.

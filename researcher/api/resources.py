@@ -57,9 +57,6 @@ class Answer:
 
     Args:
         body: bytes, or a file that is sent and then deleted with its folder.
-        media_type: of the body.
-        status: of HTTP.
-        headers: further ones.
         after: called when it was sent.
     """
 
@@ -81,16 +78,11 @@ class Resource:
 
     Args:
         name: of the operation, in the description.
-        method: of HTTP.
         path: with {release} for the name of a release.
-        scope: that a token needs.
-        summary: for who asks.
         parameters: of the query, or of the body of a POST.
-        media_types: of its answers.
         schema: of a JSON answer: a name among the components of the description.
         is_computed: whether it takes a processor, and so waits for its turn.
         handle: answers, given the parts of the path and the parameters that were given.
-        status: of a good answer.
     """
 
     name: str
@@ -121,11 +113,7 @@ _FORMAT = _parameter("format", str, f"of the answer: {', '.join(FORMATS)}.", "js
 
 
 class Desk:
-    """Answers for one party: a researcher, or an analyst.
-
-    Args:
-        client: of the party.
-    """
+    """Answers for one party: a researcher, or an analyst."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

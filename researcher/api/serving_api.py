@@ -25,9 +25,7 @@ def serve_api(client: Client, identity_folder: Path, state: Path, options: HttpO
     """Answer over HTTPS for a client's party.
 
     Args:
-        client: of the party.
         identity_folder: of the party: its own certificate admits its holder without a token.
-        state: folder of the tokens.
         options: where, and the certificate that is shown.
 
     Raises:

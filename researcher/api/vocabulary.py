@@ -31,7 +31,6 @@ class Parameter:
         kind: str, int, float, bool, Decimal, an enumeration, or a tuple of texts or of tuples of them.
         default: if it is left out.
         is_required: whether it may not be left out.
-        description: for who asks.
     """
 
     name: str

@@ -62,7 +62,6 @@ class Connection:
         """Return how a release stands, named as for `release`.
 
         Args:
-            name: of the release.
             seconds: how long the service may wait with its answer for the release to be over.
         """
         # A researcher that waits reads the counts next; an analyst asks for them alone, as that is recorded.
@@ -152,8 +151,6 @@ class Connection:
         """Return the service's answer to a message.
 
         Args:
-            method: of the service's stub.
-            message: to it.
             seconds: how long the service may wait with its answer.
         """
         return self._link.wait(self.service.ask(method, message, within=self._timeout + seconds))

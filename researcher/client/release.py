@@ -212,7 +212,6 @@ class Release(Answers):
         Analyses mark what comes from the model, and give no interval for it.
 
         Args:
-            attributes: of the table.
             confidence: as for `estimate`.
             linkage_error: as for `estimate`; a model takes one share.
 

@@ -147,7 +147,6 @@ def neyman_rates(costs: Floats, nodes: Floats, budget: float, least: float) -> F
         costs: shape (strata,), not negative.
         nodes: n_s, shape (strata,).
         budget: expected reports, from least sum(n_s) to sum(n_s).
-        least: floor.
 
     Source: Neyman (1934); the Karush-Kuhn-Tucker conditions give the bounds.
     """
@@ -173,7 +172,6 @@ def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, lea
         held: shape (d,).
         nodes: n_s, shape (strata,).
         budget: expected reports, from least sum(n_s) to sum(n_s).
-        least: floor.
     """
     rates = neyman_rates(costs.sum(axis=1), nodes, budget, least)
     active: list[int] = []

@@ -31,9 +31,7 @@ def choose_centrally(  # noqa: PLR0913 - one argument a quantity
         size: number of values d, 2 to 65536.
         cap: largest epsilon of a report, nats, pure.
         central: epsilon against an adversary who sees only the counts, nats.
-        delta: of the central guarantee.
         crowds: (nodes, expected reports) of each stratum.
-        population: nodes of all strata.
         rate: see `choose`.
         among: names of the oracles to rank.
 

@@ -32,7 +32,6 @@ def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuara
     reports or more have probability delta/10 or more. Nodes that are away, or have no token, hide nobody.
 
     Args:
-        status: how the round stands.
         delta: probability; by default the advised one.
     """
     oracle = status.round.randomiser
@@ -72,7 +71,6 @@ def least_active(reports: int, rate: Fraction, probability: Decimal) -> int:
     Args:
         reports: S, at least 0.
         rate: probability with which a node reports, in (0, 1].
-        probability: of an error.
     """
     if rate == 1 or reports == 0:
         return reports

@@ -86,7 +86,6 @@ class Rounds:
             question: name of a question of the study.
             epsilon: largest epsilon of one report, nats, as a text or a number.
             rates: probability of reporting by stratum, as text; {"everyone": ...} in a study without strata.
-            populations: nodes by stratum.
             oracle: one of ORACLE_NAMES.
             lifetime_seconds: until the round closes by itself.
 

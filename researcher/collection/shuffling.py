@@ -48,7 +48,6 @@ class CentralGuarantee:
     Args:
         local_epsilon: ln gamma, against everybody.
         pure_epsilon: against an adversary who sees reports without names and does not know who reported.
-        delta: of the next two.
         epsilon: (epsilon, delta) against an adversary who sees only the counts; None where there is no certificate.
         known_epsilon: the same against an adversary who also knows which nodes reported.
         why: why there is no certificate, else empty.
@@ -149,7 +148,6 @@ def guarantee_together(rounds: Sequence[tuple[Oracle, Sequence[int], Sequence[in
 
     Args:
         rounds: the randomiser, nodes of each stratum (a lower bound is safe), and reports.
-        delta: of all rounds together.
 
     Returns:
         None where a round has no certificate.

@@ -15,9 +15,7 @@ def by_stratum(text: str, strata: Sequence[str], read: Callable[[str], T], optio
 
     Args:
         text: one value for all of them, or name=value,name=value for each.
-        strata: their names.
         read: parses the text of a value; raises ValueError or ArithmeticError if it cannot.
-        option: for messages.
 
     Raises:
         InvalidInputError: a value that cannot be read, a stratum that is unknown, named twice or left out.

@@ -16,7 +16,6 @@ def kept_tokens(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[s
     Args:
         path: a CSV file with the columns round, stratum and token.
         round_id: the round; tokens of another round are refused, because they would link a node's answers.
-        numbers: tokens of each stratum.
 
     Raises:
         ConflictError: the file exists and holds something else.

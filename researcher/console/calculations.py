@@ -43,7 +43,6 @@ class Calculations:
     respondents. The page does not wait for that: it says that the answer takes too long.
 
     Args:
-        seconds: the limit.
         clock: returns seconds.
     """
 
@@ -103,7 +102,6 @@ class Background:
         A work that fails raises here, and is tried again the next time.
 
         Args:
-            key: names the result.
             work: computes it; started the first time.
             within: seconds to wait.
         """

@@ -27,10 +27,7 @@ class Numbers:
     """The numbers of a table or an analysis, as a page shows them.
 
     Args:
-        headings: of the columns.
-        rows: texts.
         labels: how many columns name the row.
-        caption: what they are.
     """
 
     headings: Sequence[str]
@@ -44,11 +41,8 @@ class Display:
     """What a page shows of a table.
 
     Args:
-        title: what was asked.
-        picture: of it.
         scope: which part of it the picture has; empty for all.
         fields: the joint table of two attributes as a picture; empty for others.
-        numbers: of it.
         remarks: what the reader must know, a sentence each.
         tests: of each pair of attributes for dependence.
         is_measured: whether the table was measured; else it comes from a model.

@@ -33,12 +33,10 @@ class Order:
     """What somebody wants drawn.
 
     Args:
-        status: of the release.
         attributes: of the rows.
         rows: how many.
         replicates: whether replicate weights go with them.
         seed: None for a random one.
-        suffix: .csv or .parquet.
         study: whose page about the file is written beside it; None for no page.
 
     Raises:
@@ -79,7 +77,6 @@ class Job:
     """One order, as far as it has come.
 
     Args:
-        order: what is drawn.
         part: done so far, from 0 to 1.
         doing: what is done now, in words.
         files: name -> file, once they are all there.

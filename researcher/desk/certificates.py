@@ -24,7 +24,6 @@ class Certificates:
 
     Args:
         identity: the researcher's own.
-        store: of the desk.
     """
 
     def __init__(self, identity: Identity, store: ResearcherStore) -> None:
@@ -48,7 +47,6 @@ class Certificates:
         """Return the file of a release's certificate; its parties are asked for their signatures the first time.
 
         Args:
-            stored: the release.
             study: returns the study file under which it was asked for.
             parties: to ask; None before the service has begun.
 

@@ -26,7 +26,6 @@ async def certify(
     """Return the certificate of a published release, once every line of it holds.
 
     Args:
-        release: its description.
         numbers: of the tables of a release of several that have a result; none of one table.
         study: the study file under which it was asked for.
         authority: certificate of the study's authority, PEM.

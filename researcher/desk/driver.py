@@ -49,7 +49,6 @@ class ResearcherDriver:
 
     Args:
         identity: the researcher's own.
-        study: the study file.
         store: durable state.
     """
 
@@ -75,7 +74,6 @@ class ResearcherDriver:
         """Record a request, its attributes in study order, or return the one to continue.
 
         Args:
-            request: what is asked for.
             label: the researcher's own name for the release; may be empty.
             study_digest: of the study file that the asker read.
 

@@ -27,10 +27,6 @@ def check_fits_budget(request: ReleaseRequest, study: Study) -> None:
     they take shows only once n is known, and the curators refuse them then. A cap makes a release smaller than its
     epsilon says.
 
-    Args:
-        request: what is asked for.
-        study: the study file.
-
     Raises:
         BudgetExceededError: it asks for more than a curator may ever spend.
     """
@@ -54,7 +50,6 @@ def check_asked_under(stored: ResearcherRelease, study: Study, store: Researcher
     """Refuse to go on with a release under another study file than it was asked for.
 
     Args:
-        stored: the release.
         study: the study file here now.
         store: keeps those that were here.
         own: role and name of the service.

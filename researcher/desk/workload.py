@@ -39,7 +39,6 @@ class Workloads:
     """The releases of several tables of a desk.
 
     Args:
-        study: the study file.
         store: durable state.
         drive: brings a table to its end.
     """
@@ -66,7 +65,6 @@ class Workloads:
         """Bring a release of several tables to its end.
 
         Args:
-            stored: the release.
             answers: what every curator says about it.
             parties: the curators and the server.
 

@@ -101,7 +101,6 @@ def marginals_picture(estimate: ShownTable, truth: NDArray[np.float64] | None = 
     """Draw the marginal of every attribute, one panel each.
 
     Args:
-        estimate: the estimated joint table.
         truth: true fractions of the joint table, shape (K,), float64, or None.
         sheet: what it is drawn on.
 

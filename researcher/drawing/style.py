@@ -97,10 +97,7 @@ def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figur
     """Draw a figure to a file.
 
     Args:
-        path: .svg or .png.
         size: width and height, inches.
-        paint: draws into the figure.
-        option: which named the file.
 
     Raises:
         InvalidInputError: another suffix, or a file that cannot be written.
@@ -147,7 +144,6 @@ class Picture:
 
     Args:
         size: width and height, inches.
-        paint: draws into the figure.
     """
 
     size: tuple[float, float]

@@ -30,7 +30,6 @@ class IndependenceTest:
     Args:
         left: attributes of the first group.
         right: attributes of the second group.
-        statistic: the Wald statistic W.
         degrees: (A-1)(B-1).
         p_value: probability of a statistic at least this large if the groups were independent.
         level: probability of a false alarm that `verdict` accepts.

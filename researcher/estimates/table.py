@@ -59,7 +59,6 @@ def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
     """Return the numeric columns of a result, in the order in which they are shown.
 
     Args:
-        estimate: the estimated table.
         truth: true fractions, shape (K,), float64, where they are known (a demonstration, a simulation).
 
     Returns:
@@ -97,7 +96,6 @@ def rows_frame(domain: Domain, counts: NDArray[np.int64], study_digest: str, key
     """Return noisy rows that have the counts of a release, in a random order; see Release.rows.
 
     Args:
-        domain: their attributes.
         counts: of the release, shape (K,).
         study_digest: SHA-256 of the study file.
         key: 32 secret bytes, which draw the order.
@@ -121,7 +119,6 @@ def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> 
     a statistic gets underscores after its name. The frame's `attrs` name the study file and its categories.
 
     Args:
-        estimate: the estimated table.
         truth: true fractions, shape (K,), float64, or None.
 
     Returns:
@@ -146,7 +143,6 @@ def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
     """Return one plain dictionary a cell, ready for JSON.
 
     Args:
-        estimate: the estimated table.
         truth: true fractions, shape (K,), float64, or None.
 
     Returns:

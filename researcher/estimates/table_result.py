@@ -61,9 +61,7 @@ def table_result(number: int, names: tuple[str, ...], spec: TableSpec, histogram
     """Return the result of a table.
 
     Args:
-        number: of the table.
         names: its attributes whose keys were given, in order of the histogram.
-        spec: of the table.
         histogram: its counts as they travel.
 
     Raises:
@@ -96,7 +94,6 @@ def design_of(spec: TableSpec, cells: int, *, counted: int) -> ReleaseDesign:
     simple random sample of their own size, and so the design is that of a smaller sample.
 
     Args:
-        spec: of the release.
         cells: of the attributes whose keys were given.
         counted: rows of data.
 

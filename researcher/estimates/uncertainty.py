@@ -132,7 +132,6 @@ def variances(fractions: NDArray[np.float64], design: Design) -> NDArray[np.floa
 
     Args:
         fractions: shape (K,), float64; T, or what is plugged in for it (probabilities).
-        design: the public parameters.
 
     Returns:
         Shape (K,), float64, exact for the T given (squared probabilities).
@@ -153,7 +152,6 @@ def total_variance(sum_of_squares: float, design: Design) -> float:
 
     Args:
         sum_of_squares: sum of T(x)^2 over the cells, between 1/K and 1.
-        design: the public parameters.
 
     Returns:
         Squared probabilities; multiply by n^2 for squared rows.
@@ -173,7 +171,6 @@ def contrast_covariance(
     Args:
         contrasts: L, shape (c, K), float64; one combination a row, c at most MATRIX_LIMIT.
         fractions: shape (K,), float64; T, or what is plugged in for it (probabilities).
-        design: the public parameters.
 
     Returns:
         Shape (c, c), float64.
@@ -200,7 +197,6 @@ def covariance(fractions: NDArray[np.float64], design: Design) -> NDArray[np.flo
 
     Args:
         fractions: shape (K,), float64; T, or what is plugged in for it (probabilities).
-        design: the public parameters.
 
     Returns:
         Shape (K, K), float64; singular, because the estimates of all cells sum to exactly 1.
@@ -230,7 +226,6 @@ def score_interval(
 
     Args:
         raw: T_hat, shape (K,), float64 (probabilities).
-        design: the public parameters.
         confidence: probability that one interval holds its cell, above 0 and below 1; not simultaneous over cells.
 
     Returns:

@@ -76,7 +76,6 @@ def best_weights(designs: Sequence[RoundDesign], values: int) -> tuple[Fraction,
 
     Args:
         designs: public parameters of the rounds.
-        values: d.
     """
     parts = [1 / total_variance(design, values) for design in designs]
     return tuple(part / sum(parts) for part in parts)

@@ -57,7 +57,6 @@ class LinearForm:
     Args:
         support: a_s, nodes added for a report whose support holds the value.
         report: b_s, nodes subtracted for every report.
-        constant: nodes.
     """
 
     support: tuple[Fraction, ...]
@@ -106,10 +105,8 @@ def point_estimates(
     """Return the estimated numbers of nodes that hold each value, of one tally or of many at once.
 
     Args:
-        estimator: the estimator.
         counts: N_si, shape (..., strata, d), integers.
         reports: S_s, shape (..., strata), integers.
-        design: the public parameters.
 
     Returns:
         Shape (..., d), float64 (nodes); NaN for hajek where there is no report.

@@ -64,7 +64,6 @@ def estimate(tally: Tally, estimator: Estimator | str | None = None, confidence:
     """Estimate how many nodes hold each value.
 
     Args:
-        tally: the counts.
         estimator: an estimator or its name; by default hajek at one rate and horvitz_thompson otherwise.
         confidence: probability that one value's interval holds its true count.
 

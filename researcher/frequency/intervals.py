@@ -52,8 +52,6 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
     rates are unrelated to the values.
 
     Args:
-        tally: the counts.
-        estimator: the estimator.
         confidence: probability that one interval holds its count, above 0 and below 1; not simultaneous over values.
 
     Returns:

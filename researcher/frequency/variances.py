@@ -57,9 +57,7 @@ def moments(estimator: Estimator, truth: NDArray[np.int64], design: RoundDesign)
     """Return bias and variance of an estimator of how many nodes hold each value.
 
     Args:
-        estimator: the estimator.
         truth: n_si, nodes of stratum s that hold value i; shape (strata, d), integers.
-        design: the public parameters.
 
     Returns:
         Exact for the linear estimators. For hajek, given at least one report: unbiased and exact at one rate, else
@@ -91,10 +89,6 @@ def variance_estimate(tally: Tally, estimator: Estimator) -> NDArray[np.float64]
 
     It is unbiased for the linear estimators, and never negative. For horvitz_thompson it is sum z^2/pi^2 - estimate.
     For hajek at one rate it is unbiased given S (S at least 2), otherwise linearised.
-
-    Args:
-        tally: the counts.
-        estimator: the estimator.
 
     Returns:
         Shape (d,), float64 (nodes squared).

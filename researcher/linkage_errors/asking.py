@@ -17,9 +17,7 @@ def table_with_links(found: TableEstimate, asked: LinkageErrors | str, study: St
     """Return the estimate of a table with wrong links undone, and perhaps weighted by match rates.
 
     Args:
-        found: as it was measured.
         asked: the wrong links; a text as parse_linkage_error reads it.
-        study: of the release.
 
     Raises:
         InvalidInputError: a text that does not parse, or what `corrected` or `weighted` refuses.

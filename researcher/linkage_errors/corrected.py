@@ -25,7 +25,6 @@ def corrected(estimate: TableEstimate, errors: LinkageErrors | None, owners: Map
     """Return the estimate of a table with its wrong links undone.
 
     Args:
-        estimate: as it was measured.
         errors: the wrong links; None for none.
         owners: attribute -> its curator, of all attributes of the study.
 
@@ -63,7 +62,6 @@ class CorrectedEstimate(DerivedEstimate):
 
     Args:
         domain: the attributes; cells in C order.
-        design: of the observed table.
         confidence: probability that one cell's interval holds its true fraction.
         study_digest: SHA-256 of the study file, as of every TableEstimate.
         observed: the table as it was measured, over `domain`.

@@ -98,7 +98,6 @@ def relinking_covariance(
     Args:
         contrasts: shape (c, K).
         table: T of the people, shape (K,), not negative, summing to 1 (probabilities).
-        shape: sizes of its attributes.
         legs: as of a Correction; the attributes of each are those that a wrong link replaces.
         population: n people.
 

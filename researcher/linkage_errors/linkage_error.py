@@ -68,9 +68,7 @@ class Leg:
     """The attributes that links with one curator bring to a table.
 
     Args:
-        curator: whose they are.
         names: of the attributes, in the order of the table.
-        error: of the links.
     """
 
     curator: str
@@ -145,7 +143,6 @@ def links_of(
     release.estimate(["age", "wage"], linkage_error=veiltab.links("0.02:0.005", rates="rates.json"))
 
     Args:
-        text: as parse_linkage_error reads it.
         report: likewise.
         hub: likewise.
         rates: a JSON file of match rates to weight with; None does not weight.

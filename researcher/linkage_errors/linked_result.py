@@ -21,8 +21,6 @@ def linked_results(
     """Return the tables of a release, those across curators with their wrong links to undo.
 
     Args:
-        tables: as they were measured.
-        errors: the wrong links.
         owners: attribute -> its curator, of all attributes of the study.
         sizes: attribute -> how many categories it has.
 
@@ -51,7 +49,6 @@ class LinkedResult(TableResult):
 
     Args:
         legs: whose attributes come by links, each with one share.
-        shape: sizes of its attributes.
     """
 
     legs: tuple[Leg, ...]

@@ -45,7 +45,6 @@ def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableE
     Args:
         estimate: of linked people, its wrong links perhaps undone.
         rates: as a curator released them.
-        study: of the release.
 
     Raises:
         InvalidInputError: the rates are of another study or linkage, the table has not their attribute or too many

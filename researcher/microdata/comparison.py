@@ -23,8 +23,6 @@ def mean_distance(one: Rows, other: Rows, shape: Sequence[int], attributes: int)
     Args:
         one: symbols, shape (rows, attributes).
         other: likewise, of the same attributes; another number of rows.
-        shape: sizes of all attributes.
-        attributes: of each table.
     """
     tables = list(combinations(range(len(shape)), attributes))
     one, other = np.asfortranarray(one), np.asfortranarray(other)

@@ -75,7 +75,6 @@ class DrawnNumbers:
 
         Args:
             rows: symbols, shape (rows, attributes).
-            uniforms: of the draws.
 
         Returns:
             float64; NaN where the row says that it is missing.

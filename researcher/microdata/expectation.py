@@ -67,7 +67,6 @@ def expected_error(tables: Sequence[TableResult], model: Model, rows: Rows, key:
     """Return the expected error of a file.
 
     Args:
-        tables: as they were measured.
         model: fitted to them, of at least two attributes.
         rows: of the file, drawn from the model.
         key: 32 bytes; the same key plays the same noise.

@@ -29,8 +29,6 @@ def graph_picture(
     """Draw which attributes a model joins directly: the thicker the line, the farther the two are from independence.
 
     Args:
-        names: of the attributes.
-        owners: the curator of each.
         edges: pairs of places in `names`.
         weights: of each edge, at least 0.
         sheet: what it is drawn on.
@@ -84,7 +82,6 @@ def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: 
     """Draw the distance of each pair from independence: measured above the diagonal, in the file below it.
 
     Args:
-        names: of the attributes.
         measured: shape (attributes, attributes), symmetric; NaN where a pair was not measured.
         drawn: likewise, of the file.
         sheet: what it is drawn on.

@@ -23,16 +23,13 @@ class Provenance:
 
     Args:
         study_digest: SHA-256 of the study file, hexadecimal.
-        release: id of the release.
         release_digest: SHA-256 of its description, hexadecimal.
         epsilon: of the whole release, as text.
         delta: as text; empty if epsilon is pure.
         respondents: n.
         tables: attributes of every measured table, as often as it was measured.
-        model: kind of the model.
         graph: pairs of attributes that the model joins directly.
         seed: what the rows are drawn from.
-        rows: of each file.
         replicates: M, how often the release was played again; 0 for a file without intervals.
         copies: files that stand for the replicates; 0 for one file with weights.
         unjoined: pairs of attributes that no played truth joins directly, for want of room.

@@ -25,8 +25,6 @@ def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key:
     """Return the tables of a release as they would have come if the model were the truth.
 
     Args:
-        domain: all attributes.
-        tables: as they were released.
         model: that stands for the respondents.
         key: 32 bytes; the same key draws the same tables.
     """

@@ -51,7 +51,6 @@ def played_truth(model: Model, key: bytes) -> Model:
     """Return a truth near the tables of a release that is hardly smoothed.
 
     Args:
-        model: of the release.
         key: 32 bytes; the same key plays the same truth.
     """
     uniforms, tables = Uniforms(derive(key, "truth")), dict[Axes, Table]()
@@ -66,9 +65,6 @@ def played_release(tables: Sequence[TableResult], model: Model, truth: Model, ke
     """Return the model of a release of a played truth, fitted as the model of the real one.
 
     Args:
-        tables: as they were released.
-        model: of the real release.
-        truth: played.
         key: 32 bytes; the same key draws the same noise.
     """
     again = drawn_anew(model.domain, tables, truth, derive(key, "tables"))
@@ -80,8 +76,6 @@ def played_errors(tables: Sequence[TableResult], model: Model, key: bytes) -> Ma
     """Return D of one replay.
 
     Args:
-        tables: as they were released.
-        model: of the release.
         key: 32 bytes; the same key plays the same errors.
 
     Returns:

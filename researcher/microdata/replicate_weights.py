@@ -51,8 +51,6 @@ def replicate_counts(
         rows: different ones: symbols, shape (kinds, attributes).
         counts: how often each occurs in the file, shape (kinds,).
         errors: D_i: attributes -> errors of their fractions, shape (K,).
-        sign: s_i.
-        shape: sizes of all attributes.
     """
     total, targets = counts.sum(), dict[Axes, Floats]()
     for axes, error in errors.items():

@@ -68,11 +68,9 @@ class Microdata:
     """Rows drawn from the model of a release.
 
     Args:
-        domain: their columns.
         tables: as they were measured, to which the model is fitted.
         model: that the rows are drawn from.
         errors: D_i of each replicate (replays.py).
-        provenance: where they come from.
     """
 
     domain: Domain
@@ -203,8 +201,6 @@ class Replay:
     """Plays a release once, as a task of an engine.
 
     Args:
-        tables: as they were released.
-        model: of the release.
         key: 32 bytes; the same key plays the same errors.
     """
 
@@ -268,7 +264,6 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
         domain: the attributes of the rows.
         status: of the release; it is ready.
         tables: as they were measured; those with other attributes are left out.
-        rows: of the file.
         replicates: M, how often the release is played again for the weights; 0 for none.
         copies: the same as files without weights, so many; 0 for one file.
         seed: any text; the same seed gives the same rows.

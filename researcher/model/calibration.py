@@ -27,11 +27,7 @@ def array_shapes(tree: JunctionTree) -> list[tuple[int, int]]:
 
 
 class Calibration:
-    """Passes messages on one tree, as often as asked.
-
-    Args:
-        tree: the junction tree.
-    """
+    """Passes messages on one tree, as often as asked."""
 
     def __init__(self, tree: JunctionTree) -> None:
         self.tree = tree

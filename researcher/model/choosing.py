@@ -29,7 +29,6 @@ def scores_of(shape: Shape, tables: Mapping[Axes, Table], *, rows: int) -> dict[
     """Return the score of each table of two attributes or more, the largest first.
 
     Args:
-        shape: sizes of all attributes.
         tables: what was measured, of every attribute.
         rows: n, rows that the tables describe.
 
@@ -53,7 +52,6 @@ def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int, lea
     """Choose the tables whose attributes depend on one another directly.
 
     Args:
-        shape: sizes of all attributes.
         scores: of the tables to choose from, the largest first.
         most_cells: of the junction tree of the graph, unless the spanning tree alone has more.
         least: score above which a table is chosen that the spanning tree does not need.
@@ -85,10 +83,8 @@ def chosen_tables(
     """Choose which of the measured tables to measure again: those of the graph, then others by their scores.
 
     Args:
-        domain: all attributes.
         measurements: what was measured, of every attribute.
         rows: n, rows that the tables describe.
-        count: most tables to choose.
         most_cells: of the junction tree of the graph.
 
     Returns:

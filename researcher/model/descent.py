@@ -50,7 +50,6 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
     """Fit the model, and yield it at the start and after every EVERY steps, without end.
 
     Args:
-        tree: the junction tree.
         tables: at least one, each within a clique of the tree; not clipped.
         margins: where to start: positive shares of each attribute, shape (K_a,).
 

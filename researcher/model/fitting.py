@@ -62,7 +62,6 @@ class Looks:
     """How far the two fits go, in looks at them.
 
     Args:
-        tree: of the junction tree.
         mixture: of the mixture of products.
     """
 
@@ -75,15 +74,12 @@ class Model:
     """A distribution over all attributes, fitted to noisy tables.
 
     Args:
-        domain: the attributes.
         tables: it was fitted to, pooled.
         rows: n, rows that the tables describe.
-        junctions: tree of the graph.
         graph: pairs of attributes that the junction tree lets depend on each other directly, in the order of choice.
         mixture_share: of the mixture of products in the pairs; the rest is the junction tree's.
         looks: at which the fits stopped.
         best: looks with the least judged error, at or after those.
-        distribution: the two together.
     """
 
     domain: Domain
@@ -157,7 +153,6 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_
     """Fit a model.
 
     Args:
-        domain: all attributes.
         measurements: noisy tables that contain every attribute.
         rows: n, rows that the tables describe.
         most_cells: of the junction tree; time and memory are proportional to its cells.

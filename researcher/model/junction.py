@@ -47,12 +47,7 @@ class Clique:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JunctionTree:
-    """The cliques of a chordal graph, every parent before its children (a forest where the graph is not connected).
-
-    Args:
-        shape: sizes of all attributes.
-        cliques: that contain every attribute.
-    """
+    """The cliques of a chordal graph, every parent before its children (a forest where the graph is not connected)."""
 
     shape: Shape
     cliques: tuple[Clique, ...]
@@ -78,7 +73,6 @@ def junction_tree(shape: Shape, edges: Iterable[Edge]) -> JunctionTree:
 
     Args:
         shape: sizes of the attributes, which are the nodes 0, 1, ...
-        edges: of the graph.
 
     Returns:
         Cliques that contain every edge and every attribute; no clique contains another.

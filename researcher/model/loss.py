@@ -59,7 +59,6 @@ class Loss:
     """L and its slope by the marginals of the cliques.
 
     Args:
-        tree: the junction tree.
         tables: each within a clique of it.
 
     Raises:

@@ -70,7 +70,6 @@ class Table:
     """What is known about a set of attributes.
 
     Args:
-        axes: the attributes.
         values: fractions, one axis an attribute (probabilities).
         weight: 1 / variance of a cell.
     """

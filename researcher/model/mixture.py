@@ -88,7 +88,6 @@ def mixture_path(shape: Shape, tables: Sequence[Table], margins: Sequence[Floats
     """Fit mixtures of products, and yield their average at the start and after every EVERY steps, without end.
 
     Args:
-        shape: sizes of all attributes.
         tables: of any attributes; not clipped.
         margins: where to start: positive shares of each attribute, shape (K_a,).
 

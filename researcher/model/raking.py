@@ -53,10 +53,8 @@ class Raked:
     """The distribution nearest to a first that has the pairs of (1 - share) first + share second.
 
     Args:
-        first: a distribution.
         second: another over the same attributes.
         share: of the second in the pairs, 0..1.
-        shape: sizes of the attributes.
     """
 
     def __init__(self, first: Distribution, second: Distribution, share: float, shape: Sequence[int]) -> None:
@@ -123,8 +121,6 @@ def cells_of(rows: Rows, shape: Sequence[int], axes: Sequence[int]) -> NDArray[n
 
     Args:
         rows: symbols, shape (rows, attributes).
-        shape: sizes of all attributes.
-        axes: which attributes.
     """
     cells = np.zeros(len(rows), np.int64)
     for axis in axes:
@@ -141,8 +137,6 @@ def rake(
         rows: symbols, shape (rows, attributes); fastest in Fortran order.
         weights: to begin with, shape (rows,), not negative.
         targets: attributes -> fractions, shape (K,), in C order, positive. A cell without rows stays empty.
-        shape: sizes of all attributes.
-        sweeps: passes over all tables.
 
     Returns:
         Shape (rows,), with the sum of `weights`.
@@ -167,7 +161,6 @@ def drawn_evenly(rows: Rows, weights: Floats, count: int, uniforms: Uniforms) ->
         rows: in lexicographic order, shape (rows, attributes): neighbours stand for one another.
         weights: of each, shape (rows,).
         count: rows to draw.
-        uniforms: of the draw.
     """
     ends = np.cumsum(weights)
     steps = (np.arange(count) + uniforms.numbers(1)) * (ends[-1] / count)

@@ -62,7 +62,6 @@ def spread(groups: Symbols, uniforms: Uniforms) -> Floats:
 
     Args:
         groups: the group of each row, shape (n,), from 0.
-        uniforms: of the permutations.
 
     Returns:
         Shape (n,), float64.
@@ -82,7 +81,6 @@ def draw(conditional: Floats, groups: Symbols, uniforms: Uniforms) -> Symbols:
     Args:
         conditional: P(symbol | group), shape (S, R); each row sums to 1.
         groups: the group of each row, shape (n,), below S.
-        uniforms: of the draw.
 
     Returns:
         Symbols below R, shape (n,). Each has the probability that its group gives it; their numbers in a group are

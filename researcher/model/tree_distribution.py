@@ -21,7 +21,6 @@ class TreeDistribution:
     """P(x) = prod_C P(residual of C | separator of C).
 
     Args:
-        tree: the cliques.
         conditionals: P(residual | separator) of each clique, shape (S, R).
     """
 

@@ -25,7 +25,6 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
 
     Args:
         tables: of one release: one with both, and for each rounded attribute one with its twin.
-        names: of two attributes.
 
     Returns:
         One row, within -1 and 1; NaN where a variance does not stand out from the noise.

@@ -57,7 +57,6 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
     Args:
         tables: of one release, each pair of attributes in one of them at least; of several with both, the one with the
             least error counts.
-        text: the formula.
 
     Returns:
         A row a coefficient, the intercept first.

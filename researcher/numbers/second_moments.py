@@ -23,7 +23,6 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
 
     Args:
         table: with all attributes concerned; of rounded numbers, the twin too.
-        name: the attribute.
         given: attributes whose combinations of categories are the groups; none is all respondents.
 
     Returns:

@@ -16,7 +16,6 @@ def agreed_spec(
     """Return the spec of a release of one table once server and curators state the same, and it is what was asked for.
 
     Args:
-        request: what was asked for.
         study: the study file under which it was.
         published: what the server says that it published.
         planned: curator -> what it says that it planned, of those that say so.
@@ -34,7 +33,6 @@ def agreed_tables(request: ReleaseRequest, study: Study, planned: Mapping[str, R
     """Return the spec of a release of several tables once every curator states the same, and it is what was asked for.
 
     Args:
-        request: what was asked for.
         study: the study file under which it was.
         planned: curator -> what it says that it planned, of those that say so.
 
@@ -58,7 +56,6 @@ def agreed_table(table: TableSpec, study: Study, published: TableSpec, planned: 
 
     Args:
         table: as its release describes it.
-        study: the study file.
         published: what the server says that it published.
         planned: curator -> what it says that it planned, of those that say so.
 

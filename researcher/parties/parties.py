@@ -37,8 +37,6 @@ class PartyLinks:
     """The curators and the server, as the researcher reaches them.
 
     Args:
-        identity: the researcher's.
-        study: the study file.
         witnessed: returns the longest ledger that a curator has stated.
     """
 
@@ -66,8 +64,6 @@ class PartyLinks:
         """Return how a curator stands with a release, submitting the request if it does not know it.
 
         Args:
-            name: of the curator.
-            stored: the release.
             seconds: how long the answer may wait for the release to be over there.
             is_first: whether it has not answered this process about the release yet, and so perhaps not heard of it.
 
@@ -145,9 +141,6 @@ class PartyLinks:
         """Fetch a perturbed column into a file, which is there whole or not at all.
 
         Args:
-            spec: of the release.
-            column: which one.
-            path: of the file.
             advance: called with the number of bytes whenever some more are there.
         """
         if path.exists():

@@ -51,7 +51,6 @@ class Publication:
     """What a server says that it published of a release.
 
     Args:
-        spec: of the release.
         salt: with which the digests of the columns begin.
         columns: attribute -> perturbed column, of a small release; nothing of another.
         statement: what it states, signed; None if it was not asked.
@@ -102,7 +101,6 @@ class Polling:
     """Asks curators and server about releases.
 
     Args:
-        study: the study file.
         store: durable state.
     """
 
@@ -230,10 +228,8 @@ class Polling:
         """Return what the server published; raise while that is nothing.
 
         Args:
-            stored: the release.
             answers: what every curator says about it. At first, before any of them sends columns, the server is not
                 asked; nor while some of them are ready and others have still to test it: no key leaves before.
-            parties: leads to the server.
 
         Raises:
             NotReadyError, UnavailableError: nothing is published yet, or the server does not answer.

@@ -24,7 +24,6 @@ class Wish:
     """What somebody would like to release; what is None is asked for.
 
     Args:
-        shape: a key of SHAPES.
         attributes: of the study, in its order; may be empty where `cells` says how large a table is.
         cells: K of one table without attributes.
         asked: what is to be computed from the others.
@@ -58,7 +57,6 @@ class Cost:
     """What a release would be.
 
     Args:
-        asked: what was computed.
         population: n.
         cells: K of one table; of several, of all of them together.
         tables: how many.
@@ -93,7 +91,6 @@ def cost_of(wish: Wish, study: Study, check: Check) -> Cost:
 
     Args:
         wish: with one quantity to compute.
-        study: whose budget is charged.
         check: called between the steps of a search; may raise.
 
     Raises:

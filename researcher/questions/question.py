@@ -36,7 +36,6 @@ class Question:
         given: attributes that are conditioned on.
         contrast: how to compare; None asks for the shares, totals or coefficients themselves.
         reference: the group that others are compared with, as a subgroup; "" for the first.
-        totals: subgroups, as text.
         model: the formula of a regression, or "".
         mean: the attribute whose mean is asked for, in each group that is given; or "".
         sum: likewise, whose sum.
@@ -148,8 +147,6 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
     """Return the analysis that answers a question about one table.
 
     Args:
-        question: what is asked.
-        table: the table.
         other: the same table of another release, to compare with; None compares nothing with it.
 
     Raises:

@@ -42,7 +42,6 @@ class EncryptedColumn:
 
     Args:
         column: its attribute and alphabet size.
-        noisy: the perturbed ciphertext.
         key: 32 bytes of a stream cipher, or the file of a one-time pad.
     """
 
@@ -62,7 +61,6 @@ class PublishedRows:
 
     Args:
         uploaded: rows that the curators uploaded, canaries included.
-        canaries: their places among them.
         sampled: (m,) ascending places of the published rows, or None if the server published all.
         many: keeps where the canaries stand, if they are too many for memory.
 
@@ -137,7 +135,6 @@ class _Part:
     """The published rows of one chunk of the uploaded ones.
 
     Args:
-        number: of the chunk.
         length: of the chunk, rows.
         published: where the published rows stand in the chunk; None for all of it.
         is_data: (rows,) which of the published rows are no canaries.

@@ -44,8 +44,6 @@ class Receiver:
     """Receives published releases.
 
     Args:
-        name: the researcher's.
-        server: the server's name.
         store: durable state.
     """
 
@@ -68,7 +66,6 @@ class Receiver:
         """Receive a release that the server has published, to its end.
 
         Args:
-            spec: of the release.
             salt: with which the digests of its columns begin.
             parties: the curators and the server.
             stage: says how far it is, if anybody asks.

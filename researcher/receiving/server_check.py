@@ -51,7 +51,6 @@ def check_published(
         tests: curator -> its test.
         digests: attribute -> SHA-256 of the column that this desk fetched.
         places_digest: SHA-256 of the sampled places that it fetched; empty unless the server samples.
-        server: its name.
 
     Raises:
         FailedReleaseError: names the curator and the attribute.
@@ -74,7 +73,6 @@ def tested_together(spec: TableSpec, tests: Mapping[str, CuratorsTest], orders: 
     """Return the receipt of the tests of all columns together, made here on the lists that the owners exchanged.
 
     Args:
-        spec: of the release.
         tests: curator -> its tests; at least one.
         orders: of the canaries that were published to this desk.
 
@@ -105,7 +103,6 @@ def stated_changes(
     """Return owner -> the changes of canaries that it stated, once all curators were seen to have the same lists.
 
     Args:
-        spec: of the release.
         tests: curator -> its tests; at least one.
         published: where the canaries stand in the published columns.
     """
@@ -120,7 +117,6 @@ def check_listed_symbols(
     Args:
         stated: owner -> the changes that it stated.
         published: where the canaries stand in the published columns.
-        symbols: the published columns, encrypted.
 
     Raises:
         FailedReleaseError: names the curator whose list it is.
@@ -145,7 +141,6 @@ def check_receipts(receipts: Sequence[Receipt], server: str, *, canaries: int) -
 
     Args:
         receipts: of the curators, and of all columns together.
-        server: its name.
         canaries: those that the server published.
 
     Raises:
@@ -167,7 +162,6 @@ class DecryptedCanaries:
     """Compares the published canaries that a desk decrypts with those that the curators uploaded.
 
     Args:
-        canary_key: of the release.
         columns: those that the desk decrypts.
         canaries: all canaries of the release, c.
         published: which of them are published.
@@ -197,7 +191,6 @@ class DecryptedCanaries:
         """Compare those of the published canaries that come next with what the curators uploaded; a CanaryTest.
 
         Args:
-            part: which of them.
             decrypted: their symbols in each column.
         """
         if part.start == part.stop:

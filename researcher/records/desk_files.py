@@ -21,7 +21,6 @@ class DeskFiles:
     """Files below the state folder of a desk.
 
     Args:
-        folder: the state folder.
         study: the study file that the service runs with; its bytes are kept, as are those of the ones before it.
     """
 

@@ -53,7 +53,6 @@ class StoredTable:
         number: of the table, from 0.
         is_repeat: whether it runs for the second time.
         release_id: its own.
-        state: where it stands.
         failure: why it ended without a result; empty if it did not.
         attributes: of its cells, in study order: those that were asked for, and once it is ready, those of its result.
         seconds: step -> seconds.

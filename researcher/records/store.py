@@ -52,7 +52,6 @@ class ResearcherStore(DeskFiles):
     record waits for no disk.
 
     Args:
-        folder: the state folder.
         study: the study file that the service runs with; its bytes are kept, as are those of the ones before it.
     """
 
@@ -208,7 +207,6 @@ class ResearcherStore(DeskFiles):
         """Record that the counts of a release, or of a table, are here, and what they took: it is ready.
 
         Args:
-            release_id: of the release.
             granted: the attributes whose keys were given, in order of the histogram.
             seconds: step -> its duration.
             byte_counts: link -> bytes over it.

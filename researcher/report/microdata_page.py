@@ -33,13 +33,8 @@ class MicrodataReport:
     """All that the page says; texts are plain and are escaped when the page is made.
 
     Args:
-        title: headline.
-        domain: columns of the file.
         owners: attribute -> the curator who holds it.
-        provenance: of the file.
         model: that the rows were drawn from.
-        rows: of the file.
-        tables: as they were measured.
         expected: how far the file's pairs are from the true ones.
         card: the bounds of the epsilon card; the first is that of who reads the report.
         dates: (what happened, when).
@@ -64,7 +59,6 @@ class _Pair:
     """One measured pair.
 
     Args:
-        axes: its attributes.
         measured: Euclidean distance of the measured table from independence, less what noise adds.
         drawn: the same of the file's table.
         noise: total variation distance that the noise of the measurement alone shows.
@@ -82,9 +76,6 @@ class _Pair:
 
 def render(report: MicrodataReport) -> str:
     """Return the page; the same bytes for the same input.
-
-    Args:
-        report: what to say.
 
     Returns:
         A complete HTML document, to be written as UTF-8.

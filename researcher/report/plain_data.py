@@ -69,9 +69,6 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
     """Return the cells of a table.
 
     Args:
-        study: of the release.
-        status: of the release.
-        found: the table.
         respondents: whom n counts.
     """
     from veiltab.researcher.estimates.table import to_records  # noqa: PLC0415 - estimates

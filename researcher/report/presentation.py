@@ -62,7 +62,6 @@ def microdata_report(
     Args:
         study: under which it was asked for.
         microdata: of two or more attributes.
-        card: of the release.
         truth: the true rows where they are known (a demonstration), or None.
 
     Raises:

@@ -42,9 +42,7 @@ class ReportInput:
     """All that a report says; texts are plain and are escaped when the page is made.
 
     Args:
-        title: headline of the page.
         release_id: the release, as every party names it.
-        estimate: the estimated joint table.
         owners: (attribute, curator who holds it), in any order.
         epsilon: what was asked for, as text.
         scheme: how rows were sampled, as text.
@@ -86,9 +84,6 @@ class ReportInput:
 def render(report: ReportInput) -> str:
     """Return the page; the same bytes for the same input.
 
-    Args:
-        report: what to say.
-
     Returns:
         A complete HTML document, to be written as UTF-8.
     """
@@ -120,7 +115,6 @@ def conditional(table: TableEstimate, pair: tuple[str, str], said: str) -> tuple
     """Return the section that shows one attribute given another, with intervals.
 
     Args:
-        table: with both attributes.
         pair: the two; the one with more categories is given, or the one that was not rounded.
         said: of the pair, a sentence.
     """
@@ -312,8 +306,6 @@ def cell_texts(
     """Return cells as texts: estimate, se, interval, projected, people and, where known, the truth.
 
     Args:
-        estimate: the table.
-        shown: numbers of the cells.
         truth: true fractions, shape (K,), float64, or None.
     """
     typical = 100 * float(np.median(estimate.se))

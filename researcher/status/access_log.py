@@ -41,10 +41,7 @@ class Access:
 
     Args:
         number: counts entries from 1, in the order in which they were begun.
-        analyst: its name.
-        subject: what it asked for.
         release_id: the release; "" if the subject is none of a release.
-        times: how often it asked.
         first: Unix seconds of the day's first question.
         last: Unix seconds of the day's last question.
     """
@@ -62,7 +59,6 @@ class AccessLog:
     """The record in the database of a researcher's service.
 
     Args:
-        connection: the database.
         clock: Unix seconds.
     """
 

@@ -11,7 +11,6 @@ def status_html(release: str, ask: Callable[[], Status]) -> str:
     """Return how a release stands as HTML, or why that is not known.
 
     Args:
-        release: its id.
         ask: returns its status.
     """
     try:

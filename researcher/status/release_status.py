@@ -77,7 +77,6 @@ class TableStatus:
         number: of the table, from 0; what runs a second time counts on from the number of tables.
         phase: 1, or 2 for a table that runs a second time.
         release_id: its own.
-        state: where it stands.
         attributes: its attributes, in study order; once it is ready, those of its result.
     """
 
@@ -93,11 +92,9 @@ class Status:
     """The status of a release.
 
     Args:
-        release_id: the release.
         label: the researcher's own name for it; may be empty.
         state: where it stands for the researcher.
         study_digest: of the study file under which it was asked for.
-        attributes: what was asked for.
         epsilon: what was asked for, as text.
         failure: why it ended without a result; empty otherwise.
         parties: role and name -> (its state, what it waits for).

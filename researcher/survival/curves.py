@@ -105,8 +105,6 @@ def _ends(followed: FollowUp, group: int, weights: Floats, z: float) -> tuple[Fl
     """Return estimates and ends of sums of a curve, shape (r,), NaN where it does not reach.
 
     Args:
-        followed: the table.
-        group: whose curve.
         weights: of the shares at each time, not negative, shape (r, K).
         z: standard deviations.
     """

@@ -133,7 +133,6 @@ class FollowUp:
 
     Args:
         part: the table: the attributes of the groups, the time, the event.
-        ending: what was asked.
         given: the attributes of the groups.
     """
 

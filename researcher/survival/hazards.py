@@ -53,7 +53,6 @@ def hazards(table: Table, ending: Ending, *, as_ratios: bool) -> Analysis:
 
     Args:
         table: with all attributes concerned.
-        ending: with a formula.
         as_ratios: hazard ratios, e to the coefficients, instead of these.
 
     Returns:

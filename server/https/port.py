@@ -18,10 +18,7 @@ def reports_taken(
     The server shows a certificate, the clients none, so anyone who reaches the port can connect.
 
     Args:
-        http: where, and the certificate.
         rounds: the server's part in rounds.
-        identity: of the server.
-        identity_folder: of the server.
         shared: whether other processes of this server listen there too.
     """
     with importing("http", "taking reports over HTTPS", where="--http"):

@@ -56,7 +56,6 @@ def open_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
     """Open a server's state for a block.
 
     Args:
-        path: the state folder.
         owner: the server, as its certificate names it.
         database: URL of the PostgreSQL that several processes share; empty for SQLite in the folder.
 

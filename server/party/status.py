@@ -25,9 +25,6 @@ def observe(
     Args:
         study: says what the nodes may spend.
         releases: what works on releases, and its store.
-        sessions: the store.
-        collection: what works on rounds.
-        rounds: its store.
     """
     specs = rounds.rounds()
     standing = [rounds.status(spec.round_id) for spec in specs]

@@ -69,9 +69,7 @@ class Postgres:
     """The database of one store.
 
     Args:
-        pool: its connections.
         store: the store whose lock its transactions take.
-        migrations: the store's migrations.
     """
 
     shared: ClassVar[bool] = True

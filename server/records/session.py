@@ -16,7 +16,6 @@ class Session:
     """The state of one release; every step returns a new one or raises.
 
     Args:
-        spec: the release's public description.
         state: uploading, perturbing, ready, expired or failed.
         complete: attributes whose column is here whole.
         failure: why it failed; empty otherwise.

@@ -110,7 +110,6 @@ class ServerStore(SessionFiles):
         It waits for the disk: curators send columns for the one noise whose digest they heard.
 
         Args:
-            spec: of the release.
             announced_by: the curator that announces it; a release counts as the first one's that did.
             quota: what that curator may have open.
 
@@ -176,7 +175,6 @@ class ServerStore(SessionFiles):
         """Record that columns are whole; the session is perturbing once all are.
 
         Args:
-            release_id: their release.
             columns: attribute -> digest of its column, and the lease under which that was received.
 
         Raises:
@@ -237,7 +235,6 @@ class ServerStore(SessionFiles):
             release_id: of a release that is being perturbed.
             digests: attribute -> SHA-256 of its perturbed column.
             seconds: how long the perturbation took.
-            lease: on the release.
 
         Raises:
             LostLeaseError: another process took over.
@@ -264,8 +261,6 @@ class ServerStore(SessionFiles):
         """Record the key of the places of a published release's canaries; only the first one counts, for good.
 
         Args:
-            release_id: of the release.
-            curator: who sends the key.
             key: 32 bytes.
 
         Returns:

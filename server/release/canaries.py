@@ -33,8 +33,6 @@ def canary_rows(spec: TableSpec, key: bytes, published: Path) -> CanaryRows:
     """Find the canaries in the published columns of a release.
 
     Args:
-        spec: of the release.
-        key: that of the places.
         published: folder of the published columns, which has the places that the server sampled.
     """
     found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
@@ -66,7 +64,6 @@ class CanaryStream:
     """The bytes that a curator gets: which canaries were sampled, if the server samples, then its columns' symbols.
 
     Args:
-        canaries: where they stand.
         columns: the curator's published columns in study order; may be memory-mapped.
     """
 
@@ -120,8 +117,6 @@ class Canaries:
         """Return what a curator may see of a release's canaries.
 
         Args:
-            release_id: of a published release.
-            curator: with columns in it.
             key: that of the places, 32 bytes; it is recorded before anything is answered.
 
         Raises:

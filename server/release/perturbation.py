@@ -47,8 +47,6 @@ def perturb_release(store: ServerStore, spec: TableSpec, lease: Lease, stage: St
 
     Args:
         store: durable state.
-        spec: of the release.
-        lease: on the release.
         stage: says how far it is, if anybody asks.
 
     Raises:
@@ -151,11 +149,6 @@ def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
 
 def check_column(path: Path, spec: TableSpec, attribute: str) -> None:
     """Refuse a column with a symbol outside its alphabet.
-
-    Args:
-        path: its file.
-        spec: of the release.
-        attribute: which column it is.
 
     Raises:
         IntegrityError: says how many symbols are outside, never which.

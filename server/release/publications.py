@@ -36,8 +36,6 @@ class Publications:
         """Return what the server states about a published release of a researcher's.
 
         Args:
-            release_id: of the release.
-            researcher: who asks.
             party: URI of this server.
             now: Unix seconds.
         """

@@ -28,10 +28,7 @@ class Announced:
     """A curator's announcement of a column.
 
     Args:
-        curator: the sender.
-        release_id: of an open release.
         attribute: one of the curator's columns.
-        spec_digest: of the release's description.
         column_digest: SHA-256 of the whole column.
         noise_digest: of the noise that the release has, as the curator knows it.
     """
@@ -80,8 +77,6 @@ class Receiver:
         """Take whole columns of a curator's; what is recorded of them becomes durable together.
 
         Args:
-            session: their release.
-            curator: the sender.
             columns: attribute -> the column and its SHA-256.
         """
         release_id = session.spec.release_id

@@ -115,8 +115,6 @@ class Releases(Publications):
         """Take whole columns of a release of a curator's, which was announced.
 
         Args:
-            spec: of the release.
-            curator: the sender.
             columns: attribute -> the column and its SHA-256.
             noise_digest: of the noise that the release has, as the curator knows it.
         """

@@ -16,11 +16,6 @@ _LONGEST_DAYS = 370
 def check_spec(spec: TableSpec, curator: str, study: Study) -> None:
     """Refuse a release that is none of the study's.
 
-    Args:
-        spec: of the table.
-        curator: who announces it.
-        study: the study file.
-
     Raises:
         InvalidInputError: another study file, other columns, too many cells or rows, or too late a deadline.
         DeniedError: the curator has no columns in it.

@@ -78,7 +78,6 @@ class CollectionStore:
     """Rounds in a database.
 
     Args:
-        folder: the server's state folder.
         database: URL of the PostgreSQL that several processes share; empty for SQLite in the folder.
     """
 
@@ -96,7 +95,6 @@ class CollectionStore:
         """Record a round, or find it.
 
         Args:
-            spec: the round.
             budget: what all rounds together may cost one node (nats).
             share: what those of this researcher may; None for the whole budget.
 

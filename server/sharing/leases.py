@@ -49,8 +49,6 @@ class Lease:
     """The right to work on something.
 
     Args:
-        resource: its name.
-        holder: the process.
         fence: increases with every new holder of the resource; 0 where there is one process.
     """
 
@@ -115,7 +113,6 @@ class SharedLeases:
 
     Args:
         connection: of the database whose state they protect; it has the table of leases.
-        seconds: how long one lasts.
     """
 
     def __init__(self, connection: Connection, seconds: float | None = None) -> None:

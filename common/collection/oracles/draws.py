@@ -21,8 +21,6 @@ def draw_events(count: int, units: int, source: ByteSource, *, label: int, chunk
     Args:
         count: number of events, at most CHUNK.
         units: 0..2^64-1.
-        source: of the words.
-        label: purpose.
         chunk: which report or block of reports; a pair (label, chunk) of a cipher stream may be used in one call only.
 
     Returns:
@@ -52,7 +50,6 @@ def draw_distinct(  # noqa: PLR0913  # what is drawn, and from where
         size: values to draw from, 1..65536.
         count: values a row, at least 1 and at most half of them, rounded up.
         rows: number of rows, at most distinct_rows(size, count).
-        source: where randomness comes from.
         label: purpose; drawing anew for the t-th time takes label + t.
         chunk: which report or block of reports; (label.., chunk) of a cipher stream serves one call, ever.
 

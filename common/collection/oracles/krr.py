@@ -128,9 +128,7 @@ def respond(symbol: int, mechanism: GammaDiagonal, source: ByteSource, *, label:
     Args:
         symbol: 0..mechanism.cells-1.
         mechanism: what to apply; r is below 1.
-        source: of randomness.
         label: of the decision; the noise takes the next one.
-        chunk: which report.
     """
     replaced = int(draw_events(1, mechanism.replacement, source, label=label, chunk=chunk)[0])
     noise = draw_symbol(mechanism.cells, source, label=label + 1, chunk=chunk)

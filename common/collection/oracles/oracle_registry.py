@@ -29,7 +29,6 @@ def oracle_of(name: str, size: int, parameters: Mapping[str, int]) -> Oracle:
     Args:
         name: one of ORACLE_NAMES.
         size: number of values d.
-        parameters: as Oracle.parameters gave them.
 
     Raises:
         InvalidInputError: an unknown name, parameters of another oracle, or a value out of range.

@@ -223,7 +223,6 @@ def accepted(law: CountLaw, below: Decimal, above: Decimal) -> tuple[int, int]:
     """Return the fewest and the most that a test of a law accepts.
 
     Args:
-        law: of the count.
         below: most probability of a count below the fewest; 0 accepts every low count.
         above: most probability of a count above the most; 0 accepts every high count.
     """

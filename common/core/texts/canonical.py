@@ -20,7 +20,6 @@ def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> 
     """Return the canonical text of a record.
 
     Args:
-        record: a frozen dataclass.
         without: names of fields to leave out.
 
     Raises:

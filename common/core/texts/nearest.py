@@ -9,8 +9,6 @@ def known_names(what: str, known: Iterable[str], name: str = "") -> str:
 
     Args:
         what: the names are, such as "Attributes".
-        known: the names.
-        name: what was given.
     """
     names = list(known)
     return f"{nearest(names, name)}{what}: {', '.join(names) or 'none'}."

@@ -52,7 +52,6 @@ def bounds_together(
     Args:
         releases: of the same respondents; none at all give no bounds.
         delta: of all together, in (0, 1).
-        pricing: prices a view.
         one_time: whether all pads are one-time pads.
 
     Returns:

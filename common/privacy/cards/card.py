@@ -27,7 +27,6 @@ class Bound:
     """What one coalition faces (neighbours: substitution of one respondent's row, in the columns of others).
 
     Args:
-        roles: of the coalition.
         epsilon: nats, an upper bound; 0 if it learns nothing, None if nothing protects.
         delta: that comes with epsilon; 0 for a pure epsilon.
         per_row: whether epsilon is that of each released row by itself, whose person is known.
@@ -110,11 +109,7 @@ def _guarantee(epsilon: Decimal, delta: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonCard:
-    """The guarantees of a release by coalition.
-
-    Args:
-        bounds: one a coalition.
-    """
+    """The guarantees of a release by coalition."""
 
     bounds: tuple[Bound, ...]
 
@@ -163,7 +158,6 @@ def card_of(
     the request, the analyst and the desk have the pure one, as it was asked for, and the other beside it.
 
     Args:
-        release: what runs.
         delta: of the request; None if it asked for a pure epsilon: the advised delta then stands beside it.
         pure: pure epsilon against the desk, nats, if more is known than the release's own bound.
         one_time: whether the pads are one-time pads.

@@ -60,7 +60,6 @@ class NoiseSharing:
             curators' coins; None for no cap.
         max_pair_epsilon: most epsilon of the desk with the server, and of an analyst with curators, nats; None for no
             cap.
-        pair_delta: delta of that cap.
         is_sampled_by_server: whether the server draws the sample, and so has everyone's row.
     """
 

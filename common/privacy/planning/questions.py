@@ -122,9 +122,7 @@ class PlanAnswer:
     """The plan that answers a question.
 
     Args:
-        asked: what was asked for.
         plan: the release; the closest one if the target error cannot be met.
-        root_mse: its expected error.
         feasible: whether it meets the target error (always true without one).
         advice: what is best, or what would make the target possible.
     """

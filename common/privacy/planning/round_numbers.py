@@ -75,8 +75,6 @@ class Scale(Generic[T]):
     """What is looked at in a search, in the order in which an error falls: numbers, or what is made of them.
 
     Args:
-        at: what has an index.
-        start: index to begin with.
         last: largest index.
         rate: by which the logarithm of the error falls with an index, about.
     """
@@ -107,7 +105,6 @@ def least_sufficient(excess: Callable[[int], float], *, start: int, last: int, r
 
     Args:
         excess: of an index, positive where it is not enough; falls as the index grows, may be infinite.
-        start: index to begin with.
         last: largest index.
         rate: by how much `excess` falls with each index, about; how far the search looks while only one side is known.
 

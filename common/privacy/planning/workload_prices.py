@@ -112,7 +112,6 @@ def expected_distance(*, population: int, sample: int, cells: int, gamma: float)
         population: common respondents n, in rows.
         sample: sampled rows m.
         cells: K.
-        gamma: of the mechanism.
     """
     squares = mean_squared_error(population=population, sample=sample, cells=cells, gamma=gamma)
     return sqrt(cells * squares / (2 * pi))

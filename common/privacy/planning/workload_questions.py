@@ -100,7 +100,6 @@ class WorkloadAnswer:
     """The parameters that answer a question.
 
     Args:
-        asked: what was asked for.
         question: with the answer in its place, or the closest value if the error cannot be reached.
         errors: foreseen, of each table that runs once.
         feasible: whether a typical pair reaches the error (always true without one).
@@ -122,7 +121,6 @@ def typical_pair_error(tables: Iterable[Sequence[object]], errors: Sequence[floa
 
     Args:
         tables: what there is of each attribute of each table.
-        errors: of each table.
     """
     pairs = [error for table, error in zip(tables, errors, strict=True) if len(table) == 2]
     return median(pairs or errors)

@@ -110,7 +110,6 @@ def attained_by_sample(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: 
 
     Args:
         scheme: the sampling scheme; its relation is that of the pair.
-        profile: the base mechanism.
         epsilon: the base epsilon at which its profile is read, nats.
         delta: of the guarantee on the sample, in [0, 1).
 
@@ -136,7 +135,6 @@ def _messages(release: ReleaseDescription, third: bool) -> tuple[Floats, Floats]
     """Return the laws of a message, of first, second and other values: of the row, and of all others.
 
     Args:
-        release: through the mechanism.
         third: all other rows have a third value, if there is one, instead of the second.
     """
     k, gamma = release.cells, float(release.gamma)
@@ -158,7 +156,6 @@ def _losses(n: int, m: int, own: Floats, message: Floats, mirrored: bool) -> Ite
         n: rows.
         m: sampled rows.
         own: law of the row's message in the first table; in the second, the first two values change places.
-        message: law of another row's.
         mirrored: the two tables change places.
     """
     w, other = m / n, own[[1, 0, 2]]

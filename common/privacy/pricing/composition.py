@@ -52,7 +52,6 @@ class Composed:
 
     Args:
         epsilon: at delta, nats, an upper bound; never above `pure_epsilon`.
-        delta: at which epsilon holds.
         pure_epsilon: sum of the pure epsilons, nats; holds with delta = 0.
         price: mu and delta0 of all together, for statements in GDP and zCDP.
     """

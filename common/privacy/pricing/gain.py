@@ -16,7 +16,6 @@ class Variance:
 
     Args:
         sampling: because only a sample is used.
-        noise: because of the noise.
     """
 
     sampling: float

@@ -52,8 +52,6 @@ def median_gain(  # noqa: PLR0913 - one argument a quantity
         delta: of the population's guarantee; 0 for the exponential mechanism.
         low: least value of the domain.
         high: largest value of the domain.
-        trials: samples drawn.
-        seed: of the experiment.
 
     Raises:
         InvalidInputError: even numbers, or delta_n not below 1, or 0 with Laplace noise.

@@ -236,7 +236,6 @@ def is_certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) 
     """Whether a release by itself is (epsilon, delta)-private, as its certificate says; False where it has none.
 
     Args:
-        release: what runs.
         epsilon: nats, at least 0.
         delta: in (0, 1).
     """
@@ -327,7 +326,6 @@ def certified_profile(release: ReleaseDescription, negligible: float, *, points:
     """Return the certified profile of a release; None where only its pure epsilon is known.
 
     Args:
-        release: what runs.
         negligible: a probability; the omitted mass is far below it, and is added.
         points: of the lattice of the profile, about.
     """

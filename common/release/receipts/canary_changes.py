@@ -75,7 +75,6 @@ class CanaryChanges:
         """Read a list.
 
         Args:
-            data: of the list.
             columns: those that it is of.
             canaries: how many were published.
 
@@ -108,7 +107,6 @@ class ChangesCollector:
     """Collects the canaries that changed, some after the others.
 
     Args:
-        columns: those that are compared.
         most: if more than so many have changed, they are counted and no longer collected.
     """
 
@@ -206,7 +204,6 @@ def most_canaries(columns: Sequence[Column], replacement: Fraction) -> int:
     """Return how many canaries a release can have whose changed ones fit into a list.
 
     Args:
-        columns: of the release.
         replacement: r of the server.
     """
     changes = replacement * (1 - Fraction(1, prod(column.size for column in columns)))

@@ -58,10 +58,7 @@ class NoiseTest:
     """One count, and its law where the server is honest.
 
     Args:
-        family: what is counted.
         of: in which column, at which places, in which order.
-        law: of the count.
-        count: what was counted.
     """
 
     family: Family
@@ -95,7 +92,6 @@ class CanaryOrders:
         """Return those of a release.
 
         Args:
-            canaries: all of the release.
             sampled: where the server samples: which of them are published, ascending; else None.
             many: keeps what memory should not.
         """
@@ -174,7 +170,6 @@ def noise_tests(changes: CanaryChanges, orders: CanaryOrders, replacement: Fract
     """Return all tests of some columns.
 
     Args:
-        changes: in these columns.
         orders: of the canaries that were published.
         replacement: r of the server.
     """

@@ -28,7 +28,6 @@ class PooledCount:
         tables: how many have it.
         count: the sum.
         low: fewest that are accepted.
-        high: most that are accepted.
     """
 
     test: Family

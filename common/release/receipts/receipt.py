@@ -26,14 +26,11 @@ class CountReceipt:
     """One count of a test, and what is accepted of it.
 
     Args:
-        test: its family.
         of: in which column, at which places, in which order.
         trials: n of its binomial law, or c of that of runs.
         share: p of its binomial law, "numerator/denominator"; None of runs.
         marks: k of the law of runs; None of others.
-        count: what was counted.
         low: fewest that are accepted.
-        high: most that are accepted.
     """
 
     test: Family

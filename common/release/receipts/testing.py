@@ -36,9 +36,6 @@ def own_receipt(spec: TableSpec, tester: str, changes: CanaryChanges, orders: Ca
     """Return the receipt of a curator's tests of its own columns.
 
     Args:
-        spec: of the release.
-        tester: the curator.
-        changes: in its columns.
         orders: of the canaries that were published.
     """
     digest = hashlib.sha256(changes.to_bytes()).hexdigest()
@@ -49,7 +46,6 @@ def joint_receipt(spec: TableSpec, lists: Mapping[str, bytes], orders: CanaryOrd
     """Return the receipt of the tests of all columns together: the same at every owner and at the desk.
 
     Args:
-        spec: of the release.
         lists: owner -> its list of changed canaries, of every owner.
         orders: of the canaries that were published.
 
@@ -64,7 +60,6 @@ def read_lists(spec: TableSpec, lists: Mapping[str, bytes], canaries: int) -> di
     """Return what the owners' lists say.
 
     Args:
-        spec: of the release.
         lists: owner -> its list, of every owner.
         canaries: how many were published.
 
@@ -86,8 +81,6 @@ def amount_receipt(spec: TableSpec, tester: str, *, canaries: int, changed: int)
     """Return the receipt of a curator's test of the number of changed canaries alone; no list of them is kept.
 
     Args:
-        spec: of the release.
-        tester: the curator.
         canaries: c that were published.
         changed: k.
     """

@@ -33,7 +33,6 @@ class Checkpoint:
     """Where a curator's ledger stood.
 
     Args:
-        party: the curator.
         head: entries, and the digest of the last.
     """
 
@@ -69,8 +68,6 @@ class Witnessed:
     """A checkpoint that another party has cosigned.
 
     Args:
-        checkpoint: what its curator signed.
-        witness: who cosigned.
         at: when, by the witness's clock.
     """
 
@@ -125,7 +122,6 @@ def read_note(note: str, certificate: str, cosigner: str, authority: bytes) -> W
     """Return a checkpoint that two parties signed.
 
     Args:
-        note: with both signatures.
         certificate: of the curator whose ledger it is of, PEM.
         cosigner: certificate of the witness, PEM.
         authority: certificate of the study's authority, PEM.

@@ -32,7 +32,6 @@ class CardRow:
 
     Args:
         coalition: who puts what it sees together.
-        faces: which epsilon.
     """
 
     coalition: str
@@ -57,7 +56,6 @@ class ReleaseCertificate:
     """The certificate of one release.
 
     Args:
-        kind: names the format.
         card: who faces what of all tables together, as it follows from the description; for people who read the file.
         authority: certificate of the study's authority, PEM.
         statements: signed, in order of their parties' URIs: of every curator and the server about a release of one
@@ -88,7 +86,6 @@ class ReleaseCertificate:
         """Return the certificate of a release.
 
         Args:
-            release: its description.
             authority: certificate of the study's authority, PEM.
             statements: about the release, by URI of who states it.
             tables: statements about each table of a release of several, by its number and by URI.

@@ -38,7 +38,6 @@ class Finding:
     """One line of a verification.
 
     Args:
-        what: what was checked.
         detail: what was found, in words.
         holds: whether it is as it must be; None if that was not checked, so that the whole does not hold either.
     """
@@ -88,7 +87,6 @@ def verified(
     """Check a release certificate against a study file; return a line for each check.
 
     Args:
-        certificate: as it was read.
         study: the study file that the release must be of.
         authority: certificate of the study's authority, PEM, if the checker has it; without it the certificate does not
             hold, as anybody can make an authority and sign as every party.

@@ -22,7 +22,6 @@ class PublishedColumn:
     """A column as the server published it.
 
     Args:
-        attribute: its name.
         digest: SHA-256, hexadecimal.
     """
 
@@ -39,7 +38,6 @@ class LedgerHead:
     """Where a curator's ledger stood when it made its statement.
 
     Args:
-        length: entries.
         digest: of the last one, SHA-256, hexadecimal.
     """
 
@@ -82,7 +80,6 @@ def published_columns(spec: TableSpec, digests: Mapping[str, bytes]) -> tuple[Pu
     """Return the published columns of a release in study order.
 
     Args:
-        spec: of the release.
         digests: attribute -> SHA-256 of its published column, for each column of the release.
     """
     return tuple(PublishedColumn(attribute=c.attribute, digest=digests[c.attribute].hex()) for c in spec.columns)

@@ -63,7 +63,6 @@ class Party:
 
     Args:
         study: id of the study, [a-z0-9]([a-z0-9-]*[a-z0-9])?, at most 40 characters.
-        role: what the party does.
         name: name of the party within its role, spelled as `study` is.
 
     Raises:
@@ -206,10 +205,7 @@ def load_identity(
 
     Args:
         directory: a party's directory as `veiltab pki init` makes it.
-        role: the role expected.
-        name: the name expected.
         study: the study id expected; None accepts any.
-        clock: source of the present.
 
     Returns:
         The identity.
@@ -256,7 +252,6 @@ def read_identity_file(path: Path, *, private: bool = False, made_by: str = "vei
     """Return the bytes of a file of an identity.
 
     Args:
-        path: the file.
         private: it may be open to its owner alone.
         made_by: the command that makes it.
 
@@ -304,7 +299,6 @@ def check_issuer(certificate: x509.Certificate, authority: bytes) -> None:
     """Refuse a certificate that none of the authorities issued.
 
     Args:
-        certificate: of a party.
         authority: certificates of authorities, PEM.
 
     Raises:

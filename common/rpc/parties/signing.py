@@ -25,7 +25,6 @@ class SignedText:
     """A text and the signature of one party.
 
     Args:
-        text: what is signed.
         signature: hexadecimal, lower case.
         certificate: the signer's, PEM.
     """
@@ -69,7 +68,6 @@ def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
     """Return who signed a text.
 
     Args:
-        one: the signed text.
         authority: certificate of the study's authority, PEM.
         at: when it was signed, by its own words.
 

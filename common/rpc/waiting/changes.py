@@ -72,8 +72,6 @@ class Changes:
 
         Args:
             is_news: whether the answer is worth giving; asked at first, and after every change.
-            names: whose changes wake.
-            caller: who asks.
             seconds: how long the caller offers to wait; LONGEST_WAIT at most.
         """
         if self._callers[caller] >= MOST_WAITING:
@@ -177,9 +175,6 @@ class Followed:
 
     async def news(self, most: int) -> tuple[str, ...] | None:
         """Wait for names that the call is to hear of.
-
-        Args:
-            most: names to return.
 
         Returns:
             The names; none if nothing changes for LONGEST_WAIT, and None once nothing more will come.

@@ -15,7 +15,6 @@ async def together(room: asyncio.Semaphore, calls: Sequence[Callable[[], Awaitab
 
     Args:
         room: for calls that run beside others; one always runs, however full it is.
-        calls: what to run.
     """
     results: dict[int, Result] = {}
     waiting = iter(enumerate(calls))

@@ -19,8 +19,6 @@ class StudyFrame:
     """What a study needs beside the drafts of its curators.
 
     Args:
-        id: the study's id.
-        title: for people.
         epsilon: the budget of each curator (nats).
         delta: that of the budget; None holds it purely.
         server: name and endpoint of the server.

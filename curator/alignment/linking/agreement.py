@@ -22,7 +22,6 @@ class PassLine:
     Args:
         key: the pass as in the study file.
         matches: rows of the hub, without a self-match in an earlier pass that runs, that agree with exactly one other.
-        runs: whether the pass runs.
     """
 
     key: str
@@ -36,9 +35,7 @@ class HubLine:
 
     Args:
         identity: the canonical text of the study's identity.
-        rows: of the hub.
         dated: of them those with a birth date, where pairs are compared; else 0.
-        passes: all of the ladder.
     """
 
     identity: str
@@ -85,8 +82,6 @@ def stated(identity: IdentityRule, rows: int, dated: int, matching: Callable[[Pa
     """Return what the hub states.
 
     Args:
-        identity: of the study.
-        rows: of the hub.
         dated: of them those with a birth date.
         matching: the rows that agree with exactly one other row in a pass.
 

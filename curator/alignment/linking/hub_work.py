@@ -49,7 +49,6 @@ class HubWork:
 
     Args:
         leg: what it has at hand.
-        spokes: the other curators.
         handle_key: of the rows that all spokes link, for all curators of this alignment.
     """
 

@@ -47,15 +47,12 @@ class Leg:
     """What a hub or a spoke has at hand in one session.
 
     Args:
-        curator: its name.
-        identity: of the study.
         date_order: how its table writes dates.
         table: its own.
         session: where the others' messages are fetched.
         folder: holds the files of the session.
         secret: of this curator in this session, uniform.
         key: of tokens, which all curators have; None if keys are compared privately.
-        masking: computes.
         room: of the disk of the folder.
         most_rows: curator -> the rows that it may have.
     """
@@ -90,8 +87,6 @@ class Leg:
         """Return the file of a peer's message, fetched and checked once.
 
         Args:
-            curator: who made it.
-            message: which one.
             most: bytes that it may have.
             check: refuses what no honest curator sends.
         """
@@ -147,9 +142,7 @@ def linkage_bytes(rows: int, types: Iterable[SymbolType], identity: IdentityRule
     Rows are written, and then put in order, twice each. Rows with moved dates have keys too.
 
     Args:
-        rows: respondents.
         types: of the symbols of each attribute.
-        identity: has the ladder.
         spokes: to whom keys are shown; 1 at a spoke.
     """
     keys = [most_variants(step, identity) for step in identity.ladder]

@@ -47,11 +47,9 @@ class LinkExchange(PrivateExchange):
     """One curator's part in linkages; see `Exchange`. Sessions are those of private alignments, the hub their querier.
 
     Args:
-        name: the curator.
         curators: all curators of the study, in its order.
         folder: where the alignments lie, each in a folder of its name.
         store: keeps parts, secrets and reports.
-        masking: computes.
         room: of the disk where they lie.
         identity: what rows are linked by.
         date_order: how one's own table writes dates.

@@ -41,8 +41,6 @@ class LinkMessage:
     """One message between the hub and a spoke.
 
     Args:
-        kind: what travels.
-        spoke: whose.
         number: of the pass; 0 if it belongs to none.
     """
 
@@ -78,13 +76,7 @@ def message_from_proto(request: curator_peer_pb2.FetchLinkRequest) -> LinkMessag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Where messages are fetched.
-
-    Args:
-        alignment: name of the alignment.
-        name: of the session.
-        peers: the other curators.
-    """
+    """Where messages are fetched."""
 
     alignment: str
     name: str
@@ -96,9 +88,6 @@ class Session:
         """Write a message of another curator to a file, which is there whole or not.
 
         Args:
-            curator: the peer.
-            message: which one.
-            path: the file.
             most: bytes that it may have.
             admit: called with the bytes of all of it and those written before each piece; raises if they do not fit.
         """

@@ -15,7 +15,6 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
 
     Args:
         work: one's own part in it.
-        line: what the hub stated.
         rows: those that all curators link, by their places among the respondents.
         table: one's own.
     """

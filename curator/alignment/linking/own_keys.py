@@ -49,9 +49,7 @@ class OwnRows:
     """The identity fields of all rows, normalised, on disk: also of rows that miss a value of an attribute.
 
     Args:
-        identity: has the fields.
         date_order: how the table writes dates.
-        table: the respondents.
         folder: on whose disk they lie.
     """
 
@@ -172,7 +170,6 @@ def hub_entries(records: bytes, values: Callable[[bytes], bytes], handles: Calla
 
     Args:
         records: digests and rows.
-        values: F of digests.
         handles: of rows.
     """
     table = np.frombuffer(records, np.uint8).reshape(-1, RECORD_BYTES)

@@ -95,11 +95,8 @@ class Masking:
         """Return the sum of a file's elements, each times the weight of its key; see `weighted_sum`.
 
         Args:
-            keys: a file of keys.
             elements: a file of as many elements.
-            seed: gives the weights.
             path: keeps the sum of each batch.
-            what: is done, for people.
         """
 
         def of_batch(sums: list[bytes]) -> list[bytes]:

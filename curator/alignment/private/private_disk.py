@@ -18,10 +18,8 @@ def private_alignment_bytes(rows: int, types: Iterable[SymbolType], flows: Itera
     the others share, masked by itself; its query has one element more than its table, and so has what is made of that.
 
     Args:
-        rows: respondents.
         types: of the symbols of each attribute.
         flows: all of the study's curators; see `ring.flows`.
-        curator: who aligns.
     """
     row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + ROW_BYTES
     files = 1 + sum(flow.producer == curator or curator in flow.receivers for flow in flows)

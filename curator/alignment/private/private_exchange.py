@@ -45,11 +45,9 @@ class PrivateExchange(Exchange):
     """One curator's part in private alignments; see `Exchange`.
 
     Args:
-        name: the curator.
         curators: all curators of the study, in its order.
         folder: where the alignments lie, each in a folder of its name.
         store: keeps parts and secrets.
-        masking: computes.
         room: of the disk where they lie.
         most_ids: curator -> the ids that it may have, if the study says so.
         maximum: ids that any curator may have.

@@ -42,14 +42,10 @@ class Work:
     """What one curator does in one session.
 
     Args:
-        curator: its name.
         alignment: the name of the alignment.
         session: its name, and this curator's secrets.
         folder: holds the files of the session.
         flows: all flows of the study's curators; see `ring.flows`.
-        table: this curator's table.
-        masking: computes.
-        peers: the other curators.
         room: of the disk of the folder.
         most_ids: curator -> the ids that it may have.
     """

@@ -23,7 +23,6 @@ class AuditLine:
     """An entry as the page shows it.
 
     Args:
-        entry: of the audit log.
         facts: what else it says: names, and what they are.
     """
 

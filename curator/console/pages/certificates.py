@@ -35,8 +35,6 @@ def shown_by(identity: Identity, folder: Path, parties: dict[Party, str]) -> dic
     """Ask parties for their certificates, all at once.
 
     Args:
-        identity: who asks.
-        folder: where its files are.
         parties: party -> its endpoint, host:port.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

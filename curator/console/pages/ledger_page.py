@@ -22,10 +22,8 @@ class LedgerLine:
     """A charge as the page shows it.
 
     Args:
-        entry: the charge.
         time: when it was reserved, Unix seconds, if it was recorded.
         researcher: who asked; empty if it was not recorded.
-        released: of what, in words.
         asked: the guarantee that was asked for.
         purpose: what the researcher gave as the purpose; empty for none.
         decided_by: who approved what of this curator's, in words.

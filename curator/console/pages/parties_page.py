@@ -19,7 +19,6 @@ class PartyLine:
     """A party as the page shows it.
 
     Args:
-        party: who.
         endpoint: host:port of its service.
         is_own: whether it is this curator.
         charges: entries of its ledger that this curator has seen; None unless it is another curator.

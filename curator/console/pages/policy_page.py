@@ -24,8 +24,6 @@ class TrialLine:
     """What would become of one attribute.
 
     Args:
-        attribute: of this curator's.
-        badge: the verdict.
         rule: number of the rule that decides; None if none does.
         text: that rule in a line; empty without one.
     """

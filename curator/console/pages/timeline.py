@@ -19,7 +19,6 @@ class Event:
 
     Args:
         time: Unix seconds; None if it was not recorded.
-        title: what happened.
         text: more of it; may be empty.
         quote: a person's reason; may be empty.
         kind: "good", "bad", "wait" or plain.
@@ -38,8 +37,6 @@ def timeline_of(
     """Return what is recorded of a release, oldest first.
 
     Args:
-        standing: the curator's state.
-        stored: the release.
         entry: its charge, if it is charged.
         is_held: whether it waits for a person.
     """

@@ -30,7 +30,6 @@ class WaitingRequest:
     """A request that waits for a person.
 
     Args:
-        view: of the request.
         is_mine: whether it waits for the reader, who has not approved all of it.
     """
 

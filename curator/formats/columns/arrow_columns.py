@@ -43,8 +43,6 @@ def errors_refused(where: str, kind: str, remedy: str) -> Iterator[None]:
     """Turn errors of the disk and of the format into refusals that quote nothing of a file.
 
     Args:
-        where: the file.
-        kind: what it should be.
         remedy: what to do if it is not.
     """
     try:
@@ -60,11 +58,6 @@ def errors_refused(where: str, kind: str, remedy: str) -> Iterator[None]:
 
 def batches_of(where: str, batch: pa.RecordBatch, selection: Selection) -> Iterator[Batch]:
     """Give the columns of a record batch their study names and their form, few rows at once if values are long.
-
-    Args:
-        where: the table.
-        batch: of it.
-        selection: which columns are wanted.
 
     Raises:
         InvalidInputError: one is not there any more, or twice, or holds a value longer than `LONGEST`.

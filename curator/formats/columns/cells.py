@@ -19,7 +19,6 @@ def batch_of_cells(rows: Sequence[Sequence[Cell]], places: Mapping[str, int], se
     """Return rows of cells as a batch.
 
     Args:
-        rows: the cells.
         places: name -> its place in a row.
         selection: which of them are wanted.
     """

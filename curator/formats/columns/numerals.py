@@ -54,8 +54,6 @@ class Numerals:
     """The numbers of one column while it is read.
 
     Args:
-        where: the table, for messages.
-        column: the column's name.
         decimal: "point" or "comma", if a person says it; "" to look.
         has_grouped_points: whether a point may stand between thousands though no comma shows it.
 

@@ -22,7 +22,6 @@ def read_batches(
     """Read columns of a table, batch by batch, in the order of its rows.
 
     Args:
-        source: the table.
         texts: columns wanted as text (ids).
         coded: columns wanted dictionary-encoded (attributes).
         floats_as_ids: whether floating-point numbers may be ids; whole ones then come as 1234.0.

@@ -45,7 +45,6 @@ class Column:
 
     Args:
         spelling: its name as the source spells it; white space around it does not count.
-        kind: what its values are.
         type_name: the source's own name of that type; "" in a text file.
         has_grouped_points: whether a point may stand between thousands in its numbers, as where commas do not
             separate values.

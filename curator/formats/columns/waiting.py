@@ -43,7 +43,6 @@ def query_ended(where: str, end: Callable[[], object]) -> Iterator[Waiting]:
     """End the query of a block if it gives nothing for an hour, and say before that it does.
 
     Args:
-        where: the database.
         end: ends the query, from another thread.
 
     Raises:

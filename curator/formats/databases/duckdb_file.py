@@ -54,7 +54,6 @@ class _Reading:
     """What one statement returns.
 
     Args:
-        where: the table, for messages.
         remedy: what to do if DuckDB does not understand the statement.
     """
 
@@ -109,9 +108,7 @@ class DuckdbQuery(_Reading):
     """What a query of a DuckDB file returns.
 
     Args:
-        path: the file.
         table: the table to read whole; "" for the only one.
-        query: what to read instead.
 
     Raises:
         InvalidInputError: the file cannot be read, or the query is none that reads.
@@ -141,7 +138,6 @@ class FileQuery(_Reading):
     With "group by" memory holds the groups, not the rows; one thread, so that sums come out alike each time.
 
     Args:
-        source: the table.
         query: of `t`.
 
     Raises:

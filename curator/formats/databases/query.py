@@ -28,9 +28,7 @@ def query_of_file(where: str, kind: str, tables: Sequence[str], table: str, quer
     """Return (what to read of a database file, what that is, for people).
 
     Args:
-        where: the file.
         kind: of the file, such as "a SQLite file".
-        tables: its tables.
         table: the one to read whole; "" for the only one.
         query: what to read instead; "" for a table.
 

@@ -20,9 +20,7 @@ class SqliteQuery:
     """What a query of a SQLite file returns; each cell has a type of its own.
 
     Args:
-        path: the file.
         table: the table to read whole; "" for the only one.
-        query: what to read instead.
 
     Raises:
         InvalidInputError: the file cannot be read, or the query is none that reads.

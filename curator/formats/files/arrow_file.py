@@ -18,9 +18,6 @@ _MOST_BYTES = 4 << 30
 class ArrowFile:
     """An Arrow file (Feather of version 2); numbers, dates and truth values are taken as their text.
 
-    Args:
-        path: the file.
-
     Raises:
         InvalidInputError: it cannot be read.
     """

@@ -104,7 +104,6 @@ class _Objects:
     """The objects of a file, one after the other.
 
     Args:
-        where: the file, for messages.
         file: where its bytes come from.
 
     Raises:
@@ -189,12 +188,7 @@ class _Objects:
 
 
 class _Values:
-    """The values of one column while the file is read: all are of one type.
-
-    Args:
-        where: the file, for messages.
-        name: the column.
-    """
+    """The values of one column while the file is read: all are of one type."""
 
     def __init__(self, where: str, name: str) -> None:
         self._where, self._name = where, name

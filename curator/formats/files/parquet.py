@@ -17,9 +17,6 @@ _BUFFER_BYTES = 1 << 18
 class ParquetFile:
     """A Parquet file; numbers, dates and truth values are taken as their text.
 
-    Args:
-        path: the file.
-
     Raises:
         InvalidInputError: it cannot be read.
     """

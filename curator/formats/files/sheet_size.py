@@ -21,7 +21,6 @@ def has_room(path: Path, sheet: str) -> bool:
     """Return whether the sheets of a file that would be read are small enough; True if they cannot be read at all.
 
     Args:
-        path: the file.
         sheet: the sheet's name; "" for all.
     """
     # The program is this interpreter, and no shell sees the name of the file.

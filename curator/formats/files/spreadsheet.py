@@ -20,7 +20,6 @@ class Spreadsheet:
     """One sheet; its first row that is not empty is the header, and empty rows are not counted.
 
     Args:
-        path: the file.
         sheet: the sheet's name; "" for the only one that is not empty.
 
     Raises:

@@ -68,8 +68,6 @@ class Work:
     """What one party does in one stage.
 
     Args:
-        stage: its name.
-        party: who works.
         parallel, serial: CPU seconds that all cores share, and of one core after the other.
         sent, received: bytes.
         written, read: bytes, to and from its disk.
@@ -140,9 +138,6 @@ class Scale:
 
     Args:
         works: of all parties, stage by stage.
-        machine: of each party.
-        rooms: of the parties.
-        limits: of the product.
         remedies: what makes a party faster that waits for its processor; the other resources have the same for all.
     """
 

@@ -31,11 +31,6 @@ _SHORTEST = 0.003
 def draw(title: str, found: Scale, path: Path) -> None:
     """Write the picture.
 
-    Args:
-        title: what is drawn.
-        found: of a study.
-        path: .svg or .png.
-
     Raises:
         InvalidInputError: another suffix, or a file that cannot be written.
     """

@@ -134,10 +134,7 @@ def scale_of_rounds(rounds: Rounds, costs: Costs, memory: Costs, machine: Machin
     """Return what rounds take at the server, and at the researcher who enrols the nodes.
 
     Args:
-        rounds: of all nodes.
-        costs: of a report.
         memory: of the processes, among the costs of tables.
-        machine: of each party.
     """
     tokens = rounds.nodes * rounds.reports * costs["token_bytes"]
     rooms = {_SERVER: Room(memory["server"], tokens, tokens), _RESEARCHER: Room(memory["researcher"], 0.0, 0.0)}

@@ -20,7 +20,6 @@ def frequencies_picture(result: Frequencies, truth: NDArray[np.float64] | None =
     """Draw the share of nodes that hold each value: estimate, interval, projection, truth.
 
     Args:
-        result: the estimates.
         truth: true counts, shape (d,) (nodes), or None.
         sheet: what it is drawn on.
 

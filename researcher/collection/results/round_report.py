@@ -29,10 +29,7 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
 
     Args:
         study: source of the title and the question.
-        status: of the round.
-        tally: the counts.
         estimator: by default the one that fits the rates.
-        confidence: of each interval.
         truth: true counts, shape (d,) (nodes), where they are known (a demonstration).
     """
     result = estimate(tally, estimator, confidence)

@@ -23,8 +23,6 @@ def draw(results: Mapping[Estimator, Performance], title: str, path: Path) -> No
 
     Args:
         results: the performance of each estimator.
-        title: the setting, for people.
-        path: .svg or .png.
 
     Raises:
         InvalidInputError: another suffix, or a file that cannot be written.

@@ -57,7 +57,6 @@ def draw_counts(truth: Ints, design: RoundDesign, trials: int, generator: np.ran
         truth: n_si, shape (strata, d).
         design: rates, p and q.
         trials: number of rounds.
-        generator: of the experiment.
 
     Returns:
         N_si, shape (trials, strata, d), and S_s, shape (trials, strata), int64.
@@ -83,7 +82,6 @@ def simulate(truth: Ints, design: RoundDesign, *, trials: int, seed: int) -> dic
         truth: n_si, nodes of stratum s that hold value i, shape (strata, d).
         design: rates, p and q.
         trials: rounds, at least 2.
-        seed: of the experiment.
 
     Raises:
         InvalidInputError: fewer than two trials, or fewer than two of them with a report.

@@ -16,12 +16,7 @@ _LONGEST_SEED = 100
 
 
 class MicrodataPages:
-    """Draws microdata of releases.
-
-    Args:
-        desk: reads releases.
-        writer: draws.
-    """
+    """Draws microdata of releases."""
 
     def __init__(self, desk: Desk, writer: Writer) -> None:
         self._desk = desk

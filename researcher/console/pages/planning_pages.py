@@ -31,11 +31,7 @@ class Slider:
     """One number of the planning form.
 
     Args:
-        name: of the field.
-        label: for the reader.
         unit: what it is, in words.
-        least: where the slider begins.
-        most: where it ends.
         is_whole: whether the number is a whole one.
     """
 

@@ -38,7 +38,6 @@ class Step:
     """One step of a release.
 
     Args:
-        text: what happens.
         kind: good, wait or bad, as in the style sheet; empty for what is still to come.
         details: what there is to say of it.
         when: Unix seconds; None if it is not recorded.
@@ -51,11 +50,7 @@ class Step:
 
 
 class ReleasePages:
-    """Shows releases.
-
-    Args:
-        desk: reads them.
-    """
+    """Shows releases."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

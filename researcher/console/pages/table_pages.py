@@ -38,11 +38,7 @@ _MOST_DRAWN = 64
 
 
 class TablePages:
-    """Shows tables of releases and sends them as files.
-
-    Args:
-        desk: reads them.
-    """
+    """Shows tables of releases and sends them as files."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
