@@ -5,25 +5,37 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, name_option, serve_options, study_argument
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study
-from veiltab.curator.commands.ledger_cli import ledger, witness
-from veiltab.curator.commands.linkage_cli import linkage, match_rates
-from veiltab.curator.commands.peers_cli import allow_alignment, clear_tosses
-from veiltab.curator.commands.policy_cli import policy
-from veiltab.curator.commands.requests_cli import approve, deny, requests
-from veiltab.curator.console.cli import console, console_link
-from veiltab.curator.evidence.audit_cli import audit
-from veiltab.curator.evidence.export_cli import evidence
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import table_options
-from veiltab.curator.notify.cli import notify
 from veiltab.curator.officer.options import policy_option, work_options
 from veiltab.curator.officer.work_options import WorkOptions
 
+_PLACES = {
+    "allow-alignment": "veiltab.curator.commands.peers_cli:allow_alignment",
+    "approve": "veiltab.curator.commands.requests_cli:approve",
+    "audit": "veiltab.curator.evidence.audit_cli:audit",
+    "check": "veiltab.curator.cli:check",
+    "clear-tosses": "veiltab.curator.commands.peers_cli:clear_tosses",
+    "console": "veiltab.curator.console.cli:console",
+    "console-link": "veiltab.curator.console.cli:console_link",
+    "deny": "veiltab.curator.commands.requests_cli:deny",
+    "evidence": "veiltab.curator.evidence.export_cli:evidence",
+    "ledger": "veiltab.curator.commands.ledger_cli:ledger",
+    "linkage": "veiltab.curator.commands.linkage_cli:linkage",
+    "match-rates": "veiltab.curator.commands.linkage_cli:match_rates",
+    "notify": "veiltab.curator.notify.cli:notify",
+    "policy": "veiltab.curator.commands.policy_cli:policy",
+    "requests": "veiltab.curator.commands.requests_cli:requests",
+    "serve": "veiltab.curator.cli:serve",
+    "witness": "veiltab.curator.commands.ledger_cli:witness",
+}
 
-@click.group(epilog=EXIT_CODES)
+
+@click.group(cls=LazyGroup, places=_PLACES, epilog=EXIT_CODES)
 def curator() -> None:
     """Hold some columns, and decide who may learn what about them.
 
@@ -31,7 +43,7 @@ def curator() -> None:
     """
 
 
-@curator.command(epilog="Example: veiltab curator check study.toml --name alice --table alice.csv")
+@click.command(epilog="Example: veiltab curator check study.toml --name alice --table alice.csv")
 @study_argument
 @name_option
 @table_options
@@ -45,7 +57,7 @@ def check(study_path: Path, name: str, table: TableAddress, as_json: bool) -> in
     return 0 if inspection.ok else InvalidInputError.exit_code
 
 
-@curator.command(
+@click.command(
     epilog="Example: veiltab curator serve study.toml --name alice --identity pki/curator-alice --state state"
     " --table alice.csv --policy policy.toml"
 )
@@ -58,23 +70,3 @@ def serve(options: ServeOptions, table: TableAddress, policy_path: Path | None, 
     from veiltab.curator.party.serving import serve_curator
 
     serve_curator(options, table=table, policy_path=policy_path, work=work)
-
-
-for command in (
-    requests,
-    approve,
-    deny,
-    ledger,
-    witness,
-    policy,
-    audit,
-    evidence,
-    console,
-    console_link,
-    notify,
-    clear_tosses,
-    allow_alignment,
-    linkage,
-    match_rates,
-):
-    curator.add_command(command)

@@ -1,58 +1,53 @@
 """The one command, `veiltab`; its groups load when they are used."""
 
-import importlib
 import sys
-from difflib import get_close_matches
 
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, run
+from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.errors import UnavailableError
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
 
-_COMMANDS = {
-    "demo": ("veiltab.play.cli", "demo", "Run the whole system on this machine: every party a process, real TLS."),
-    "plan": (
-        "veiltab.deploy.plan.plan_cli",
-        "plan",
-        "Which error an epsilon gives, which sample size is best, what machines and hours it takes.",
-    ),
-    "privacy": ("veiltab.deploy.plan.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
-    "rehearse": (
-        "veiltab.play.rehearsal.rehearsal_cli",
-        "rehearse",
-        "Run a study here with dummy tables, before any data is touched.",
-    ),
-    "study": ("veiltab.deploy.study.study_cli", "study", "Make the study file, and check it."),
-    "pki": ("veiltab.deploy.pki.pki_cli", "pki", "Make a study's certificates."),
-    "curator": ("veiltab.curator.cli", "curator", "Check a table, serve it, decide about requests, show the ledger."),
-    "server": ("veiltab.server.cli", "server", "Run the cloud server."),
-    "researcher": ("veiltab.researcher.cli", "researcher", "Ask for a release, estimate, report."),
-    "verify": (
-        "veiltab.deploy.operate.verify_cli",
-        "verify",
-        "Check a release certificate or a curator's evidence, offline.",
-    ),
-    "certificate": (
-        "veiltab.deploy.attest.attest_cli",
-        "certificate",
-        "Give a release certificate on: to a registry, an archive, an evaluator.",
-    ),
-    "status": ("veiltab.deploy.operate.status_cli", "status", "Show what a party is doing and what it waits for."),
-    "health": ("veiltab.deploy.operate.health_cli", "health", "Ask whether a party serves."),
-    "trace": ("veiltab.deploy.operate.trace_cli", "trace", "Show one release over all parties as a timeline."),
-    "collect": (
-        "veiltab.researcher.collection.cli",
-        "collect",
-        "Ask thousands of nodes for one randomised value each.",
-    ),
-    "node": ("veiltab.node.cli", "node", "Answer a round, as one node or as thousands."),
-    "reproduce": (
-        "veiltab.papers.cli",
-        "reproduce",
-        "Compute the papers' figures and numbers anew; needs a clone of the source.",
-    ),
+_SUMMARIES = {
+    "demo": "Run the whole system on this machine: every party a process, real TLS.",
+    "plan": "Which error an epsilon gives, which sample size is best, what machines and hours it takes.",
+    "privacy": "What sampling, secret order and repetition are worth.",
+    "rehearse": "Run a study here with dummy tables, before any data is touched.",
+    "study": "Make the study file, and check it.",
+    "pki": "Make a study's certificates.",
+    "curator": "Check a table, serve it, decide about requests, show the ledger.",
+    "server": "Run the cloud server.",
+    "researcher": "Ask for a release, estimate, report.",
+    "verify": "Check a release certificate or a curator's evidence, offline.",
+    "certificate": "Give a release certificate on: to a registry, an archive, an evaluator.",
+    "status": "Show what a party is doing and what it waits for.",
+    "health": "Ask whether a party serves.",
+    "trace": "Show one release over all parties as a timeline.",
+    "collect": "Ask thousands of nodes for one randomised value each.",
+    "node": "Answer a round, as one node or as thousands.",
+    "reproduce": "Compute the papers' figures and numbers anew; needs a clone of the source.",
+}
+
+_PLACES = {
+    "demo": "veiltab.play.cli:demo",
+    "plan": "veiltab.deploy.plan.plan_cli:plan",
+    "privacy": "veiltab.deploy.plan.privacy_cli:privacy",
+    "rehearse": "veiltab.play.rehearsal.rehearsal_cli:rehearse",
+    "study": "veiltab.deploy.study.study_cli:study",
+    "pki": "veiltab.deploy.pki.pki_cli:pki",
+    "curator": "veiltab.curator.cli:curator",
+    "server": "veiltab.server.cli:server",
+    "researcher": "veiltab.researcher.cli:researcher",
+    "verify": "veiltab.deploy.operate.verify_cli:verify",
+    "certificate": "veiltab.deploy.attest.attest_cli:certificate",
+    "status": "veiltab.deploy.operate.status_cli:status",
+    "health": "veiltab.deploy.operate.health_cli:health",
+    "trace": "veiltab.deploy.operate.trace_cli:trace",
+    "collect": "veiltab.researcher.collection.cli:collect",
+    "node": "veiltab.node.cli:node",
+    "reproduce": "veiltab.papers.cli:reproduce",
 }
 
 _APART = {
@@ -65,52 +60,29 @@ _APART = {
 """Packages that are not in the wheel: what to say without them, and what to do."""
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command's module when the command is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the order in which people need them."""
-        del ctx
-        return list(_COMMANDS)
+class _Roles(LazyGroup):
+    """The first commands: their help imports none of them."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command."""
-        del ctx
-        if cmd_name not in _COMMANDS:
-            return None
-        module, name, _ = _COMMANDS[cmd_name]
+        """Import and return one command, or say which package it needs."""
         try:
-            command = getattr(importlib.import_module(module), name)
+            command = super().get_command(ctx, cmd_name)
         except ModuleNotFoundError as error:
             if error.name not in _APART:
                 raise
             problem, remedy = _APART[error.name]
             raise UnavailableError(problem, where=f"veiltab {cmd_name}", remedy=remedy) from None
-        if not isinstance(command, click.Command):
-            raise TypeError(cmd_name)
         raise_at_interrupt()
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command, or refuse its name with the one that may be meant."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError:
-            near = get_close_matches(args[0], _COMMANDS, 1)
-            if not near:
-                raise
-            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, _, summary) in _COMMANDS.items()])
+            formatter.write_dl(list(_SUMMARIES.items()))
 
 
-@click.group(cls=LazyGroup, epilog=EXIT_CODES)
+@click.group(cls=_Roles, places=_PLACES, epilog=EXIT_CODES)
 @click.version_option(package_name="veiltab")
 def veiltab() -> None:
     """Release joint statistics of a table that nobody may hold whole.

@@ -5,20 +5,32 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, json_option
+from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, serve_options
 from veiltab.common.extras import importing
-from veiltab.researcher.api.api_cli import http, token
-from veiltab.researcher.commands.asking_cli import request, status
-from veiltab.researcher.commands.downloads_cli import access_log, certificate, synthesise
 from veiltab.researcher.commands.options_cli import with_client
-from veiltab.researcher.commands.series_cli import series
-from veiltab.researcher.commands.tables_cli import estimate, report
 
 if TYPE_CHECKING:
     from veiltab.researcher.client.client import Client
 
 
-@click.group(epilog=EXIT_CODES)
+_PLACES = {
+    "access-log": "veiltab.researcher.commands.downloads_cli:access_log",
+    "certificate": "veiltab.researcher.commands.downloads_cli:certificate",
+    "console": "veiltab.researcher.cli:console",
+    "estimate": "veiltab.researcher.commands.tables_cli:estimate",
+    "http": "veiltab.researcher.api.api_cli:http",
+    "report": "veiltab.researcher.commands.tables_cli:report",
+    "request": "veiltab.researcher.commands.asking_cli:request",
+    "series": "veiltab.researcher.commands.series_cli:series",
+    "serve": "veiltab.researcher.cli:serve",
+    "status": "veiltab.researcher.commands.asking_cli:status",
+    "synthesise": "veiltab.researcher.commands.downloads_cli:synthesise",
+    "token": "veiltab.researcher.api.api_cli:token",
+}
+
+
+@click.group(cls=LazyGroup, places=_PLACES, epilog=EXIT_CODES)
 def researcher() -> None:
     """Ask for releases and read their results.
 
@@ -28,7 +40,7 @@ def researcher() -> None:
     """
 
 
-@researcher.command(
+@click.command(
     epilog="Example: veiltab researcher serve study.toml --name rosa --identity pki/researcher-rosa --state state"
 )
 @serve_options
@@ -39,7 +51,7 @@ def serve(options: ServeOptions) -> None:
     serve_researcher(options)
 
 
-@researcher.command(epilog="Example: veiltab researcher console study.toml --name rosa --identity pki/researcher-rosa")
+@click.command(epilog="Example: veiltab researcher console study.toml --name rosa --identity pki/researcher-rosa")
 @with_client
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=0, help="Of the loopback interface; 0 takes a free one."
@@ -54,7 +66,3 @@ def console(client: "Client", port: int, as_json: bool) -> None:
         from veiltab.researcher.console.console import run_console
 
     run_console(client, port=port, as_json=as_json)
-
-
-for command in (request, status, estimate, series, report, synthesise, certificate, access_log, http, token):
-    researcher.add_command(command)

@@ -164,8 +164,8 @@ def test_a_table_format_is_a_file_and_a_line(tree: Tree) -> None:
     )
     tree.put(
         "curator/formats/opening.py",
-        '    (".arrow", ".feather"): "veiltab.curator.formats.files.arrow_file:ArrowFile",\n',
-        '    (".ipc",): "veiltab.curator.formats.files.ipc_file:IpcFile",\n',
+        '    (".arrow", ".feather"): "files.arrow_file:ArrowFile",\n',
+        '    (".ipc",): "files.ipc_file:IpcFile",\n',
     )
     tree.check(
         "from pathlib import Path\n"

@@ -9,8 +9,6 @@ import click
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.cores import cores
-from veiltab.common.tasks.cluster_identity import load_cluster_identity
-from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess
 from veiltab.common.tasks.pool import Pool
 
@@ -103,6 +101,9 @@ def dask_engine(address: str, identity: Path | None, *, study_authority: bytes |
         InvalidInputError: the address or the identity is none, or the extra dask is missing.
         NotFoundError: a file of the identity is not there.
     """
+    from veiltab.common.tasks.cluster_identity import load_cluster_identity  # noqa: PLC0415 - clusters alone
+    from veiltab.common.tasks.dask import Dask  # noqa: PLC0415 - clusters alone
+
     loaded = None if identity is None else load_cluster_identity(identity, study_authority=study_authority)
     return Dask(address, loaded)
 

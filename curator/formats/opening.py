@@ -1,11 +1,10 @@
 """Opens a table by what its address looks like: each ending of a name stands for one kind of source.
 
-A kind of file is a line of `_FILES`; its module loads when such a file is opened.
+A kind of file is a line of `_FILES`; the module of a kind loads when such a table is opened.
 """
 
-import os
 from collections.abc import Callable, Mapping
-from glob import glob, has_magic
+from glob import has_magic
 from importlib import import_module
 from pathlib import Path
 from stat import S_ISREG
@@ -16,22 +15,15 @@ from veiltab.common.observe.progress import Progress
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
-from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery, FileQuery
-from veiltab.curator.formats.databases.postgresql import PostgresqlQuery
-from veiltab.curator.formats.databases.sqlite import SqliteQuery
-from veiltab.curator.formats.files.json_file import JsonFile
-from veiltab.curator.formats.files.parquet import ParquetFile
-from veiltab.curator.formats.files.parquet_files import ParquetFiles, files_in
-from veiltab.curator.formats.files.spreadsheet import SPREADSHEETS, Spreadsheet
-from veiltab.curator.formats.files.text_file import TextFile
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _JSON = (".json", ".ndjson", ".jsonl")
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".duckdb")
 _PARQUET = (".parquet", ".pq")
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _FILES: Mapping[tuple[str, ...], str] = {
-    _PARQUET: "veiltab.curator.formats.files.parquet:ParquetFile",
-    (".arrow", ".feather"): "veiltab.curator.formats.files.arrow_file:ArrowFile",
+    _PARQUET: "files.parquet:ParquetFile",
+    (".arrow", ".feather"): "files.arrow_file:ArrowFile",
 }
 """Endings -> the class that reads such a file, given its path."""
 
@@ -52,10 +44,10 @@ def open_table(table: TableAddress | Path) -> Source:
     """
     address = TableAddress.of(table)
     if address.is_url:
-        return PostgresqlQuery(address)
+        return _reader("databases.postgresql:PostgresqlQuery")(address)
     path, part = _divided(address.path)
     if address.query and not path.name.lower().endswith(_DATABASES):
-        return FileQuery(_opened(address, path, part), address.query)
+        return _reader("databases.duckdb_file:FileQuery")(_opened(address, path, part), address.query)
     return _opened(address, path, part)
 
 
@@ -63,34 +55,38 @@ def _opened(address: TableAddress, path: Path, part: str) -> Source:
     """Open a file, or several that are one table."""
     name = path.name.lower()
     if path.is_dir() or (has_magic(str(path)) and not path.exists()):
-        return _parquet_files(path)
+        return _reader("files.parquet_files:parquet_files")(path, _PARQUET, remedy=_KINDS)
     plain_name = name.removesuffix(".gz")
-    if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PLAIN, *SPREADSHEETS, *_DATABASES))):
+    if not (plain_name.endswith((*_TEXTS, *_JSON)) or name.endswith((*_PLAIN, *_SPREADSHEETS, *_DATABASES))):
         if not path.exists():
             raise refusal(address.shown, "no such file or folder", f"Check the path. {_KINDS}")
         raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
     start = _beginning(path)
     if plain_name.endswith((*_TEXTS, *_JSON)):
         _check_compression(path, start)
-        return TextFile(path, address.encoding) if plain_name.endswith(_TEXTS) else JsonFile(path)
+        if plain_name.endswith(_TEXTS):
+            return _reader("files.text_file:TextFile")(path, address.encoding)
+        return _reader("files.json_file:JsonFile")(path)
     for endings, place in _FILES.items():
         if name.endswith(endings):
-            module, reader = place.split(":")
-            return cast("Callable[[Path], Source]", getattr(import_module(module), reader))(path)
-    if name.endswith(SPREADSHEETS):
-        return Spreadsheet(path, part)
+            return _reader(place)(path)
+    if name.endswith(_SPREADSHEETS):
+        return _reader("files.spreadsheet:Spreadsheet")(path, part)
     is_duckdb = start[_DUCKDB_MARK] == b"DUCK"
-    return (DuckdbQuery if is_duckdb else SqliteQuery)(path, part, address.query)
+    return _reader("databases.duckdb_file:DuckdbQuery" if is_duckdb else "databases.sqlite:SqliteQuery")(
+        path, part, address.query
+    )
 
 
-def known_rows(source: Source) -> int | None:
-    """Return how many rows a table has, if that is known before it is read."""
-    return source.rows if isinstance(source, ParquetFile | ParquetFiles) else None
+def _reader(place: str) -> Callable[..., Source]:
+    """Import what reads one kind of table; tables of the other kinds do not need it."""
+    module, _, name = place.partition(":")
+    return cast("Callable[..., Source]", getattr(import_module(f"veiltab.curator.formats.{module}"), name))
 
 
 def reading_progress(source: Source) -> Progress:
     """Return the progress of reading a table, which a terminal shows."""
-    return Progress("reading the table", known_rows(source), tell=note)
+    return Progress("reading the table", source.rows, tell=note)
 
 
 def file_of(address: TableAddress) -> Path | None:
@@ -104,26 +100,9 @@ def file_of(address: TableAddress) -> Path | None:
 def _divided(path: Path) -> tuple[Path, str]:
     """Return a path, and the sheet or table behind its #, if a file of that kind stands before it."""
     before, mark, part = str(path).rpartition("#")
-    if mark and before.lower().endswith((*SPREADSHEETS, *_DATABASES)) and not path.exists():
+    if mark and before.lower().endswith((*_SPREADSHEETS, *_DATABASES)) and not path.exists():
         return Path(before), part
     return path, ""
-
-
-def _parquet_files(path: Path) -> Source:
-    """Open the files of a folder or of a pattern."""
-    paths = files_in(path) if path.is_dir() else sorted(map(Path, glob(str(path))))  # noqa: PTH207 - whole paths
-    if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
-        raise refusal(str(path), "this user may not read the folder", "Check its rights, and which user runs this.")
-    if not paths:
-        problem = "this is a directory, and it holds no .parquet file" if path.is_dir() else "no file fits the pattern"
-        raise refusal(str(path), problem, _KINDS)
-    others = [one for one in paths if not (one.name.lower().endswith(_PARQUET) and one.is_file())]
-    if others:
-        said = "there is" if path.is_dir() else "the pattern fits"
-        problem = f"{said} {others[0].name!r}, which is no .parquet file"
-        raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
-    base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
-    return ParquetFiles(str(path), base, paths)
 
 
 def _check_compression(path: Path, start: bytes) -> None:

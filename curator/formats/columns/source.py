@@ -127,6 +127,10 @@ class Source(Protocol):
     def columns(self) -> Sequence[Column]:
         """The header, in the order of the source."""
 
+    @property
+    def rows(self) -> int | None:
+        """How many rows it has, if that is known before they are read."""
+
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read some columns, in the order of the source's rows.
 

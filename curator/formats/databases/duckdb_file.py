@@ -60,6 +60,8 @@ class _Reading:
     _query: str
     _columns: list[Column]
 
+    rows = None
+
     def __init__(self, where: str, remedy: str) -> None:
         self.where = where
         self._remedy = remedy

@@ -42,6 +42,8 @@ class PostgresqlQuery:
         InvalidInputError: there is no query, or the database refuses it or cannot be reached.
     """
 
+    rows = None
+
     def __init__(self, address: TableAddress) -> None:
         self._url = address.location
         self.where = address.shown

@@ -26,6 +26,8 @@ class SqliteQuery:
         InvalidInputError: the file cannot be read, or the query is none that reads.
     """
 
+    rows = None
+
     def __init__(self, path: Path, table: str = "", query: str = "") -> None:
         self._path = path
         self.where = str(path)

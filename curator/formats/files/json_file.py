@@ -46,6 +46,8 @@ class JsonFile:
         InvalidInputError: it cannot be read, or does not begin with an object.
     """
 
+    rows = None
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self.where = str(path)

@@ -3,7 +3,9 @@
 The rows come in the order of the files' names, and are numbered as if they stood in one file.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from glob import glob, has_magic
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -88,7 +90,29 @@ class ParquetFiles:
             self._columns[name] = max(self._columns[name], column, key=lambda one: _KINDS.index(one.kind))
 
 
-def files_in(folder: Path) -> list[Path]:
+def parquet_files(path: Path, endings: tuple[str, ...], *, remedy: str) -> ParquetFiles:
+    """Open the files of a folder, or of a pattern.
+
+    Args:
+        endings: of the names of Parquet files.
+        remedy: what to give instead of a folder or pattern without such a file.
+    """
+    paths = _files_in(path) if path.is_dir() else sorted(map(Path, glob(str(path))))  # noqa: PTH207 - whole paths
+    if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+        raise refusal(str(path), "this user may not read the folder", "Check its rights, and which user runs this.")
+    if not paths:
+        problem = "this is a directory, and it holds no .parquet file" if path.is_dir() else "no file fits the pattern"
+        raise refusal(str(path), problem, remedy)
+    others = [one for one in paths if not (one.name.lower().endswith(endings) and one.is_file())]
+    if others:
+        said = "there is" if path.is_dir() else "the pattern fits"
+        problem = f"{said} {others[0].name!r}, which is no .parquet file"
+        raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
+    base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
+    return ParquetFiles(str(path), base, paths)
+
+
+def _files_in(folder: Path) -> list[Path]:
     """Return the Parquet files in a folder and its folders, by name; hidden ones and those of logs are left out."""
     inner = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
     return [folder / path for path in sorted(inner) if not any(part.startswith((".", "_")) for part in path.parts)]

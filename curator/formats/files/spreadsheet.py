@@ -12,9 +12,6 @@ from veiltab.curator.formats.columns.source import BATCH_ROWS, Batch, Column, Co
 if TYPE_CHECKING:
     from python_calamine import CalamineWorkbook
 
-SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-"""Endings of the names of their files."""
-
 
 class Spreadsheet:
     """One sheet; its first row that is not empty is the header, and empty rows are not counted.
@@ -32,6 +29,7 @@ class Spreadsheet:
         header = [text_of(cell) or "" for cell in rows[0]]
         self.columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name in header]
         self._rows = rows[1:]
+        self.rows = len(self._rows)
 
     @property
     def description(self) -> str:

@@ -33,6 +33,8 @@ class TextFile:
         InvalidInputError: it cannot be read, or its form cannot be found.
     """
 
+    rows = None
+
     def __init__(self, path: Path, encoding: str = "") -> None:
         self._path = path
         self.where = str(path)

@@ -174,7 +174,7 @@ def test_the_values_of_a_folder_count_even_if_they_are_written_for_a_path(tmp_pa
 def test_a_folder_that_this_user_may_not_read_is_not_taken_for_an_empty_one(
     tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.formats.opening.os.access", lambda *_: False)
+    monkeypatch.setattr("veiltab.curator.formats.files.parquet_files.os.access", lambda *_: False)
     with pytest.raises(InvalidInputError, match="this user may not read the folder"):
         load_table(tmp_path, study, "alice")
 

@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.reading import read_batches
-from veiltab.curator.formats.opening import file_of, known_rows, open_table
+from veiltab.curator.formats.opening import file_of, open_table
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_parquet_files_state_their_rows(tmp_path: Path) -> None:
     for name, rows in (("a", 3), ("b", 4)):
         pq.write_table(pa.table({"id": [f"{name}{n}" for n in range(rows)]}), tmp_path / f"{name}.parquet")
     (tmp_path / "c.csv").write_text("id\nx\n", "utf-8")
-    found = [known_rows(open_table(tmp_path / name)) for name in ("a.parquet", "*.parquet", "c.csv")]
+    found = [open_table(tmp_path / name).rows for name in ("a.parquet", "*.parquet", "c.csv")]
     assert found == [3, 7, None]
 
 
