@@ -61,3 +61,12 @@ class Observation:
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     queues: Mapping[str, int] = field(default_factory=dict)
     budgets: tuple[Budget, ...] = ()
+
+    def __or__(self, other: "Observation") -> "Observation":
+        """Return what two parts of one party do, the other's work last."""
+        return Observation(
+            work=(*self.work, *other.work),
+            counts={**self.counts, **other.counts},
+            queues={**self.queues, **other.queues},
+            budgets=(*self.budgets, *other.budgets),
+        )

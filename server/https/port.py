@@ -11,7 +11,7 @@ from veiltab.server.rounds.rounds import RoundKeeper
 
 
 def reports_taken(
-    http: HttpOptions, rounds: RoundKeeper, identity: Identity, identity_folder: Path, *, shared: bool
+    http: HttpOptions, identity_folder: Path, rounds: RoundKeeper, identity: Identity, *, shared: bool
 ) -> AbstractAsyncContextManager[None]:
     """Bind the address for reports over HTTPS; return what takes them.
 

@@ -1,59 +1,86 @@
-"""Runs a server process: its folder, its releases and its rounds."""
+"""Runs a server process: its folder, its releases and, where a study has nodes, its rounds."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager, nullcontext
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
+from typing import Protocol
 
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.https.http_options import HttpOptions
 from veiltab.common.observe.sinks import observing
+from veiltab.common.observe.status import Observation
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.server.https.port import reports_taken
+from veiltab.common.rpc.server import Registration
 from veiltab.server.party.service import IngestServicer, ReleaseServicer
 from veiltab.server.party.status import observe
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.releases import Releases
-from veiltab.server.rounds.rounds import RoundKeeper
-from veiltab.server.rounds.rounds_service import CollectionServicer
-from veiltab.server.rounds.rounds_store import CollectionStore
 from veiltab.server.sharing.quota import Quota
 from veiltab.server.sharing.shared_folder import SharedFolder, hold_folder
-from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server
 from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server
+
+
+class Part(Protocol):
+    """A part of the server beside its releases."""
+
+    @property
+    def registration(self) -> Registration:
+        """Registers its RPCs."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+
+    def observe(self) -> Observation:
+        """Return what it does."""
 
 
 def serve_server(
     options: ServeOptions, *, retention_days: int, quota: Quota, database: str, http: HttpOptions | None = None
 ) -> None:
-    """Perturb columns and count reports until a signal stops the process."""
+    """Perturb columns, and count reports where the study has nodes, until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.SERVER)
+    if http is not None and study.nodes is None:
+        raise InvalidInputError("the study has no nodes that could report", where="--http", remedy="Leave it out.")
     callers = parties_in(study, Role.CURATOR, Role.RESEARCHER, Role.NODE)
-    with options.state() as path, open_state(path, identity.party.uri, database) as (store, round_store):
+    with (
+        options.state() as path,
+        open_state(path, identity.party.uri, database) as (folder, store),
+        ExitStack() as beside,
+    ):
         releases = Releases(study, store, retention_days=retention_days, quota=quota)
-        rounds = RoundKeeper(study, round_store, retention_days=retention_days)
-        own = (
+        parts = list[Part]()
+        if study.nodes is not None:
+            from veiltab.server.party.collecting import collecting  # noqa: PLC0415 - studies without nodes do not collect
+
+            reports = None if http is None else (http, options.identity_folder)
+            opened = collecting(study, identity, (folder, database), retention_days=retention_days, http=reports)
+            parts.append(beside.enter_context(opened))
+
+        def seen() -> Observation:
+            return reduce(or_, (part.observe() for part in parts), observe(releases, store))
+
+        own: Sequence[Registration] = (
             partial(add_IngestServiceServicer_to_server, IngestServicer(releases)),
             partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases, identity)),
-            partial(add_CollectionServiceServicer_to_server, CollectionServicer(rounds)),
+            *(part.registration for part in parts),
         )
-        seen = partial(observe, study, releases, store, rounds, round_store)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
-            folder, shared = options.identity_folder, bool(database)
-            taking = nullcontext() if http is None else reports_taken(http, rounds, identity, folder, shared=shared)
-            work, listen = partial(_both, releases, rounds, taking), study.server.endpoint
+            work, listen = partial(_together, [releases.run, *(part.run for part in parts)]), study.server.endpoint
             serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
 
 
 @contextmanager
-def open_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerStore, CollectionStore]]:
-    """Open a server's state for a block.
+def open_state(path: Path, owner: str, database: str) -> Iterator[tuple[Path, ServerStore]]:
+    """Hold a server's folder, and open the state of its releases, for a block.
 
     Args:
         owner: the server, as its certificate names it.
@@ -69,13 +96,11 @@ def open_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
         releases = stack.enter_context(closing(ServerStore(folder.path, database)))
         if isinstance(folder, SharedFolder):
             folder.join(releases.connection)
-        yield releases, stack.enter_context(closing(CollectionStore(folder.path, database)))
+        yield folder.path, releases
 
 
-async def _both(releases: Releases, rounds: RoundKeeper, taking: AbstractAsyncContextManager[None]) -> None:
-    """Work on releases and on rounds; the end of one ends both, once the reports that were taken are answered."""
+async def _together(runs: Sequence[Callable[[], Coroutine[object, object, None]]]) -> None:
+    """Work on releases, and on what stands beside them; the end of one ends all."""
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(releases.run())
-        tasks.create_task(rounds.run())
-        async with taking:
-            await asyncio.Event().wait()
+        for run in runs:
+            tasks.create_task(run())

@@ -68,6 +68,12 @@ def test_a_database_of_another_folder_or_none_is_refused(start: Serve, tmp_path:
         start("--database", url)
 
 
+def test_a_study_without_nodes_takes_no_reports(start: Serve) -> None:
+    with pytest.raises(InvalidInputError) as refusal:
+        start("--http", "0")
+    assert refusal.value.where == "--http"
+
+
 def test_a_curator_s_quota_is_an_option(start: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     quotas: list[Quota] = []
     monkeypatch.setattr("veiltab.server.party.serving.serve_server", lambda *_, quota, **__: quotas.append(quota))

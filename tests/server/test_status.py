@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.deploy.operate.spans import read_spans
+from veiltab.server.party.collecting import Collecting
 from veiltab.server.party.status import observe
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release.releases import Releases
@@ -47,7 +49,8 @@ class Parts:
         self.releases, self.collection = Releases(study, self.sessions), RoundKeeper(study, self.rounds)
 
     def seen(self) -> Observation:
-        return observe(self.study, self.releases, self.sessions, self.collection, self.rounds)
+        rounds = Collecting(self.study, self.rounds, self.collection, nullcontext())
+        return observe(self.releases, self.sessions) | rounds.observe()
 
     def close(self) -> None:
         self.sessions.close()

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -25,8 +24,7 @@ from veiltab.common.https.listening import MOST_BESIDE_BODY, bound, server_tls, 
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.server.https.application import application
 from veiltab.server.https.json_messages import report_to_json
-from veiltab.server.party.serving import _both
-from veiltab.server.release.releases import Releases
+from veiltab.server.party.collecting import Collecting
 from veiltab.server.rounds.rounds import RoundKeeper
 
 
@@ -270,8 +268,8 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
 
     async def scenario() -> httpx.Response:
         listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
-        releases = cast("Releases", SimpleNamespace(run=asyncio.Event().wait))
-        working = asyncio.create_task(_both(releases, rounds, serving(application(rounds), listener, tls)))
+        taking = serving(application(rounds), listener, tls)
+        working = asyncio.create_task(Collecting(poll(), rounds._store, rounds, taking).run())
         asking = asyncio.create_task(asyncio.to_thread(ask, listener.getsockname()[1]))
         await asyncio.to_thread(begun.wait, 10)
         working.cancel()
