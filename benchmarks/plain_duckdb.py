@@ -28,10 +28,14 @@ def main(first: Path, second: Path, scratch: Path, memory_limit: str | None) -> 
         settings["memory_limit"] = memory_limit
     names = ", ".join(CATEGORIES)
     # Names of the benchmark's own.
-    counts = duckdb.connect(config=settings).execute(
-        f"SELECT {names}, count(*) FROM read_parquet(?) JOIN read_parquet(?) USING ({ID}) GROUP BY {names}",  # noqa: S608
-        [str(first), str(second)],
-    ).fetchall()  # fmt: skip
+    counts = (
+        duckdb.connect(config=settings)
+        .execute(
+            f"SELECT {names}, count(*) FROM read_parquet(?) JOIN read_parquet(?) USING ({ID}) GROUP BY {names}",  # noqa: S608 - the program's own words
+            [str(first), str(second)],
+        )
+        .fetchall()
+    )
     used = resource.getrusage(resource.RUSAGE_SELF)
     figures = {
         "rows": sum(count for *_, count in counts),

@@ -103,7 +103,7 @@ def _plain(tables: Sequence[Path], specs: Sequence[TableSpec], repeats: int) -> 
     for spec in specs:
         command += ["--release", str(spec.sample), str(float(spec.mechanism.gamma))]
     runs = [
-        json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
+        json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603 - the program's own command
         for _ in range(repeats)
     ]
     if runs[0]["rows"] != specs[0].population or [sum(counts) for counts in runs[0]["counts"]] != [

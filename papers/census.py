@@ -16,15 +16,50 @@ POPULATION = 45_222
 """People without a missing value in any column of the files."""
 
 CELLS = (
-    6222, 2233, 802, 245, 5448, 185, 5218, 91, 3897, 4626, 600, 615,
-    4598, 510, 5770, 319, 438, 1715, 48, 198, 385, 270, 588, 201,
-)  # fmt: skip
+    6222,
+    2233,
+    802,
+    245,
+    5448,
+    185,
+    5218,
+    91,
+    3897,
+    4626,
+    600,
+    615,
+    4598,
+    510,
+    5770,
+    319,
+    438,
+    1715,
+    48,
+    198,
+    385,
+    270,
+    588,
+    201,
+)
 """People by education (3), marital status (2), sex (2) and salary (2), in C order."""
 
 COLUMNS = (
-    "age", "workclass", "weight", "education", "education-years", "marital", "occupation", "relationship", "race",
-    "sex", "gain", "loss", "hours", "country", "salary",
-)  # fmt: skip
+    "age",
+    "workclass",
+    "weight",
+    "education",
+    "education-years",
+    "marital",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "gain",
+    "loss",
+    "hours",
+    "country",
+    "salary",
+)
 
 _COLLEGE = {"Some-college": 1, "Assoc-voc": 1, "Assoc-acdm": 1, "Bachelors": 1}
 _POSTGRADUATE = {"Masters": 2, "Prof-school": 2, "Doctorate": 2}

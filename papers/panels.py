@@ -79,7 +79,7 @@ def _bars(axes: "Axes", curve: Curve, bars: Sequence[Curve], looks: Looks) -> No
 
 def _scale(axis: Any, name: str, axes: "Axes", *, is_logarithmic: bool) -> None:  # noqa: ANN401 - either axis
     """Set the scale, with plain numbers at its ticks."""
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - not where the extra is missing
 
     if is_logarithmic:
         logarithmic(axes, name)

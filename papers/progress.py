@@ -29,8 +29,8 @@ def reporting(total: int, kept: int) -> Iterator[Advance]:
 
 @contextmanager
 def _bar(total: int, kept: int) -> Iterator[Advance]:
-    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415 - not without a terminal
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - not where the extra is missing
 
     columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
     with Progress(*columns, console=Console(stderr=True)) as bar:

@@ -96,8 +96,12 @@ def _lemma(results: Mapping[str, Plain]) -> Panel:
         curves=(
             Curve(label="bound 2 eta (Lemma 3)", x=_RATES, y=tuple(2 * rate for rate in _RATES), style="dashed"),
             Curve(label="exact ln(1 + eta(e - 1))", x=_RATES, y=tuple(exact(rate, 1.0) for rate in _RATES)),
-            Curve(label="a row is removed: -ln(1 - eta(1 - 1/e))", x=_RATES, y=tuple(_removed(r) for r in _RATES),
-                  style="dotted"),
+            Curve(
+                label="a row is removed: -ln(1 - eta(1 - 1/e))",
+                x=_RATES,
+                y=tuple(_removed(r) for r in _RATES),
+                style="dotted",
+            ),
             Curve(
                 label="tight example, simulated",
                 x=tuple(rate for rate, _ in points),
@@ -107,7 +111,7 @@ def _lemma(results: Mapping[str, Plain]) -> Panel:
                 style="points",
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _removed(rate: float) -> float:

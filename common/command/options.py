@@ -175,7 +175,7 @@ class ServeOptions:
         """Give the state folder for a block; a check of a party that has none yet gets another for it."""
         if not self.check or self.state_folder.exists():
             return nullcontext(self.state_folder)
-        from veiltab.common.command.checking import tried_folder  # noqa: PLC0415 - for a check alone
+        from veiltab.common.command.checking import tried_folder  # noqa: PLC0415 - not for parties that serve
 
         return tried_folder(self.state_folder)
 

@@ -177,7 +177,7 @@ def perturb(
         perturb_chunk(here, sizes, mechanism, source, there, chunk=chunk)
 
 
-def perturb_chunk(  # noqa: PLR0913  # what perturb takes, and which chunk
+def perturb_chunk(  # noqa: PLR0913 - what perturb takes, and which chunk
     inputs: Sequence[Symbols],
     sizes: Sequence[int],
     mechanism: GammaDiagonal,

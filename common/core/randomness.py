@@ -75,7 +75,7 @@ class SystemSource:
 
     __slots__ = ()
 
-    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:  # noqa: ARG002  # the protocol's names
+    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:  # noqa: ARG002 - the protocol's names
         """Overwrite `out` with fresh bytes that nobody can repeat."""
         out[:] = np.frombuffer(os.urandom(out.size), dtype=np.uint8)
 

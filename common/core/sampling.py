@@ -280,7 +280,7 @@ class Priorities:
     def __init__(self, key: bytes, tokens_of: TokensOf) -> None:
         # ECB is the bare permutation, as needed here: a token is one block, and tokens are not secret from holders of
         # the key.
-        cipher = Cipher(algorithms.AES(check_key(key)), modes.ECB())  # noqa: S305
+        cipher = Cipher(algorithms.AES(check_key(key)), modes.ECB())  # noqa: S305 - single blocks: a permutation
         self._encrypt = cipher.encryptor().update_into
         self._tokens_of = tokens_of
         # The cipher requires space for another block, which it does not use.

@@ -197,7 +197,7 @@ def identity_columns(ids: Any, identity: IdentityRule) -> list[Any]:  # noqa: AN
     Raises:
         InvalidInputError: a text has more or fewer fields.
     """
-    import pyarrow.compute as pc  # noqa: PLC0415 - keys of lists need no Arrow
+    import pyarrow.compute as pc  # noqa: PLC0415 - not for keys of lists
 
     count = len(identity.fields)
     if count == 1:

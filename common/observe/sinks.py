@@ -92,7 +92,7 @@ def is_loopback(host: str) -> bool:
 def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) -> Iterator[None]:
     host, port = loopback_address(text, "--metrics")
     with importing("metrics", "serving metrics", where="--metrics"):
-        from veiltab.common.observe.metrics import serving_metrics  # noqa: PLC0415 - an optional package
+        from veiltab.common.observe.metrics import serving_metrics  # noqa: PLC0415 - not where the extra is missing
     if not is_loopback(host):
         _log.warning("metrics are served beyond this machine, without TLS, to anyone who asks")
     with serving_metrics(identity, observe, (host, port)) as (sink, bound):
@@ -103,5 +103,5 @@ def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) 
 
 def _spans(identity: Identity, file: Path | None, *, to_collector: bool) -> logging.Handler:
     with importing("otel", "a trace", where="--trace-file" if file else COLLECTOR[1]):
-        from veiltab.common.observe.tracing import Spans  # noqa: PLC0415 - an optional package
+        from veiltab.common.observe.tracing import Spans  # noqa: PLC0415 - not where the extra is missing
     return Spans(identity.party, file=file, to_collector=to_collector)

@@ -69,11 +69,16 @@ class TwoSidedRelease:
         """What a row loses to who knows its person and the curators' coins: ln gamma(r_s), nats, rounded up."""
         return self._seen(self.scheme, self.noise.server.gamma).local_epsilon
 
+    @property
+    def seen_by_desk(self) -> ReleaseDescription:
+        """The release as its desk sees it if the server is honest."""
+        return self._seen(self.scheme, self.noise.gamma)
+
     def seen_by(self, coalition: Coalition) -> ReleaseDescription | None:
         """Return the release as a coalition sees it; None where that is no release with a bound for a respondent."""
         match coalition:
             case Coalition.ANALYST | Coalition.DESK:
-                return self._seen(self.scheme, self.noise.gamma)
+                return self.seen_by_desk
             case Coalition.DESK_AND_SERVER:
                 if (curators := self.noise.curators) is None:
                     return None

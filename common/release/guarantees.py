@@ -10,13 +10,14 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound, EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import Price, composed_price, price, price_budget, price_within
+from veiltab.common.release.receipts.canary_plan import shown_by_canaries
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
 
@@ -47,8 +48,6 @@ def guaranteed_epsilon(spec: TableSpec) -> Decimal:
 
 def epsilon_card(spec: TableSpec) -> EpsilonCard:
     """Return who faces which epsilon."""
-    from veiltab.common.release.receipts.canary_plan import shown_by_canaries  # noqa: PLC0415 - tests of the server's noise
-
     return card_of(
         two_sided_release(spec),
         delta=spec.delta,
@@ -67,8 +66,6 @@ def two_sided_release(spec: TableSpec) -> TwoSidedRelease:
 
 def release_facts(spec: TableSpec) -> dict[str, object]:
     """Return the figures of a release and its epsilon card, as plain data for JSON."""
-    from veiltab.common.release.receipts.canary_plan import shown_by_canaries  # noqa: PLC0415 - tests of the server's noise
-
     return {
         "n": spec.population,
         "m": spec.sample,
@@ -118,9 +115,7 @@ def keeps_what_was_asked(release: ReleaseSpec) -> bool:
 
 def asked_price(release: ReleaseSpec) -> Price:
     """Return the price of the epsilon and delta that were asked for several tables."""
-    if release.delta is None:
-        raise AssertionError("several tables have a delta")
-    return price_budget(release.epsilon, release.delta)
+    return price_budget(release.epsilon, cast("Decimal", release.delta))
 
 
 def release_price(release: ReleaseSpec, pricing: Callable[[ReleaseDescription], Price]) -> Price:
@@ -146,7 +141,7 @@ def release_pure_epsilon(release: ReleaseSpec) -> Decimal:
 
 def _slots_of(release: ReleaseSpec) -> "tuple[Slots, ...]":
     """Return the tables with the noise of either side, for the bounds of coalitions."""
-    from veiltab.common.privacy.cards.all_releases import Slots  # noqa: PLC0415 - several tables
+    from veiltab.common.privacy.cards.all_releases import Slots  # noqa: PLC0415 - not for releases of one table
 
     first = Counter(map(two_sided_release, release.each_table()))
     slots = tuple(Slots(candidates=(kind,), count=count) for kind, count in first.items())
@@ -163,7 +158,7 @@ def release_card(release: ReleaseSpec) -> EpsilonCard:
     Of several, no more is stated against the desk and its analysts than what was asked for, if the tables keep it by
     their prices.
     """
-    from veiltab.common.privacy.cards.all_releases import bounds_together  # noqa: PLC0415 - several tables
+    from veiltab.common.privacy.cards.all_releases import bounds_together  # noqa: PLC0415 - not for releases of one table
 
     if release.only_table is not None or release.delta is None:
         return epsilon_card(release.table(0))

@@ -74,7 +74,7 @@ def linked_tables(study: Study, attributes: Sequence[str], prospect: Prospect) -
 
 def _triples_error(study: Study, triples: Sequence[Sequence[str]], prospect: Prospect) -> float:
     """Return the mean foreseen distance of triples that divide a whole budget; 1 where they cannot be released."""
-    from veiltab.common.privacy.planning.workload_prices import foreseen_errors, workload_prices  # noqa: PLC0415 - several tables
+    from veiltab.common.privacy.planning.workload_prices import foreseen_errors, workload_prices  # noqa: PLC0415 - not for releases of one table
 
     if prospect.epsilon is None or prospect.delta is None or not 1 < len(triples) <= study.maximum_tables:
         return 1.0

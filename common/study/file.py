@@ -270,7 +270,7 @@ def _study(root: Fields, source: bytes) -> Study:
 
 
 def _identity(fields: Fields) -> "IdentityRule":
-    from veiltab.common.study.identity_table import identity_of  # noqa: PLC0415 - most studies have ids
+    from veiltab.common.study.identity_table import identity_of  # noqa: PLC0415 - not for studies with ids
 
     return identity_of(fields)
 
@@ -278,7 +278,7 @@ def _identity(fields: Fields) -> "IdentityRule":
 def _check_identity(study: Study) -> None:
     """Refuse curators with an identity without the study's, and what contradicts it."""
     if study.identity is not None or any(curator.identity for curator in study.curators):
-        from veiltab.common.study.identity_table import check_identities  # noqa: PLC0415 - most studies have ids
+        from veiltab.common.study.identity_table import check_identities  # noqa: PLC0415 - not for studies with ids
 
         check_identities(study.identity, study.curators)
 

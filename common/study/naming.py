@@ -38,7 +38,7 @@ def check_attribute_name(value: str) -> None:
 
 def attribute_name(column: str) -> str:
     """Return a column's name as a valid attribute name; letters lose their accents."""
-    from veiltab.common.core.texts.spelling import PLAIN_LETTERS  # noqa: PLC0415 - for drafts alone
+    from veiltab.common.core.texts.spelling import PLAIN_LETTERS  # noqa: PLC0415 - not for names that are checked
 
     plain = unicodedata.normalize("NFKD", column).lower().translate(PLAIN_LETTERS)
     letters = (c for c in plain if not unicodedata.combining(c))

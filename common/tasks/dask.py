@@ -249,7 +249,7 @@ class _Crew(Generic[Result]):
 
 def _distributed() -> Any:  # noqa: ANN401 - an optional package
     with importing("dask", "a Dask cluster", where="--dask"):
-        import distributed  # noqa: PLC0415 - an optional package
+        import distributed  # noqa: PLC0415 - not where the extra is missing
     # Dask's own messages may quote what it was sent; it gives some of its loggers a level of their own.
     for name in (one for one in logging.root.manager.loggerDict if one.partition(".")[0] == "distributed"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -101,8 +101,8 @@ def dask_engine(address: str, identity: Path | None, *, study_authority: bytes |
         InvalidInputError: the address or the identity is none, or the extra dask is missing.
         NotFoundError: a file of the identity is not there.
     """
-    from veiltab.common.tasks.cluster_identity import load_cluster_identity  # noqa: PLC0415 - clusters alone
-    from veiltab.common.tasks.dask import Dask  # noqa: PLC0415 - clusters alone
+    from veiltab.common.tasks.cluster_identity import load_cluster_identity  # noqa: PLC0415 - not for parties without a cluster
+    from veiltab.common.tasks.dask import Dask  # noqa: PLC0415 - not for parties without a cluster
 
     loaded = None if identity is None else load_cluster_identity(identity, study_authority=study_authority)
     return Dask(address, loaded)

@@ -33,9 +33,9 @@ class Exchange(Protocol):
         self,
         name: str,  # noqa: ARG002 - of those who link
         table: Table,
-        key: bytes,  # noqa: ARG002
-        workplace: Workplace,  # noqa: ARG002
-        peers: Peers,  # noqa: ARG002
+        key: bytes,  # noqa: ARG002 - the protocol's names
+        workplace: Workplace,  # noqa: ARG002 - the protocol's names
+        peers: Peers,  # noqa: ARG002 - the protocol's names
     ) -> Table:
         """Return the rows that enter an alignment, under the ids by which curators compare them.
 

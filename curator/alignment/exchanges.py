@@ -24,13 +24,13 @@ def exchange_of(
     if study.alignment == "tokens" and study.identity is None:
         return TokenExchange(len(study.curators), folder, room)
     # A study that aligns by tokens needs neither these nor libsodium.
-    from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415
-    from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415
+    from veiltab.curator.alignment.private.masking import MAX_IDS, Masking  # noqa: PLC0415 - not for alignment by tokens
+    from veiltab.curator.alignment.private.private_exchange import PrivateExchange  # noqa: PLC0415 - not for alignment by tokens
 
     names, masking = [curator.name for curator in study.curators], Masking(folder.parent)
     most_ids = {each.name: each.most_ids for each in study.curators if each.most_ids is not None}
     if study.identity is not None:
-        from veiltab.curator.alignment.linking.link_exchange import LinkExchange  # noqa: PLC0415 - studies with ids
+        from veiltab.curator.alignment.linking.link_exchange import LinkExchange  # noqa: PLC0415 - not for studies with ids
 
         return LinkExchange(
             name,

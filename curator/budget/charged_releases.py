@@ -24,7 +24,7 @@ def releases_of(facts: Mapping[str, Any]) -> tuple[Slots, ...]:
 
 def _release_of(facts: Mapping[str, Any]) -> TwoSidedRelease:
     if facts["mechanism"] == "geometric":
-        from veiltab.common.privacy.cards.own_table import own_table  # noqa: PLC0415 - where people are linked
+        from veiltab.common.privacy.cards.own_table import own_table  # noqa: PLC0415 - not for studies with ids
 
         return own_table(facts["population"], Decimal(facts["epsilon"]))
     described = description_of(facts, "ledger")

@@ -105,29 +105,28 @@ def left_for(allowance: Allowance, others: Sums, kind: Kind | None) -> Left:
 def _most_epsilon(allowance: Allowance, others: Sums, kind: Kind) -> Decimal:
     """Return the largest epsilon, to three digits, whose plan the budget holds at its delta; 0 if none is found."""
     most = allowance.most_price(others)
-    if most is None or allowance.delta is None or most.mu < _LEAST:
+    budget = allowance.price
+    if most is None or budget is None or allowance.delta is None or most.mu < _LEAST:
         return Decimal(0)
     mu = float(most.mu)
     start, top = log(max(most.epsilon(float(allowance.delta)), _FIRST)), log(float(allowance.epsilon))
 
     def excess(log_epsilon: float) -> float:
         """Return how far the price lies above the most, or above what is close enough below it; 0 between."""
-        price = _planned_price(allowance, kind, Decimal(exp(log_epsilon)))
+        price = _planned_price(allowance, budget, kind, Decimal(exp(log_epsilon)))
         distance = log(float(price.mu) / mu)
         return distance if distance > 0 else min(distance + _CLOSE, 0.0)
 
     try:
         found = largest_allowed(min(start, top) - _STEPS_DOWN, min(start, top), top, excess)
         epsilon = _DIGITS.create_decimal(Decimal(exp(found)))
-        price = _planned_price(allowance, kind, epsilon)
+        price = _planned_price(allowance, budget, kind, epsilon)
     except InvalidInputError:  # so little that it cannot be planned
         return Decimal(0)
     fits = price.mu * _MARGIN <= most.mu and price.slack * _MARGIN <= most.slack
     return epsilon if fits else Decimal(0)
 
 
-def _planned_price(allowance: Allowance, kind: Kind, epsilon: Decimal) -> Price:
+def _planned_price(allowance: Allowance, budget: Price, kind: Kind, epsilon: Decimal) -> Price:
     plan = plan_release(population=kind.population, cells=kind.cells, epsilon=epsilon, delta=allowance.delta)
-    if allowance.price is None:
-        raise AssertionError("a budget with a delta has a price")
-    return priced(plan.description, allowance.price)
+    return priced(plan.description, budget)

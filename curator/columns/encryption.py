@@ -150,8 +150,8 @@ class ColumnEncryption:
         self, column: PlainColumn, pad: Pad, key: bytes, replacement_key: bytes, noise: CuratorsNoise
     ) -> Iterable[Symbols]:
         """Return the ciphertext of a column chunk by chunk."""
-        from veiltab.curator.columns.draw_tasks import DrawnColumn  # noqa: PLC0415 - large tables
-        from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks  # noqa: PLC0415 - large tables
+        from veiltab.curator.columns.draw_tasks import DrawnColumn  # noqa: PLC0415 - not for tables that fit in memory
+        from veiltab.curator.columns.encryption_tasks import encrypted_in_tasks  # noqa: PLC0415 - not for tables that fit in memory
 
         attribute, symbols, size = column.attribute, column.symbols, column.size
         source = CipherStream(key) if pad is Pad.CHACHA20 else None

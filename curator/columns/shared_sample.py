@@ -63,7 +63,7 @@ class Sampler:
     """
 
     def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, workplace: Workplace) -> None:
-        from veiltab.curator.columns.rounded_table import forget_rounded  # noqa: PLC0415 - numbers alone
+        from veiltab.curator.columns.rounded_table import forget_rounded  # noqa: PLC0415 - not for tables without numbers
 
         forget_rounded(folder)
         self._name = name
@@ -107,7 +107,7 @@ class Sampler:
             IntegrityError: the indices that a peer shares are no sample.
             ConflictError: another release has spent these coins or canaries.
         """
-        from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - numbers alone
+        from veiltab.curator.columns.rounded_table import rounded_table  # noqa: PLC0415 - not for tables without numbers
 
         stage = stage or Stage()
         with step("toss", release_id=spec.release_id):
@@ -133,7 +133,7 @@ class Sampler:
         """Draw rows by a key: in tasks if many are ordered."""
         scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
         if not is_small(spec.population) and (everybody or isinstance(scheme, SimpleRandom)):
-            from veiltab.curator.columns.draw_tasks import DrawnSample  # noqa: PLC0415 - large tables
+            from veiltab.curator.columns.draw_tasks import DrawnSample  # noqa: PLC0415 - not for tables that fit in memory
 
             own = [column.attribute for column in spec.columns_of(self._name)]
             sample = spec.population if everybody else scheme.sample

@@ -68,7 +68,7 @@ def service_of(url: str, where: str) -> "Apprise":
         InvalidInputError: apprise is not installed, or notices may not go by this URL.
     """
     with importing("notify", "sending notices", where="[notify]"):
-        from apprise import Apprise, AppriseAsset, PersistentStoreMode  # noqa: PLC0415 - an extra
+        from apprise import Apprise, AppriseAsset, PersistentStoreMode  # noqa: PLC0415 - not where the extra is missing
     logging.getLogger("apprise").disabled = True  # it quotes URLs
     scheme, _, rest = url.partition("://")
     if scheme not in _SCHEMES:
@@ -130,7 +130,7 @@ def main() -> None:
     signal.alarm(SECONDS)
     url, title, body = json.load(sys.stdin)
     sender = service_of(url, "channel")
-    from apprise import LogCapture, NotifyFormat  # noqa: PLC0415 - an extra
+    from apprise import LogCapture, NotifyFormat  # noqa: PLC0415 - not where the extra is missing
 
     logging.getLogger("apprise").disabled = False
     with LogCapture(level=logging.WARNING) as log:  # type: ignore[no-untyped-call]

@@ -19,6 +19,7 @@ from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.officer.policy import Outlook
 from veiltab.curator.planning.checks import plan_question
 from veiltab.curator.planning.planner import Planner
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, denial_of
@@ -181,8 +182,6 @@ class Decider:
         self._refusals.pop(release_id, None)
 
     async def _outlook(self, request: ReleaseRequest) -> "Outlook":
-        from veiltab.curator.officer.policy import Outlook  # noqa: PLC0415 - policies
-
         spec = await self._foreseen_spec(request)
         charge = await self._planner.charge(spec, self._ledger.allowance)
         return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))

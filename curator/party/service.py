@@ -100,7 +100,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def FetchLink(
         self, request: curator_peer_pb2.FetchLinkRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchLinkResponse]:
-        from veiltab.curator.alignment.linking.link_exchange import requested_file  # noqa: PLC0415 - most studies have ids
+        from veiltab.curator.alignment.linking.link_exchange import requested_file  # noqa: PLC0415 - not for studies with ids
 
         path = requested_file(self._driver.private_exchange, request, caller(context).name)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):

@@ -17,6 +17,8 @@ from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.limits import check_draws, check_limits
 from veiltab.common.release.messages.witness import Witnessed, check_head
+from veiltab.common.release.receipts.canary_changes import most_canaries
+from veiltab.common.release.receipts.canary_plan import LEAST_CAP, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import Column, TableSpec, requested_columns
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
@@ -217,9 +219,6 @@ def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Sc
         InvalidInputError: many times more are asked for than there are respondents, which every curator would store, or
             so many that the list of changed ones exceeds a message.
     """
-    from veiltab.common.release.receipts.canary_changes import most_canaries  # noqa: PLC0415 - tests of the server's noise
-    from veiltab.common.release.receipts.canary_plan import LEAST_CAP, planned_canaries  # noqa: PLC0415 - tests of the server's noise
-
     if request.canaries is not None:
         most = max(LEAST_CAP, _MOST_DRAWS_EACH * scheme.population)
         most = min(most, most_canaries(columns, 1 - noise.server.retention))

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import cast
 
 from veiltab.common.core.texts.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
@@ -326,12 +327,11 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 async def _answer_of(worker: asyncio.subprocess.Process, line: bytes) -> str:
-    if worker.stdin is None or worker.stdout is None:
-        raise AssertionError("the worker was started without pipes")
+    to_worker, from_worker = cast("asyncio.StreamWriter", worker.stdin), cast("asyncio.StreamReader", worker.stdout)
     with suppress(BrokenPipeError, ConnectionResetError):
-        worker.stdin.write(line)
-        await worker.stdin.drain()
-    answer = await worker.stdout.readline()
+        to_worker.write(line)
+        await to_worker.drain()
+    answer = await from_worker.readline()
     return answer.decode().rstrip("\n") if answer.endswith(b"\n") else ""
 
 

@@ -4,8 +4,10 @@ A request is decided, planned and charged as one. The price of tables that run a
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 from math import prod
 from statistics import median
+from typing import cast
 
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError
@@ -47,22 +49,21 @@ def _one(question: PlanQuestion) -> ReleaseSpec:
 
 
 def _several(question: PlanQuestion) -> ReleaseSpec:
-    from veiltab.common.privacy.planning.workload_prices import check_carries, workload_mechanisms, workload_prices  # noqa: PLC0415 - several tables
+    from veiltab.common.privacy.planning.workload_prices import check_carries, workload_mechanisms, workload_prices  # noqa: PLC0415 - not for releases of one table
 
     request, population = question.request, question.population
-    if request.delta is None:
-        raise AssertionError("a request for several tables has a delta")
+    delta = cast("Decimal", request.delta)  # of several tables it is always given
     scheme = scheme_of(request.scheme, population=population, sample=request.sample or population)
     tables = [tuple(column for column in question.asked if column.attribute in table) for table in request.tables]
     cells = [prod(column.size for column in table) for table in tables]
-    prices = workload_prices(cells, request.repeats, request.epsilon, request.delta)
+    prices = workload_prices(cells, request.repeats, request.epsilon, delta)
     check_carries(scheme, cells, prices)
     kept = [number for number, table in enumerate(tables) if set(table) <= set(question.columns)]
     if not kept:
         raise DeniedError("every table has an attribute that is denied", where="tables")
     columns = tuple(column for column in question.asked if any(column in tables[number] for number in kept))
     sharing = NoiseSharing(
-        split=request.noise_split, pair_delta=request.delta, is_sampled_by_server=request.sampling.is_by_server
+        split=request.noise_split, pair_delta=delta, is_sampled_by_server=request.sampling.is_by_server
     )
     first, again = (
         tuple(
@@ -127,7 +128,7 @@ def charge_of(release: ReleaseSpec, allowance: Allowance) -> Charge:
 
 def table_error(table: TableSpec) -> float:
     """Return the expected total variation distance of a table's unbiased estimate from the truth."""
-    from veiltab.common.privacy.planning.workload_prices import expected_distance  # noqa: PLC0415 - several tables
+    from veiltab.common.privacy.planning.workload_prices import expected_distance  # noqa: PLC0415 - not for releases of one table
 
     gamma = float(table.mechanism.gamma)
     return expected_distance(population=table.population, sample=table.sample, cells=table.cells, gamma=gamma)

@@ -66,7 +66,7 @@ class CoinShares:
         return self._openings(coin_id, "given = 1 AND received = 0")
 
     def _openings(self, coin_id: str, condition: str) -> frozenset[str]:
-        rows = self._connection.execute(f"SELECT curator FROM opening WHERE coin_id = ? AND {condition}", [coin_id])  # noqa: S608
+        rows = self._connection.execute(f"SELECT curator FROM opening WHERE coin_id = ? AND {condition}", [coin_id])  # noqa: S608 - the program's own words
         return frozenset(row["curator"] for row in rows)
 
     def coin_value(self, coin_id: str) -> bytes | None:

@@ -35,7 +35,7 @@ class Decisions:
         changed = ", ".join(f"{field.name} = excluded.{field.name}" for field in fields(GrantDecision))
         for decision in decisions:
             written = self._connection.execute(
-                f"INSERT INTO decision (release_id, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+                f"INSERT INTO decision (release_id, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - the program's own words
                 f" ON CONFLICT (release_id, attribute) DO UPDATE SET {changed} WHERE decision.verdict = 'held'"
                 " AND (decision.verdict, decision.rule, decision.rule_text)"
                 " IS NOT (excluded.verdict, excluded.rule, excluded.rule_text)",
@@ -49,7 +49,7 @@ class Decisions:
     def decisions(self, release_id: str) -> tuple[GrantDecision, ...]:
         """Return the decisions about a release; those about a table are those about the release that it is part of."""
         rows = self._connection.execute(
-            f"SELECT {_DECISION} FROM decision WHERE release_id ="  # noqa: S608
+            f"SELECT {_DECISION} FROM decision WHERE release_id ="  # noqa: S608 - the program's own words
             " COALESCE((SELECT part_of FROM release WHERE id = ?1 AND part_of <> ''), ?1)",
             [release_id],
         )
@@ -59,7 +59,7 @@ class Decisions:
         """Record what persons approved, in the transaction of the caller."""
         for approval in approvals:
             self._connection.execute(
-                f"INSERT INTO approval (release_id, {_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                f"INSERT INTO approval (release_id, {_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - the program's own words
                 [release_id, *astuple(approval)],
             )
             self._audit.record(
@@ -76,7 +76,7 @@ class Decisions:
     def approvals(self, release_id: str) -> tuple[Approval, ...]:
         """Return what persons approved of a release, as its request stands; oldest first."""
         rows = self._connection.execute(
-            f"SELECT {_APPROVAL} FROM approval WHERE release_id = ? AND request_digest = ? ORDER BY rowid",  # noqa: S608
+            f"SELECT {_APPROVAL} FROM approval WHERE release_id = ? AND request_digest = ? ORDER BY rowid",  # noqa: S608 - the program's own words
             [release_id, self._releases.release(release_id).request_digest],
         )
         return tuple(Approval(**dict(row)) for row in rows)

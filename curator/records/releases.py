@@ -71,7 +71,7 @@ class Releases:
     def _keep_ids(self, request: ReleaseRequest) -> None:
         """Keep the ids that the tables of a request will have for them; refuse one for which an id is not free."""
         ids = table_ids(request)
-        known = f"SELECT id FROM release WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608
+        known = f"SELECT id FROM release WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - the program's own words
         kept = "SELECT 1 FROM id_of_table WHERE id = ?"
         if (
             self._connection.execute(kept, [request.release_id]).fetchone()
@@ -132,7 +132,7 @@ class Releases:
         Of the tables of a release, those of the lowest numbers run first, some at a time.
         """
         rows = self._connection.execute(
-            "SELECT id FROM (SELECT id, part_of, ROW_NUMBER() OVER (PARTITION BY part_of ORDER BY number) AS place"  # noqa: S608
+            "SELECT id FROM (SELECT id, part_of, ROW_NUMBER() OVER (PARTITION BY part_of ORDER BY number) AS place"  # noqa: S608 - the program's own words
             f" FROM release WHERE NOT {IS_FINISHED}) WHERE part_of = '' OR place <= {MOST_TABLES_AT_A_TIME}"
             f" UNION SELECT id FROM release WHERE {IS_FINISHED} AND (EXISTS"
             " (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')"
@@ -182,7 +182,7 @@ class Releases:
     def open_requests(self) -> Counter[str]:
         """Return how many releases of each researcher are not over."""
         rows = self._connection.execute(
-            f"SELECT researcher, COUNT(*) AS number FROM asked WHERE NOT {IS_FINISHED} GROUP BY researcher",  # noqa: S608
+            f"SELECT researcher, COUNT(*) AS number FROM asked WHERE NOT {IS_FINISHED} GROUP BY researcher",  # noqa: S608 - the program's own words
             FINISHED,
         )
         return Counter({row["researcher"]: row["number"] for row in rows})
@@ -206,7 +206,7 @@ class Releases:
         before a later record is durable.
         """
         self._connection.execute_unsynced(
-            "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?,"  # noqa: S608
+            "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?,"  # noqa: S608 - the program's own words
             " seconds = json_patch(seconds, json_object(state, ?))"
             f" WHERE id = ? AND state NOT IN ({', '.join('?' * len(_ENDED))})",
             [state.value, failure, int(time.time()), seconds, release_id, *_ENDED],
@@ -248,13 +248,13 @@ class Releases:
     def _end(self, release_id: str, state: ReleaseState, failure: str, seconds: float | None = None) -> None:
         self.set_state(release_id, state, failure, seconds=seconds)
         self._connection.execute(
-            "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?"  # noqa: S608
+            "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?"  # noqa: S608 - the program's own words
             f" WHERE part_of = ? AND NOT {IS_FINISHED}",
             [state.value, failure, int(time.time()), release_id, *FINISHED],
         )
         self._connection.execute("DELETE FROM id_of_table WHERE release_id = ?", [release_id])
         reserved = "SELECT release_id FROM reservation WHERE release_id = ?"
-        self._connection.execute(f"DELETE FROM price WHERE release_id IN ({reserved})", [release_id])  # noqa: S608
+        self._connection.execute(f"DELETE FROM price WHERE release_id IN ({reserved})", [release_id])  # noqa: S608 - the program's own words
         self._connection.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
 
     def set_waiting(self, release_id: str, waiting_for: str) -> None:

@@ -45,7 +45,7 @@ class CuratorStore:
     @cached_property
     def private(self) -> "PrivateSessions":
         """The sessions of private alignments."""
-        from veiltab.curator.records.private_sessions import PrivateSessions  # noqa: PLC0415 - private alignments
+        from veiltab.curator.records.private_sessions import PrivateSessions  # noqa: PLC0415 - not for alignment by tokens
 
         return PrivateSessions(self.connection, self.audit)
 

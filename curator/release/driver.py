@@ -9,7 +9,6 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.steps import state_left
@@ -27,9 +26,6 @@ from veiltab.curator.release.rpc_answers import Answers
 from veiltab.curator.release.steps import Steps
 from veiltab.curator.release.upload import ServerLink
 from veiltab.curator.table.table import Table
-
-if TYPE_CHECKING:
-    pass
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0

@@ -15,6 +15,8 @@ from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study
+from veiltab.curator.alignment.alignment import Alignment
+from veiltab.curator.alignment.exchanges import exchange_of
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.columns.shared_sample import Sampler, SharedSample
@@ -24,6 +26,7 @@ from veiltab.curator.peers.looks import Looks, Others
 from veiltab.curator.planning.planner import Planner
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.server_check import ServerCheck
 from veiltab.curator.table.workplace import Workplace
 
 if TYPE_CHECKING:
@@ -78,10 +81,6 @@ class Parts:
         policy: "Policy",
         workplace: Workplace,
     ) -> None:
-        from veiltab.curator.alignment.alignment import Alignment  # noqa: PLC0415 - how respondents are aligned
-        from veiltab.curator.alignment.exchanges import exchange_of  # noqa: PLC0415 - how respondents are aligned
-        from veiltab.curator.release.server_check import ServerCheck  # noqa: PLC0415 - tests of the server's noise
-
         self.name = identity.party.name
         self.study = study
         self.store = store

@@ -20,7 +20,9 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.parties.signing import SignedText
 from veiltab.common.storage.database import transaction
+from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.peers.calls import check_study_digest
+from veiltab.curator.peers.witnesses import own_checkpoint
 from veiltab.curator.planning.checks import (
     check_open_requests,
     check_request,
@@ -73,8 +75,6 @@ class Answers(Parts):
         Raises:
             DeniedError: the study aligns by tokens.
         """
-        from veiltab.curator.alignment.token_exchange import TokenExchange  # noqa: PLC0415 - how respondents are aligned
-
         if isinstance(self._exchange, TokenExchange):
             raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
         return self._exchange
@@ -269,8 +269,6 @@ class Answers(Parts):
 
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release, with what it signed of its ledger."""
-        from veiltab.curator.peers.witnesses import own_checkpoint  # noqa: PLC0415 - evidence of ledgers
-
         signed = own_checkpoint(self.store.connection, self.name, release_id)
         return replace(self._progress(self.store.releases.release(release_id)), checkpoint=signed)
 

@@ -13,13 +13,16 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import ReleaseSpec, release_of
 from veiltab.common.release.table_spec import PLACE_BYTES, TableSpec
 from veiltab.common.storage.database import transaction
+from veiltab.curator.alignment.disk_needs import release_bytes
 from veiltab.curator.columns.encryption import PlainColumn
 from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
+from veiltab.curator.peers.witnesses import keep_checkpoints, sign_charge
 from veiltab.curator.planning.checks import agreed_columns, check_aborted, joint_decision, plan_question
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Step
 from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.server_check import canary_width
 from veiltab.curator.release.upload import ServerLink
 
 _log = logging.getLogger(__name__)
@@ -95,8 +98,6 @@ class Steps(Parts):
 
     def _keep_room(self, planned: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
-        from veiltab.curator.alignment.disk_needs import release_bytes  # noqa: PLC0415 - how respondents are aligned
-
         size = release_bytes(planned, self.name, copies=self._workplace.is_remote)
         self._room.keep(planned.release_id, size)
 
@@ -116,8 +117,6 @@ class Steps(Parts):
                 ) from None
 
     async def _charge(self, stored: CuratorRelease, server: ServerLink) -> None:
-        from veiltab.curator.peers.witnesses import sign_charge  # noqa: PLC0415 - evidence of ledgers
-
         tables = (stored.planned_spec,) if stored.several is None else stored.several.each_table()
         planned = stored.planned or release_of(stored.planned_spec)
         own = next((table for table in tables if table.columns_of(self.name)), None)
@@ -137,8 +136,6 @@ class Steps(Parts):
 
     def _witness(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         """Keep what the others signed of their ledgers with the charge, before anything else is done for it."""
-        from veiltab.curator.peers.witnesses import keep_checkpoints  # noqa: PLC0415 - evidence of ledgers
-
         if not stored.part_of:
             keep_checkpoints(self.store.connection, self._identity, stored.request.release_id, others)
 
@@ -223,8 +220,6 @@ class Steps(Parts):
         encryption.forget_ciphertext()
 
     async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
-        from veiltab.curator.release.server_check import canary_width  # noqa: PLC0415 - tests of the server's noise
-
         spec = stored.planned_spec
         if spec.columns_of(self.name):
             # For what the server sends, until it is compared, and for the places.

@@ -23,6 +23,7 @@ from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.progress.release_record import PublicationDigests
+from veiltab.curator.release.server_check import canary_width
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
 
 TOGETHER = CHUNK
@@ -188,8 +189,6 @@ class ServerLink:
             TransferError: there are more bytes than the canaries have.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
-        from veiltab.curator.release.server_check import canary_width  # noqa: PLC0415 - tests of the server's noise
-
         request = ingest_pb2.FetchCanariesRequest(release_id=spec.release_id, places_key=places_key)
         most = spec.canaries * canary_width(spec, self._name)
         return self._server.stream(self._server.stub.FetchCanaries, request, most=most)

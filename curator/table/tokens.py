@@ -32,7 +32,7 @@ _PADDING = _halves(np.where(_PLACES == _CLASSES, 0x80, 0))
 """What is put behind them."""
 
 
-def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401  # pyarrow ships no types
+def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401 - pyarrow ships no types
     """Turn ids into tokens: token = AES-256-CMAC_key(UTF-8 bytes of the id), 128 bits.
 
     Equal ids have equal tokens, and without the key a token reveals nothing else about its id. CMAC is a pseudorandom
@@ -64,7 +64,7 @@ def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401  # pyarro
     return states[:-1].view(np.uint8)
 
 
-def _batches(ids: Any) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]]:  # noqa: ANN401
+def _batches(ids: Any) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]]:  # noqa: ANN401 - pyarrow ships no types
     """Yield (UTF-8 bytes of a batch of ids and a block of slack, where each id starts, how long it is)."""
     for array in getattr(ids, "chunks", [ids]):
         offset_type = np.int32 if str(ids.type) == "string" else np.int64
@@ -84,7 +84,7 @@ class _Cmac:
 
     def __init__(self, key: bytes) -> None:
         # CMAC chains the bare block cipher itself; nothing is encrypted in ECB mode.
-        self._encrypt = Cipher(algorithms.AES(check_key(key)), modes.ECB()).encryptor()  # noqa: S305
+        self._encrypt = Cipher(algorithms.AES(check_key(key)), modes.ECB()).encryptor()  # noqa: S305 - single blocks: a permutation
         whole = _double(self._encrypt.update(bytes(_BLOCK)))
         # To a block that is padded K2 is added, to a last one that is whole K1, to others nothing.
         subkeys = b"".join((*[_double(whole)] * _BLOCK, whole, bytes(_BLOCK)))

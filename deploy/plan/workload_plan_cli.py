@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any, cast
 
 import click
 
@@ -187,10 +187,8 @@ def _reached(
     while True:
         reply = answer_workload(asked, aim=aim)
         chosen = reply.question
-        if chosen.population is None or chosen.epsilon is None:
-            raise AssertionError("an answer has everything")
-        planned = replace(request, epsilon=chosen.epsilon, delta=chosen.delta)
-        plan = plan_workload(planned, study, population=chosen.population)
+        planned = replace(request, epsilon=cast("Decimal", chosen.epsilon), delta=chosen.delta)
+        plan = plan_workload(planned, study, population=cast("int", chosen.population))
         if not reply.feasible or plan.pair_error <= pair_error:
             return reply, plan
         # Few rows: the central limit promised too much.
@@ -248,14 +246,9 @@ def _text(plan: WorkloadPlan, aim: float | None, reply: WorkloadAnswer | None) -
 
 def _most(reply: WorkloadAnswer) -> str:
     """Say how far was looked."""
-    match reply.asked:
-        case Quantity.EPSILON:
-            return f"an epsilon up to {LARGEST_EPSILON}"
-        case Quantity.DELTA:
-            return f"a delta up to {delta_text(reply.question.delta)}, the largest below 1/n"
-        case Quantity.POPULATION:
-            return f"up to {reply.question.population:,} respondents"
-        case Quantity.CELLS | Quantity.ERROR:
-            raise AssertionError(f"the {reply.asked.value} is not searched for")
-        case _:
-            assert_never(reply.asked)
+    most = {
+        Quantity.EPSILON: f"an epsilon up to {LARGEST_EPSILON}",
+        Quantity.DELTA: f"a delta up to {delta_text(reply.question.delta)}, the largest below 1/n",
+        Quantity.POPULATION: f"up to {reply.question.population or 0:,} respondents",
+    }
+    return most[reply.asked]

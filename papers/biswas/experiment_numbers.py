@@ -49,8 +49,11 @@ def _set_up() -> list[Comparison]:
     sizes["Binomial(100, .5)"] = (parse_population(LAWS["one"]).values + 1, sizes["Binomial(100, .5)"][1])
     return [
         Comparison(
-            what="data points of each population", source=f"{PAPER}, Section 4", printed=50_000,
-            ours=float(min(truth(law).sum() for law in LAWS)), tolerance=0,
+            what="data points of each population",
+            source=f"{PAPER}, Section 4",
+            printed=50_000,
+            ours=float(min(truth(law).sum() for law in LAWS)),
+            tolerance=0,
         ),
         *(
             Comparison(
@@ -64,7 +67,7 @@ def _set_up() -> list[Comparison]:
             )
             for name, (size, why) in sizes.items()
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _simulated_means(results: Results) -> list[Comparison]:

@@ -81,7 +81,7 @@ def _largest(laws: "Sequence[PLDPmf]", steps: Sequence[int], epsilons: Sequence[
 
 def _distribution(pair: Pair) -> "PLDPmf":
     with importing("composition", "composing subsampled steps"):
-        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - an optional package
+        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - not where the extra is missing
 
     interval = pair.largest_loss() / _POINTS
     support = np.arange(-_POINTS, _POINTS + 1, dtype=np.int64)

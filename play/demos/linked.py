@@ -223,8 +223,8 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
     options: LinkedOptions,
 ) -> LinkedResult:
     """Draw microdata, write them and their report, and compare them with the truth."""
-    from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - matplotlib is slow to load
-    from veiltab.researcher.report.presentation import card_of, microdata_report  # noqa: PLC0415
+    from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - not for results in text
+    from veiltab.researcher.report.presentation import card_of, microdata_report  # noqa: PLC0415 - not for other demonstrations
 
     status, microdata_path, page = release.status(), options.out / "linked.parquet", options.out / "report.html"
     certificate = options.out / "release.certificate"

@@ -255,7 +255,7 @@ def _first_rows(path: Path) -> list[str]:
 
 
 def _write_report(local: LocalStudy, outcome: Outcome, out: Path) -> Path:
-    from veiltab.researcher.report.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.report.presentation import report_page  # noqa: PLC0415 - not for results in text
 
     path = out / "report.html"
     path.write_text(report_page(local.study, outcome.status, outcome.estimate, outcome.fractions), "utf-8")

@@ -24,7 +24,7 @@ CELL_HEADINGS = ("cell", "estimate", "95% interval", "projected")
 
 def console_of() -> "Console":
     """Return where a demonstration prints."""
-    from rich.console import Console  # noqa: PLC0415 - slow to load
+    from rich.console import Console  # noqa: PLC0415 - not for --json
 
     # Piped output has no width; without one, long rows of a table would wrap.
     return Console(width=None if sys.stdout.isatty() else 100)
@@ -32,9 +32,9 @@ def console_of() -> "Console":
 
 def print_table(console: "Console", title: str, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
     """Print rows under a title and headings; columns of numbers to the right."""
-    from rich import box  # noqa: PLC0415 - slow to load
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich import box  # noqa: PLC0415 - not for --json
+    from rich.markup import escape  # noqa: PLC0415 - not for --json
+    from rich.table import Table  # noqa: PLC0415 - not for --json
 
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
     for number, heading in enumerate(headings):

@@ -63,9 +63,20 @@ def answered_round(local: LocalStudy, asked: AskedRound, say: Callable[[str], No
     if nodes is None:
         raise InvalidInputError("the study has no nodes", where=f"study {local.study.id}")
     opened, opening = local.run_as_researcher(
-        asked.researcher, "collect", "open", "--question", asked.question, "--epsilon", f"{asked.epsilon:f}",
-        "--rate", str(asked.rate), "--population", str(asked.nodes), "--oracle", asked.oracle,
-    )  # fmt: skip
+        asked.researcher,
+        "collect",
+        "open",
+        "--question",
+        asked.question,
+        "--epsilon",
+        f"{asked.epsilon:f}",
+        "--rate",
+        str(asked.rate),
+        "--population",
+        str(asked.nodes),
+        "--oracle",
+        asked.oracle,
+    )
     round_id, total = str(opened["round"]), asked.nodes * max(1, len(nodes.strata))
     size = local.study.question(asked.question).attribute.size
     say(f"round {round_id}: {size} values, {opened['oracle']} at epsilon {asked.epsilon}")
@@ -74,10 +85,20 @@ def answered_round(local: LocalStudy, asked: AskedRound, say: Callable[[str], No
     local.run_as_researcher(asked.researcher, "collect", "enrol", "--round", round_id, *number, "--out", str(tokens))
     say(f"{total} nodes toss their coins and randomise; about {asked.rate * total:.0f} report")
     fleet, answering = local.run(
-        "node", "fleet", str(local.study_path), "--identity", str(local.identity_folder(Role.NODE, nodes.name)),
-        "--state", str(local.folder / "fleet"), "--round", round_id, "--tokens", str(tokens),
-        "--distribution", asked.values,
-    )  # fmt: skip
+        "node",
+        "fleet",
+        str(local.study_path),
+        "--identity",
+        str(local.identity_folder(Role.NODE, nodes.name)),
+        "--state",
+        str(local.folder / "fleet"),
+        "--round",
+        round_id,
+        "--tokens",
+        str(tokens),
+        "--distribution",
+        asked.values,
+    )
     local.run_as_researcher(asked.researcher, "collect", "close", "--round", round_id)
     identity = local.identity_folder(Role.RESEARCHER, asked.researcher)
     with Rounds(local.study_path, identity=identity, name=asked.researcher) as rounds:

@@ -94,7 +94,7 @@ class Analysis:
         the confidence, whether the table was measured, and the study file.
         """
         with importing("researcher", "a data frame"):
-            import pandas as pd  # noqa: PLC0415 - an optional package
+            import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
         numbers: dict[str, Any] = {**self._numbers, "note": self.notes}
         taken = [*numbers, "study_digest"]
@@ -137,7 +137,7 @@ class Analysis:
 
     def plot(self) -> Picture:
         """Draw the estimates with their intervals; a notebook shows the picture, and `save` writes it."""
-        from veiltab.researcher.drawing.pictures import analysis_picture  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.researcher.drawing.pictures import analysis_picture  # noqa: PLC0415 - not for results in text
 
         return analysis_picture(self)
 

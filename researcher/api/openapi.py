@@ -99,8 +99,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 """Name -> JSON Schema of what answers have."""
 
 PROBLEM = "application/problem+json"
-_REFUSED = {"description": "What was wrong, where, and what to do next (RFC 9457).",
-            "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}  # fmt: skip
+_REFUSED = {
+    "description": "What was wrong, where, and what to do next (RFC 9457).",
+    "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
 _REFUSALS = ("400", "401", "403", "404", "405", "406", "408", "409", "410", "411", "413", "415", "500", "503")
 _RELEASE_NAME = {
     "name": "release",

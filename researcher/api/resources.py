@@ -139,62 +139,119 @@ class Desk:
             status=202,
         )
         return (
-            read(name="getStudy", path="/v1/study", summary="The study file's attributes.", schema="Study",
-                 is_computed=False,
-                handle=self.study),
-            read(name="plan", path="/v1/plan", summary="What a release would cost, and how near to the truth it would"
-                 " come; `asked` is computed from the others.", parameters=parameters_of(Wish), schema="Plan",
-                 handle=self.plan),
-            read(name="listReleases", path="/v1/releases", summary="Releases, newest first.",
-                 parameters=(_parameter("limit", int, f"of a page, 1 to {MOST_RELEASES}.", MOST_RELEASES),
-                             _parameter("after", str, "the id that the page before names as `next`.")),
-                 schema="ReleaseList", is_computed=False,
-                handle=self.releases),
+            read(
+                name="getStudy",
+                path="/v1/study",
+                summary="The study file's attributes.",
+                schema="Study",
+                is_computed=False,
+                handle=self.study,
+            ),
+            read(
+                name="plan",
+                path="/v1/plan",
+                summary="What a release would cost, and how near to the truth it would"
+                " come; `asked` is computed from the others.",
+                parameters=parameters_of(Wish),
+                schema="Plan",
+                handle=self.plan,
+            ),
+            read(
+                name="listReleases",
+                path="/v1/releases",
+                summary="Releases, newest first.",
+                parameters=(
+                    _parameter("limit", int, f"of a page, 1 to {MOST_RELEASES}.", MOST_RELEASES),
+                    _parameter("after", str, "the id that the page before names as `next`."),
+                ),
+                schema="ReleaseList",
+                is_computed=False,
+                handle=self.releases,
+            ),
             *((asking,) if self._client.is_owner else ()),
-            read(name="getRelease", path=one, summary="How a release stands.",
-                 parameters=(_parameter("wait", int, f"seconds to wait until it is over, 0 to {MOST_WAIT}.", 0),),
-                 schema="Release", is_computed=False,
-                handle=self.release),
-            read(name="getTable", path=f"{one}/table", summary="The cells of a table, measured or from a model.",
-                 parameters=(_ATTRIBUTES, _CONFIDENCE, _LINKS, _FORMAT), media_types=tuple(FORMATS.values()),
-                 schema="Table", handle=self.table),
-            read(name="getAnalysis", path=f"{one}/analysis",
-                 summary="An analysis: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.",
-                 parameters=(_ATTRIBUTES, *parameters_of(Question), _CONFIDENCE, _LINKS), schema="Analysis",
-                 handle=self.analysis),
-            read(name="getCodebook", path=f"{one}/codebook", summary="The codes of a table in SDMX-CSV.",
-                 schema="Codebook", handle=self.codebook),
-            read(name="getReport", path=f"{one}/report", summary="A page with pictures, the card and every number.",
-                 media_types=("text/html",), handle=self.report),
-            Resource(name="getMicrodata", method="GET", path=f"{one}/microdata", scope=Scope.MICRODATA,
-                     summary="Rows drawn from a model, which are no people.",
-                     parameters=(*made, _parameter("format", str, "of the file: csv or parquet.", "csv")),
-                     media_types=("text/csv", FORMATS["parquet"]), handle=self.microdata),
-            Resource(name="getCertificate", method="GET", path=f"{one}/certificate", scope=Scope.CERTIFICATE,
-                     summary="The signed certificate of a release.", media_types=("text/plain",),
-                     handle=self.certificate),
-        )  # fmt: skip
+            read(
+                name="getRelease",
+                path=one,
+                summary="How a release stands.",
+                parameters=(_parameter("wait", int, f"seconds to wait until it is over, 0 to {MOST_WAIT}.", 0),),
+                schema="Release",
+                is_computed=False,
+                handle=self.release,
+            ),
+            read(
+                name="getTable",
+                path=f"{one}/table",
+                summary="The cells of a table, measured or from a model.",
+                parameters=(_ATTRIBUTES, _CONFIDENCE, _LINKS, _FORMAT),
+                media_types=tuple(FORMATS.values()),
+                schema="Table",
+                handle=self.table,
+            ),
+            read(
+                name="getAnalysis",
+                path=f"{one}/analysis",
+                summary="An analysis: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.",
+                parameters=(_ATTRIBUTES, *parameters_of(Question), _CONFIDENCE, _LINKS),
+                schema="Analysis",
+                handle=self.analysis,
+            ),
+            read(
+                name="getCodebook",
+                path=f"{one}/codebook",
+                summary="The codes of a table in SDMX-CSV.",
+                schema="Codebook",
+                handle=self.codebook,
+            ),
+            read(
+                name="getReport",
+                path=f"{one}/report",
+                summary="A page with pictures, the card and every number.",
+                media_types=("text/html",),
+                handle=self.report,
+            ),
+            Resource(
+                name="getMicrodata",
+                method="GET",
+                path=f"{one}/microdata",
+                scope=Scope.MICRODATA,
+                summary="Rows drawn from a model, which are no people.",
+                parameters=(*made, _parameter("format", str, "of the file: csv or parquet.", "csv")),
+                media_types=("text/csv", FORMATS["parquet"]),
+                handle=self.microdata,
+            ),
+            Resource(
+                name="getCertificate",
+                method="GET",
+                path=f"{one}/certificate",
+                scope=Scope.CERTIFICATE,
+                summary="The signed certificate of a release.",
+                media_types=("text/plain",),
+                handle=self.certificate,
+            ),
+        )
 
     def study(self) -> Answer:
         """Answer with the attributes of the study file."""
         study = self._client.study
-        return json_answer({
-            "id": study.id,
-            "title": study.title,
-            "digest": study.digest,
-            "party": str(self._client.party),
-            "budget_epsilon": str(study.budget_epsilon),
-            "budget_delta": None if study.budget_delta is None else str(study.budget_delta),
-            "attributes": [
-                {
-                    "name": rule.name,
-                    "owner": rule.owner,
-                    "categories": list(rule.attribute.categories),
-                    "is_number": bool(rule.attribute.number),
-                }
-                for rule in study.attributes
-            ],
-        })  # fmt: skip
+        return json_answer(
+            {
+                "id": study.id,
+                "title": study.title,
+                "digest": study.digest,
+                "party": str(self._client.party),
+                "budget_epsilon": str(study.budget_epsilon),
+                "budget_delta": None if study.budget_delta is None else str(study.budget_delta),
+                "attributes": [
+                    {
+                        "name": rule.name,
+                        "owner": rule.owner,
+                        "categories": list(rule.attribute.categories),
+                        "is_number": bool(rule.attribute.number),
+                    }
+                    for rule in study.attributes
+                ],
+            }
+        )
 
     def plan(self, **wished: Any) -> Answer:  # noqa: ANN401 - fields of a Wish
         """Answer with what a release would cost."""
@@ -278,7 +335,7 @@ class Desk:
 
     def report(self, release: str) -> Answer:
         """Answer with a page."""
-        from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - not for results in text
 
         known = self._release(release)
         status = known.status()
@@ -291,7 +348,7 @@ class Desk:
 
     def microdata(self, release: str, format: str = "csv", **wished: Any) -> Answer:  # noqa: A002, ANN401 - arguments of synthesise
         """Answer with a file of rows."""
-        from veiltab.common.storage.temporary import TemporaryFolder  # noqa: PLC0415 - rows alone
+        from veiltab.common.storage.temporary import TemporaryFolder  # noqa: PLC0415 - not for tables
 
         if format not in {"csv", "parquet"}:
             raise InvalidInputError("microdata are csv or parquet", where="format")
@@ -350,7 +407,7 @@ class Desk:
 
 def _write_copies(made: "Microdata", path: Path) -> None:
     """Write all copies to one file, the number of each row's copy in a column of its own."""
-    import pandas as pd  # noqa: PLC0415 - copies alone
+    import pandas as pd  # noqa: PLC0415 - not for tables
 
     number = free_name("copy", made.domain.names, ())
     copies = [made.frame(copy).assign(**{number: copy}) for copy in range(1, made.provenance.copies + 1)]

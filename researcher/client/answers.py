@@ -95,13 +95,13 @@ class Answers(ABC):
         """
         return self._answer(given, confidence, linkage_error, survival=ending, until=until)
 
-    def _of_all(self, confidence: float, linkage_error: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401
-        from veiltab.researcher.questions.question import Question, answer_of_all  # noqa: PLC0415 - analyses
+    def _of_all(self, confidence: float, linkage_error: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401 - the fields of a question
+        from veiltab.researcher.questions.question import Question, answer_of_all  # noqa: PLC0415 - not for tables
 
         return answer_of_all(self.measured(confidence=confidence, linkage_error=linkage_error), Question(**asked))
 
-    def _answer(self, given: Names, confidence: float, links: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401
-        from veiltab.researcher.questions.question import Question, answer  # noqa: PLC0415 - analyses
+    def _answer(self, given: Names, confidence: float, links: Linkage, **asked: Any) -> "Analysis":  # noqa: ANN401 - the fields of a question
+        from veiltab.researcher.questions.question import Question, answer  # noqa: PLC0415 - not for tables
 
         question = Question(given=(given,) if isinstance(given, str) else tuple(given), **asked)
         names = question.attributes(self.domain())

@@ -98,7 +98,7 @@ class Connection:
         """
         if digest == self.study.digest:
             return
-        from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - of studies that differ
+        from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - not where both have one study
 
         try:
             difference = study_differences(self.study, study_from_bytes(self.study_file(digest), where))

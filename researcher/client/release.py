@@ -147,7 +147,7 @@ class Release(Answers):
 
     def measured(self, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled; as `estimate` does."""
-        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
+        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - not for status and requests
 
         status = self._ready_status()
         runs: dict[tuple[str, ...], list[Estimate]] = {}
@@ -196,7 +196,7 @@ class Release(Answers):
         self, status: Status, attributes: Sequence[str], confidence: float, linkage_error: Linkage
     ) -> "TableEstimate":
         """Return the table of some attributes, pooled of all tables that have them."""
-        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - estimates
+        from veiltab.researcher.estimates.pooling import pooled  # noqa: PLC0415 - not for status and requests
 
         by = [name for name in weighting(linkage_error) if name not in attributes]
         having = _having(status, [*self._client.study.domain(attributes).names, *by])
@@ -221,11 +221,11 @@ class Release(Answers):
         status = self._ready_status()
         if weighting(linkage_error) or not status.needs_model(self._client.study.domain(attributes).names):
             return self._pooled(status, attributes, confidence, linkage_error)
-        from veiltab.researcher.analysis.modelled import ModelledTable  # noqa: PLC0415 - linked releases alone
+        from veiltab.researcher.analysis.modelled import ModelledTable  # noqa: PLC0415 - not for releases of one table
 
         if (links := repr(linkage_error)) not in self._fitted:  # once for all tables
             self._fitted = dict([*self._fitted.items()][-_MOST_MODELS + 1 :])
-            from veiltab.researcher.estimates.table_result import fitted  # noqa: PLC0415 - estimates
+            from veiltab.researcher.estimates.table_result import fitted  # noqa: PLC0415 - not for status and requests
 
             results = self._results(status, status.ready_tables, linkage_error)
             domain = self._client.study.domain({name for result in results for name in result.names})
@@ -252,13 +252,13 @@ class Release(Answers):
         return f"Release({self.id!r})"
 
     def _repr_html_(self) -> str:
-        from veiltab.researcher.status.notebook import status_html  # noqa: PLC0415 - notebooks alone
+        from veiltab.researcher.status.notebook import status_html  # noqa: PLC0415 - not outside notebooks
 
         return status_html(self.id, self.status)
 
     def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = CONFIDENCE) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
-        from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - estimates
+        from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - not for status and requests
 
         return to_frame(self.estimate(attributes, confidence=confidence))
 
@@ -270,7 +270,7 @@ class Release(Answers):
         order from the operating system: the released rows came in a random order too, so given the counts both have
         the same law, and the order of either says nothing.
         """
-        from veiltab.researcher.estimates.table import rows_frame  # noqa: PLC0415 - estimates
+        from veiltab.researcher.estimates.table import rows_frame  # noqa: PLC0415 - not for status and requests
 
         found = self.estimate()
         return rows_frame(found.domain, found.counts, found.study_digest, secrets.token_bytes(32))
@@ -301,7 +301,7 @@ class Release(Answers):
 
         It raises as `table`, and InvalidInputError for numbers out of range.
         """
-        from veiltab.researcher.microdata.synthesis import check_size, no_progress, synthesise  # noqa: PLC0415 - slow to load
+        from veiltab.researcher.microdata.synthesis import check_size, no_progress, synthesise  # noqa: PLC0415 - not for tables
 
         check_size(1 if rows is None else rows, replicates, copies)
         status = self._ready_status()
@@ -341,7 +341,7 @@ class Release(Answers):
     def _results(
         self, status: Status, tables: Sequence[TableStatus], linkage_error: Linkage = None
     ) -> "tuple[TableResult, ...]":
-        from veiltab.researcher.estimates.table_result import table_result  # noqa: PLC0415 - estimates
+        from veiltab.researcher.estimates.table_result import table_result  # noqa: PLC0415 - not for status and requests
 
         histograms = [status.counts or self._client.histogram(table.release_id) for table in tables]
         results = tuple(
@@ -350,12 +350,12 @@ class Release(Answers):
         )
         if linkage_error is None:
             return results
-        from veiltab.researcher.linkage_errors.asking import results_with_links  # noqa: PLC0415 - wrong links alone
+        from veiltab.researcher.linkage_errors.asking import results_with_links  # noqa: PLC0415 - not for studies with ids
 
         return results_with_links(results, linkage_error, self._client.study)
 
     def _estimate(self, status: Status, result: "TableResult", confidence: float) -> "Estimate":
-        from veiltab.researcher.estimates.estimation import Estimate  # noqa: PLC0415 - estimates
+        from veiltab.researcher.estimates.estimation import Estimate  # noqa: PLC0415 - not for status and requests
 
         return Estimate(
             domain=self._client.study.domain(result.names),
@@ -369,7 +369,7 @@ class Release(Answers):
 def _corrected(found: "TableEstimate", linkage_error: Linkage, study: "Study") -> "TableEstimate":
     if linkage_error is None:
         return found
-    from veiltab.researcher.linkage_errors.asking import table_with_links  # noqa: PLC0415 - wrong links alone
+    from veiltab.researcher.linkage_errors.asking import table_with_links  # noqa: PLC0415 - not for studies with ids
 
     return table_with_links(found, linkage_error, study)
 

@@ -192,7 +192,7 @@ def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, lea
 def _multipliers(costs: Floats, held: Floats, least_sum: Callable[[Floats], Floats]) -> Floats:
     """Return the weights, summing to 1, whose least weighted sum of variances is largest; a smooth concave problem."""
     with importing("adapt", "making the largest variance least"):
-        from scipy.optimize import LinearConstraint, minimize  # noqa: PLC0415 - an optional package
+        from scipy.optimize import LinearConstraint, minimize  # noqa: PLC0415 - not where the extra is missing
 
     count = costs.shape[1]
     scale = float(np.abs((1 / least_sum(np.full(count, 1 / count))) @ costs - held).max()) or 1.0

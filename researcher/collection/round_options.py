@@ -33,7 +33,7 @@ optional_round_option = click.option("--round", "round_name", help=f"{_ROUND}; b
 
 
 def _rounds(study_path: Path, identity: Path, name: str) -> "Rounds":
-    from veiltab.researcher.collection.rounds_client import Rounds  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.rounds_client import Rounds  # noqa: PLC0415 - not for --help
 
     return Rounds(study_path, identity=identity, name=name)
 

@@ -157,7 +157,7 @@ def guarantee_together(rounds: Sequence[tuple[Oracle, Sequence[int], Sequence[in
 
     Source: Su, Cheng, Wang 2025 (arXiv 2504.07414), joint composition; Sommer et al. 2018, Theorem 4.
     """
-    from veiltab.common.privacy.pricing.composition import composed_epsilon  # noqa: PLC0415 - an optional room
+    from veiltab.common.privacy.pricing.composition import composed_epsilon  # noqa: PLC0415 - not for rounds without a central epsilon
 
     parts = []
     for oracle, populations, reports in rounds:

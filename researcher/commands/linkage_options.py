@@ -57,7 +57,7 @@ def linkage_options(command: Command) -> Command:
     ) -> None:
         linkage = None
         if linkage_error != "none" or linkage_report or match_rates is not None:
-            from veiltab.researcher.linkage_errors.linkage_error import links_of  # noqa: PLC0415 - optional
+            from veiltab.researcher.linkage_errors.linkage_error import links_of  # noqa: PLC0415 - not for studies with ids
 
             linkage = links_of(linkage_error, linkage_report, hub, match_rates)
         elif hub:

@@ -82,8 +82,8 @@ def question_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_question(*client: object, **values: Any) -> None:  # noqa: ANN401 - whatever click read
-        from veiltab.researcher.analysis.contrasts import Contrast  # noqa: PLC0415 - analyses
-        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - analyses
+        from veiltab.researcher.analysis.contrasts import Contrast  # noqa: PLC0415 - not for tables
+        from veiltab.researcher.questions.question import Question  # noqa: PLC0415 - not for tables
 
         given, correlation, contrast = (values.pop(name) for name in ("given", "correlation", "contrast"))
         question = Question(

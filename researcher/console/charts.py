@@ -20,11 +20,23 @@ _STYLE = re.compile(r' style="([^"]*)"')
 _BLOCK = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)
 _ATTRIBUTES = frozenset(
     {
-        "clip-path", "clip-rule", "fill", "fill-opacity", "fill-rule", "opacity", "stroke", "stroke-dasharray",
-        "stroke-dashoffset", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit", "stroke-opacity",
-        "stroke-width", "text-anchor",
+        "clip-path",
+        "clip-rule",
+        "fill",
+        "fill-opacity",
+        "fill-rule",
+        "opacity",
+        "stroke",
+        "stroke-dasharray",
+        "stroke-dashoffset",
+        "stroke-linecap",
+        "stroke-linejoin",
+        "stroke-miterlimit",
+        "stroke-opacity",
+        "stroke-width",
+        "text-anchor",
     }
-)  # fmt: skip
+)
 """Properties of SVG that may be attributes as they are."""
 
 

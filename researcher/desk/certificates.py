@@ -81,7 +81,7 @@ class Certificates:
         return path
 
     async def _certify(self, release: ReleaseSpec, study: Study, parties: PartyLinks, path: Path) -> None:
-        from veiltab.researcher.desk.certifying import certify, ledger_heads  # noqa: PLC0415 - a room of its own
+        from veiltab.researcher.desk.certifying import certify, ledger_heads  # noqa: PLC0415 - not for releases without a certificate
 
         stated = self._stated.pop(release.release_id, {})
         numbers = [one.number for one in self._store.tables(release.release_id) if one.state is ReleaseState.READY]

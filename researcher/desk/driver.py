@@ -53,7 +53,7 @@ class ResearcherDriver:
     """
 
     def __init__(self, identity: Identity, study: Study, store: ResearcherStore) -> None:
-        from veiltab.researcher.desk.workload import Workloads  # noqa: PLC0415 - several tables
+        from veiltab.researcher.desk.workload import Workloads  # noqa: PLC0415 - not for releases of one table
 
         self.name = identity.party.name
         self.study = study

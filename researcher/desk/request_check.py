@@ -59,7 +59,7 @@ def check_asked_under(stored: ResearcherRelease, study: Study, store: Researcher
     """
     if stored.study_digest == study.digest:
         return
-    from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - of studies that differ
+    from veiltab.common.study.differences import study_differences  # noqa: PLC0415 - not where both have one study
 
     kept = store.study_file(stored.study_digest)
     raise NotReadyError(

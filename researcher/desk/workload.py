@@ -161,7 +161,7 @@ class Workloads:
     def _choice(self, planned: ReleaseSpec) -> list[int]:
         """Return the numbers of the tables that show the strongest dependences, ascending."""
         results = [self._result(planned, one) for one in self._store.tables(planned.release_id)]
-        from veiltab.researcher.model.choosing import chosen_tables  # noqa: PLC0415 - linked releases alone
+        from veiltab.researcher.model.choosing import chosen_tables  # noqa: PLC0415 - not for releases of one table
 
         chosen = chosen_tables(
             self._study.domain({name for one in results for name in one.names}),

@@ -151,7 +151,7 @@ def heat_map(pair: ShownTable, sheet: Sheet = WIDE) -> str:
     return draw((width, height), paint)
 
 
-def _intervals(  # noqa: PLR0913  one call draws one panel
+def _intervals(  # noqa: PLR0913 - one call draws one panel
     axes: "Axes",
     estimate: ShownTable,
     shown: NDArray[np.intp],
@@ -168,9 +168,16 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
     axes.plot([low, high], [at, at], "|", color=INK, ms=7, zorder=3)
     # The raw estimate may lie outside of its interval, which is cut to 0 and 100%.
     bars = axes.errorbar(
-        raw, at, xerr=np.zeros(len(at)), fmt="o", color=INK, ms=4.6, elinewidth=1.7, zorder=3,
+        raw,
+        at,
+        xerr=np.zeros(len(at)),
+        fmt="o",
+        color=INK,
+        ms=4.6,
+        elinewidth=1.7,
+        zorder=3,
         label=f"raw estimate with {100 * estimate.confidence:g}% interval",
-    )  # fmt: skip
+    )
     projected = 100 * estimate.projected[shown]
     marks = axes.plot(projected, at, "D", mfc="white", mec=ACCENT, mew=1.3, ms=7.5, zorder=2, label="projected")
     if truth is not None:
@@ -203,9 +210,16 @@ def _quantities(axes: "Axes", analysis: ShownAnalysis, labels: list[str], sheet:
     axes.plot(value, at, "o" if analysis.is_measured else "D", color=INK, ms=4.6, zorder=3)
     if analysis.projected is not None and analysis.leaves_range:
         marks = axes.plot(
-            scale * analysis.projected[: len(labels)], at, "D", mfc="white", mec=ACCENT, mew=1.3, ms=7.5, zorder=2,
+            scale * analysis.projected[: len(labels)],
+            at,
+            "D",
+            mfc="white",
+            mec=ACCENT,
+            mew=1.3,
+            ms=7.5,
+            zorder=2,
             label="projected",
-        )  # fmt: skip
+        )
         _legend(axes, marks, sheet)
     axes.set_yticks(at, labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
@@ -262,12 +276,19 @@ def _places(axes: "Axes", texts: Sequence[str]) -> NDArray[np.float64]:
 def _legend(axes: "Axes", marks: list[Any], sheet: Sheet) -> None:
     """Put the legend above the panel, right-aligned, where no mark can be."""
     axes.legend(
-        handles=marks, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=max(sheet.letters // 20, 1), frameon=False,
-        fontsize=10, borderaxespad=0.3, handletextpad=0.4, columnspacing=1.4,
-    )  # fmt: skip
+        handles=marks,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=max(sheet.letters // 20, 1),
+        frameon=False,
+        fontsize=10,
+        borderaxespad=0.3,
+        handletextpad=0.4,
+        columnspacing=1.4,
+    )
 
 
-def _fields(  # noqa: PLR0913  one call draws one map
+def _fields(  # noqa: PLR0913 - one call draws one map
     axes: "Axes",
     pair: ShownTable,
     part: NDArray[np.float64],

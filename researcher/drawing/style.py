@@ -63,7 +63,7 @@ _ONE_AT_A_TIME = RLock()
 @contextmanager
 def house_style(style: Any = STYLE) -> Iterator[None]:  # noqa: ANN401 - matplotlib's settings
     """Draw inside the block in the style of the house, or in a variant of it."""
-    import matplotlib as mpl  # noqa: PLC0415 - an optional package
+    import matplotlib as mpl  # noqa: PLC0415 - not where the extra is missing
 
     with _ONE_AT_A_TIME, mpl.rc_context(style), warnings.catch_warnings():
         # The reader's viewer has fonts for scripts that matplotlib's own font, used for measuring only, lacks.
@@ -104,7 +104,7 @@ def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figur
     """
     _check_suffix(path)
     with importing("researcher", "a picture", where=option):
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an optional package
+        from matplotlib.figure import Figure  # noqa: PLC0415 - not where the extra is missing
 
     with house_style():
         figure = Figure(figsize=size, layout="constrained")
@@ -119,7 +119,7 @@ def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figur
 
 def logarithmic(axes: "Axes", *names: str) -> None:
     """Make axes of a panel, "x" or "y", logarithmic, with plain numbers at their ticks; call it after drawing."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator  # noqa: PLC0415 - not where the extra is missing
 
     for name in names:
         axes.set(**{f"{name}scale": "log"})
@@ -178,8 +178,8 @@ def draw(size: tuple[float, float], paint: "Callable[[Axes], None]") -> str:
 def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]") -> str:
     """Return the SVG of a figure; without pyplot, so that no window system and no global figure list is touched."""
     with importing("researcher", "a picture"):
-        from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415 - an optional package
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415 - not where the extra is missing
+        from matplotlib.figure import Figure  # noqa: PLC0415 - not where the extra is missing
 
     with house_style():
         figure = Figure(figsize=size, layout="constrained")

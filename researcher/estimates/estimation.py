@@ -161,18 +161,18 @@ class TableEstimate(ABC):
 
     def frame(self) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; see veiltab.researcher.estimates.table.to_frame."""
-        from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - pandas is slow to load
+        from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - not for results in text
 
         return to_frame(self)
 
     def plot(self) -> "Picture":
         """Draw the estimates with their intervals; a notebook shows the picture, and `save` writes it."""
-        from veiltab.researcher.drawing.pictures import estimates_picture  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.researcher.drawing.pictures import estimates_picture  # noqa: PLC0415 - not for results in text
 
         return estimates_picture(self)
 
     def _repr_html_(self) -> str:
-        from veiltab.researcher.estimates.table import to_html  # noqa: PLC0415 - it stands on this module
+        from veiltab.researcher.estimates.table import to_html  # noqa: PLC0415 - not for results in text
 
         return to_html(self)
 

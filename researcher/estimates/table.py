@@ -87,7 +87,7 @@ def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
 def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Categorical[Any]:
     """Return symbols as a column of ordered categories, which are those of the study file."""
     with importing("researcher", "a data frame"):
-        import pandas as pd  # noqa: PLC0415 - an optional package
+        import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
     return pd.Categorical.from_codes(symbols, categories=pd.Index(attribute.categories), ordered=True)
 
@@ -101,9 +101,9 @@ def rows_frame(domain: Domain, counts: NDArray[np.int64], study_digest: str, key
         key: 32 secret bytes, which draw the order.
     """
     with importing("researcher", "a data frame"):
-        import pandas as pd  # noqa: PLC0415 - an optional package
+        import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
-    from veiltab.researcher.model.rows import rows_of_counts  # noqa: PLC0415 - anyone who wants rows
+    from veiltab.researcher.model.rows import rows_of_counts  # noqa: PLC0415 - not for counts
 
     rows = rows_of_counts(counts, domain.shape, key)
     columns = {one.name: labelled(symbols, one) for one, symbols in zip(domain.attributes, rows, strict=True)}
@@ -125,7 +125,7 @@ def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> 
         K rows in C order.
     """
     with importing("researcher", "a data frame"):
-        import pandas as pd  # noqa: PLC0415 - an optional package
+        import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
     numbers = statistics(estimate, truth)
     symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)
@@ -160,7 +160,7 @@ def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
 
 def to_html(estimate: ShownTable) -> str:
     """Return the estimates as an HTML table for a notebook: the largest CELLS_SHOWN cells, in order."""
-    from veiltab.common.web.document import table  # noqa: PLC0415 - notebooks alone
+    from veiltab.common.web.document import table  # noqa: PLC0415 - not outside notebooks
 
     shown = np.sort(np.argsort(-estimate.raw, kind="stable")[:CELLS_SHOWN])
     numbers = (estimate.raw, estimate.se, estimate.low, estimate.high, estimate.projected)

@@ -38,7 +38,7 @@ class TableResult:
     @property
     def measurement(self) -> "Measurement":
         """The table as a model takes it: unbiased fractions, weighted by their mean variance at the uniform table."""
-        from veiltab.researcher.model.measurement import Measurement  # noqa: PLC0415 - releases of one table need none
+        from veiltab.researcher.model.measurement import Measurement  # noqa: PLC0415 - not for releases of one table
 
         cells = self.design.mechanism.cells
         return Measurement(
@@ -82,7 +82,7 @@ def fitted(domain: Domain, tables: Sequence[TableResult]) -> "Model":
     Raises:
         InvalidInputError: an attribute of the domain is in none of them.
     """
-    from veiltab.researcher.model.fitting import fit  # noqa: PLC0415 - as above
+    from veiltab.researcher.model.fitting import fit  # noqa: PLC0415 - not for releases of one table
 
     return fit(domain, [one.measurement for one in tables], rows=tables[0].design.population)
 

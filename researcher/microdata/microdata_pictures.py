@@ -65,15 +65,27 @@ def graph_picture(
             beside = "center" if abs(x) < 0.2 and not radial else ("left" if x > -1e-9 else "right")
             turned = degrees(atan(y / x)) if abs(x) > 1e-9 else 90.0
             axes.text(
-                x, y, label, ha=beside if x > 1e-9 or y > 0 or not radial else "right", va="center", fontsize=size,
-                rotation=turned if radial else 0.0, rotation_mode="anchor",
-            )  # fmt: skip
+                x,
+                y,
+                label,
+                ha=beside if x > 1e-9 or y > 0 or not radial else "right",
+                va="center",
+                fontsize=size,
+                rotation=turned if radial else 0.0,
+                rotation_mode="anchor",
+            )
         axes.set(xlim=(-room, room), ylim=(-down, down), aspect="equal")
         axes.axis("off")
         axes.legend(
-            title="held by", loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=3, frameon=False,
-            fontsize=size - 1, title_fontsize=size - 1, alignment="left",
-        )  # fmt: skip
+            title="held by",
+            loc="upper left",
+            bbox_to_anchor=(0.0, 0.0),
+            ncols=3,
+            frameon=False,
+            fontsize=size - 1,
+            title_fontsize=size - 1,
+            alignment="left",
+        )
 
     return draw((sheet.width, side + 0.6 if radial else 6.2), paint)
 

@@ -79,7 +79,7 @@ def with_replicates(
             outside (0, 1).
     """
     with importing("researcher", "a data frame"):
-        import pandas as pd  # noqa: PLC0415 - an optional package
+        import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
     if not 0.0 < confidence < 1.0:
         raise InvalidInputError(f"the confidence is {confidence}, not between 0 and 1")

@@ -157,7 +157,7 @@ class Microdata:
             and the replicate weights if there are any.
         """
         with importing("researcher", "a data frame"):
-            import pandas as pd  # noqa: PLC0415 - an optional package
+            import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
         chunks, weights = list(self.file_chunks(copy)), self.weights() if copy is None else None
         columns: dict[str, Any] = {}

@@ -245,10 +245,12 @@ def _stop(path: Iterator[Distribution], judge: Sequence[Table], most: int) -> tu
         if look in {most, best + PATIENCE}:
             break
     _, seen, least = looks[best]
-    for look, (distribution, earlier, loss) in enumerate(looks):
-        if loss - least <= 2 * sqrt(_JUDGE_VARIANCE) * float(np.linalg.norm(earlier - seen)):
-            return look, best, distribution
-    raise AssertionError("the best look is as good as itself")
+    look, distribution = next(
+        (look, distribution)
+        for look, (distribution, earlier, loss) in enumerate(looks)  # the best is as good as itself
+        if loss - least <= 2 * sqrt(_JUDGE_VARIANCE) * float(np.linalg.norm(earlier - seen))
+    )
+    return look, best, distribution
 
 
 def _share(tree: Distribution, mixture: Distribution, judge: Sequence[Table]) -> float:

@@ -7,6 +7,7 @@ from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.messages.release_messages import receipt_from_proto
 from veiltab.common.release.receipts.receipt import Receipt
+from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.v1 import curator_pb2
 
@@ -38,8 +39,6 @@ def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: Tabl
     Raises:
         InvalidInputError: no tests of the release can have shown it.
     """
-    from veiltab.common.release.receipts.testing import is_right  # noqa: PLC0415 - tests of the server's noise
-
     refusal = InvalidInputError("it states what no test of this release shows", where=f"curator {curator}")
     try:
         own, together = map(receipt_from_proto, message.receipts)

@@ -154,7 +154,7 @@ def answer(question: Question, table: Table, other: Table | None = None) -> Anal
     """
     tables = [table] if other is None else [table, other]
     if any(map(_is_corrected, tables)):
-        from veiltab.researcher.linkage_errors.hull import hull_of  # noqa: PLC0415 - wrong links alone
+        from veiltab.researcher.linkage_errors.hull import hull_of  # noqa: PLC0415 - not for studies with ids
 
         return hull_of(lambda some: _answer(question, *some), tables)
     return _answer(question, *tables)
@@ -201,7 +201,7 @@ def _of_shares(question: Question, table: Table) -> Analysis:
 def answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
     """Return the linear model or the correlation that the tables of a release have the moments of."""
     if any(map(_is_corrected, tables)):
-        from veiltab.researcher.linkage_errors.hull import hull_of  # noqa: PLC0415 - wrong links alone
+        from veiltab.researcher.linkage_errors.hull import hull_of  # noqa: PLC0415 - not for studies with ids
 
         return hull_of(lambda some: _answer_of_all(some, question), tables)
     return _answer_of_all(tables, question)

@@ -20,6 +20,7 @@ from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.table_spec import Column, TableSpec
 from veiltab.common.rpc.waiting.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
@@ -33,6 +34,16 @@ from veiltab.researcher.receiving.decryption import (
     count_rows,
     digest_of,
     symbols_of,
+)
+from veiltab.researcher.receiving.server_check import (
+    DecryptedCanaries,
+    check_listed_symbols,
+    check_published,
+    check_receipts,
+    common_canary_key,
+    receipts_of,
+    stated_changes,
+    tested_together,
 )
 from veiltab.researcher.records.store import ResearcherStore
 
@@ -109,8 +120,6 @@ class Receiver:
         stage: Stage,
     ) -> None:
         """Decrypt and count the rows, compare the canaries with their owners' lists, and write the counts."""
-        from veiltab.researcher.receiving.server_check import DecryptedCanaries, common_canary_key, stated_changes  # noqa: PLC0415 - tests of the server's noise
-
         with (
             step("count", release_id=spec.release_id),
             stage.of("decrypting and counting", spec.uploaded_rows) as progress,
@@ -183,8 +192,6 @@ class Receiver:
         Raises:
             FailedReleaseError: they differ.
         """
-        from veiltab.researcher.receiving.server_check import check_published, common_canary_key  # noqa: PLC0415 - tests of the server's noise
-
         published = {column.attribute: digest_of(ciphertext, salt) for column, ciphertext in noisy.items()}
         claimed = b"" if sampled is None else file_digest(sampled, salt)
         check_published(tests, published, claimed, self._server)
@@ -270,15 +277,6 @@ class Receiver:
         Raises:
             FailedReleaseError: a test failed.
         """
-        from veiltab.common.release.receipts.noise_tests import CanaryOrders  # noqa: PLC0415 - tests of the server's noise
-        from veiltab.researcher.receiving.server_check import (  # noqa: PLC0415 - tests of the server's noise
-            check_listed_symbols,
-            check_receipts,
-            receipts_of,
-            stated_changes,
-            tested_together,
-        )
-
         published = rows.published_canaries
         together = tested_together(spec, tests, CanaryOrders.of(rows.canaries, published.sampled, rows.many))
         symbols = {column: symbols_of(ciphertext, column) for column, ciphertext in noisy.items()}

@@ -223,7 +223,7 @@ class ResearcherStore(DeskFiles):
             "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?", [state.value, failure, now, release_id]
         )
         self.connection.execute(
-            f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND NOT {IS_FINISHED}",  # noqa: S608
+            f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND NOT {IS_FINISHED}",  # noqa: S608 - the program's own words
             [rest.value, failure, now, release_id, *FINISHED],
         )
 

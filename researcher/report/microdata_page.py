@@ -231,9 +231,13 @@ def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
             )
         )
     headings = [
-        "pair", "in the graph", "measured dependence", "in the file", "noise of the measurement",
+        "pair",
+        "in the graph",
+        "measured dependence",
+        "in the file",
+        "noise of the measurement",
         "file from the measured pair",
-    ]  # fmt: skip
+    ]
     headings += [] if report.truth is None else ["file from the true pair"]
     scope = f'<p class="note">The {len(shown):,} most dependent of {len(pairs):,} pairs.</p>'
     return (scope if len(shown) < len(pairs) else "") + table(headings, rows, numeric=set(range(2, len(headings))))

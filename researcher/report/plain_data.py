@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=64)
 def foreseen_errors(table: "TableSpec") -> dict[str, float | None]:
     """Return the expected error of a table, all cells together, and that of simple random sampling at its epsilon."""
-    from veiltab.common.privacy.planning.planning import Plan, plan_release  # noqa: PLC0415 - planning
+    from veiltab.common.privacy.planning.planning import Plan, plan_release  # noqa: PLC0415 - not for certificates
 
     scheme, epsilon, delta = table.description.scheme, table.epsilon, table.delta
     own = Plan(scheme=scheme, mechanism=table.mechanism, epsilon=epsilon, delta=delta).root_mse()
@@ -25,7 +25,7 @@ def foreseen_errors(table: "TableSpec") -> dict[str, float | None]:
 
 
 def _spec_dict(spec: "TableSpec") -> dict[str, object]:
-    from veiltab.common.release.guarantees import guaranteed_epsilon, release_facts  # noqa: PLC0415 - accounting
+    from veiltab.common.release.guarantees import guaranteed_epsilon, release_facts  # noqa: PLC0415 - not for tables
 
     return {**release_facts(spec), **foreseen_errors(spec), "guaranteed_epsilon": guaranteed_epsilon(spec)}
 
@@ -71,7 +71,7 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
     Args:
         respondents: whom n counts.
     """
-    from veiltab.researcher.estimates.table import to_records  # noqa: PLC0415 - estimates
+    from veiltab.researcher.estimates.table import to_records  # noqa: PLC0415 - not for status and requests
 
     return {
         "release": status_dict(status)["release"],
@@ -92,7 +92,7 @@ def said_of_links(found: "TableEstimate") -> tuple[str, ...]:
     """Return what was corrected in a table, and whether links and not noise limit it; nothing if nothing was."""
     if found.terms is not None:
         return ()
-    from veiltab.researcher.linkage_errors.hull import limited, uncorrected  # noqa: PLC0415 - wrong links alone
+    from veiltab.researcher.linkage_errors.hull import limited, uncorrected  # noqa: PLC0415 - not for studies with ids
 
     plain = uncorrected(found)
     return (*found.remarks, *limited(found.high - found.low, plain.high - plain.low))

@@ -228,7 +228,7 @@ class ReleaseList(tuple[Status, ...]):
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        from veiltab.common.web.document import table  # noqa: PLC0415 - notebooks alone
+        from veiltab.common.web.document import table  # noqa: PLC0415 - not outside notebooks
 
         return table(_HEADINGS, self._rows)
 

@@ -22,8 +22,8 @@ def reports_taken(
         shared: whether other processes of this server listen there too.
     """
     with importing("http", "taking reports over HTTPS", where="--http"):
-        from veiltab.common.https import listening  # noqa: PLC0415 - optional packages
-        from veiltab.server.https.application import application  # noqa: PLC0415 - reports alone
+        from veiltab.common.https import listening  # noqa: PLC0415 - not where the extra is missing
+        from veiltab.server.https.application import application  # noqa: PLC0415 - not for servers without --http
     certificate, key = http.files(identity_folder, identity.party.name)
     tls, listener = listening.server_tls(certificate, key), listening.bound(http.address, shared=shared)
     host, port, *_ = listener.getsockname()

@@ -59,7 +59,7 @@ def serve_server(
         releases = Releases(study, store, retention_days=retention_days, quota=quota)
         parts = list[Part]()
         if study.nodes is not None:
-            from veiltab.server.party.collecting import collecting  # noqa: PLC0415 - studies without nodes do not collect
+            from veiltab.server.party.collecting import collecting  # noqa: PLC0415 - not for studies without nodes
 
             reports = None if http is None else (http, options.identity_folder)
             opened = collecting(study, identity, (folder, database), retention_days=retention_days, http=reports)

@@ -25,5 +25,5 @@ def open_state(path: Path, migrations: Sequence[str], database: str) -> Connecti
     if not database:
         return open_database(path, migrations)
     with importing("postgres", "PostgreSQL", where="--database"):
-        from veiltab.server.records.postgres import open_postgres  # noqa: PLC0415 - optional packages
+        from veiltab.server.records.postgres import open_postgres  # noqa: PLC0415 - not where the extra is missing
     return open_postgres(database, {"lease": LEASES, "deployment": DEPLOYMENT, path.stem: migrations})

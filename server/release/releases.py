@@ -22,6 +22,7 @@ from veiltab.common.rpc.waiting.changes import Changes
 from veiltab.common.study.file import Study
 from veiltab.server.records.session import Session, check_owner
 from veiltab.server.records.store import ServerStore
+from veiltab.server.release.canaries import Canaries
 from veiltab.server.release.perturbation import perturb_release
 from veiltab.server.release.publications import Publications
 from veiltab.server.release.receiving import Announced, Chunks, Receiver
@@ -56,8 +57,6 @@ class Releases(Publications):
     def __init__(
         self, study: Study, store: ServerStore, *, retention_days: int = 30, quota: Quota | None = None
     ) -> None:
-        from veiltab.server.release.canaries import Canaries  # noqa: PLC0415 - tests of the server's noise
-
         self._study = study
         super().__init__(store)
         self._retention = retention_days * _SECONDS_A_DAY

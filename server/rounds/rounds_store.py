@@ -184,7 +184,7 @@ class CollectionStore:
     def _disjoin(self, round_id: str) -> None:
         """Rewrite all rows of a round, so that PostgreSQL marks all of them with the same transaction."""
         for table in ("token", "block", "tally"):
-            self.connection.execute(f"UPDATE {table} SET round_id = round_id WHERE round_id = ?", [round_id])  # noqa: S608
+            self.connection.execute(f"UPDATE {table} SET round_id = round_id WHERE round_id = ?", [round_id])  # noqa: S608 - the program's own words
 
     def enrol(self, round_id: str, stratum: int, digests: Sequence[bytes], population: int) -> int:
         """Add tokens to an open round; return how many its stratum has."""
@@ -332,7 +332,7 @@ class CollectionStore:
             ).fetchall()
             for row in rows:
                 for table in ("token", "block"):
-                    deleted = db.execute(f"DELETE FROM {table} WHERE round_id = ?", [row["id"]])  # noqa: S608
+                    deleted = db.execute(f"DELETE FROM {table} WHERE round_id = ?", [row["id"]])  # noqa: S608 - the program's own words
                     self._traces = self._traces or deleted.rowcount > 0
 
     def erase_traces(self) -> None:

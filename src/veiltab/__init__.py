@@ -24,27 +24,27 @@ def __getattr__(name: str) -> object:
     """Import a client, or look up the version, when it is asked for: what serves or performs tasks needs none of it."""
     match name:
         case "__version__":
-            from importlib.metadata import version  # noqa: PLC0415
+            from importlib.metadata import version  # noqa: PLC0415 - not for parties that serve
 
             return version("veiltab")
         case "Client":
-            from veiltab.researcher.client.client import Client  # noqa: PLC0415
+            from veiltab.researcher.client.client import Client  # noqa: PLC0415 - not for parties that serve
 
             return Client
         case "Node":
-            from veiltab.node.reporters.device import Node  # noqa: PLC0415
+            from veiltab.node.reporters.device import Node  # noqa: PLC0415 - not for parties that serve
 
             return Node
         case "links":
-            from veiltab.researcher.linkage_errors.linkage_error import links_of  # noqa: PLC0415
+            from veiltab.researcher.linkage_errors.linkage_error import links_of  # noqa: PLC0415 - not for parties that serve
 
             return links_of
         case "series":
-            from veiltab.researcher.questions.series import series  # noqa: PLC0415
+            from veiltab.researcher.questions.series import series  # noqa: PLC0415 - not for parties that serve
 
             return series
         case "with_replicates":
-            from veiltab.researcher.microdata.replicate_intervals import with_replicates  # noqa: PLC0415
+            from veiltab.researcher.microdata.replicate_intervals import with_replicates  # noqa: PLC0415 - not for parties that serve
 
             return with_replicates
         case _:

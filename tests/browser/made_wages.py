@@ -74,36 +74,73 @@ def _releases() -> tuple[Study, tuple[Status, ...], dict[str, tuple[int, ...]]]:
         )
     receipts = tuple(map(result_of, made_tests(replace(one, canaries=1900)).all_receipts()))
     ready = {"study_digest": known.digest, "delta": "0.000001", "receipts": receipts, "seconds": {"total": 14.2}}
-    return known, (
-        made_status(
-            release_id=SMALL, label="regions", attributes=("region",), granted=("region",), epsilon="0.05",
-            spec=release_of(small),
-            created=_ASKED, purpose="How many work where", bytes={"a": 40_321}, **ready,
+    return (
+        known,
+        (
+            made_status(
+                release_id=SMALL,
+                label="regions",
+                attributes=("region",),
+                granted=("region",),
+                epsilon="0.05",
+                spec=release_of(small),
+                created=_ASKED,
+                purpose="How many work where",
+                bytes={"a": 40_321},
+                **ready,
+            ),
+            made_status(
+                release_id=FAILED,
+                label="too much",
+                attributes=NAMES,
+                state=ReleaseState.DENIED,
+                epsilon="2.5",
+                created=_ASKED + 80_000,
+                purpose=f"Everything {SCRIPT}",
+                study_digest=known.digest,
+                failure="curator bob denied region: Not needed for what the purpose says",
+            ),
+            made_status(
+                release_id=WAGES,
+                label="wages",
+                attributes=("age", "education", "wage"),
+                epsilon="0.5",
+                granted=("age", "education", "wage"),
+                spec=release_of(one),
+                created=_ASKED + 200_000,
+                purpose="Wages by education, for the yearly report",
+                bytes={"a": 1_240_321},
+                **ready,
+            ),
+            made_status(
+                release_id=LINKED,
+                label="linked",
+                attributes=NAMES,
+                spec=linked,
+                tables=tuple(tables),
+                created=_ASKED + 300_000,
+                purpose="One file for several studies",
+                epsilon="1",
+                **ready,
+            ),
+            made_status(
+                release_id=WAITING,
+                label="",
+                attributes=("education", "region"),
+                state=ReleaseState.REQUESTED,
+                epsilon="0.3",
+                delta="0.000001",
+                created=_ASKED + 400_000,
+                study_digest=known.digest,
+                purpose="Where people with which education live",
+                parties={
+                    "curator alice": (ReleaseState.APPROVED, ""),
+                    "curator bob": (ReleaseState.REQUESTED, "1 person must still approve region"),
+                },
+            ),
         ),
-        made_status(
-            release_id=FAILED, label="too much", attributes=NAMES, state=ReleaseState.DENIED, epsilon="2.5",
-            created=_ASKED + 80_000, purpose=f"Everything {SCRIPT}", study_digest=known.digest,
-            failure="curator bob denied region: Not needed for what the purpose says",
-        ),
-        made_status(
-            release_id=WAGES, label="wages", attributes=("age", "education", "wage"), epsilon="0.5",
-            granted=("age", "education", "wage"), spec=release_of(one), created=_ASKED + 200_000,
-            purpose="Wages by education, for the yearly report", bytes={"a": 1_240_321}, **ready,
-        ),
-        made_status(
-            release_id=LINKED, label="linked", attributes=NAMES, spec=linked, tables=tuple(tables),
-            created=_ASKED + 300_000, purpose="One file for several studies", epsilon="1", **ready,
-        ),
-        made_status(
-            release_id=WAITING, label="", attributes=("education", "region"), state=ReleaseState.REQUESTED,
-            epsilon="0.3", delta="0.000001", created=_ASKED + 400_000, study_digest=known.digest,
-            purpose="Where people with which education live",
-            parties={
-                "curator alice": (ReleaseState.APPROVED, ""),
-                "curator bob": (ReleaseState.REQUESTED, "1 person must still approve region"),
-            },
-        ),
-    ), counts  # fmt: skip
+        counts,
+    )
 
 
 def _people() -> Rows:
@@ -138,9 +175,15 @@ def _linked(known: Study) -> ReleaseSpec:
         replacement = GammaDiagonal.from_gamma(cells, Fraction(120)).replacement
         plans.append(TablePlan(columns=places, server_replacement=replacement, curator_replacement=0, canaries=8))
     return workload_with(
-        study_digest=known.digest, columns=_columns(NAMES), population=N, sample=N, epsilon=Decimal(1),
-        tables=tuple(plans), repeated=(), repeats=0,
-    )  # fmt: skip
+        study_digest=known.digest,
+        columns=_columns(NAMES),
+        population=N,
+        sample=N,
+        epsilon=Decimal(1),
+        tables=tuple(plans),
+        repeated=(),
+        repeats=0,
+    )
 
 
 def _columns(names: tuple[str, ...]) -> tuple[Column, ...]:

@@ -48,7 +48,7 @@ PAGES = {
     "ask-priced": "/ask?shape=table&attributes=education&attributes=region&population=24000&epsilon=.5&delta=1e-6",
     "unknown": "/releases/nobody",
     "not-ready": f"/releases/{WAITING}/table",
-}  # fmt: skip
+}
 
 
 @contextmanager

@@ -80,11 +80,16 @@ class Standing:
             while len(made) < count:
                 batch = [
                     rosa.request(
-                        NAMES, epsilon=str(self.design.epsilon), delta=delta, sample=self.design.sample,
-                        noise_split="0.5", canaries=self.canaries, label=self.world.label(),
+                        NAMES,
+                        epsilon=str(self.design.epsilon),
+                        delta=delta,
+                        sample=self.design.sample,
+                        noise_split="0.5",
+                        canaries=self.canaries,
+                        label=self.world.label(),
                     )
                     for _ in range(min(BATCH, count - len(made)))
-                ]  # fmt: skip
+                ]
                 for release in batch:
                     release.wait(120)
                     made.append(release.id)

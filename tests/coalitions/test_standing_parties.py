@@ -40,10 +40,14 @@ CANARIES = 100
 def play(folder: Path, releases: int, *, canaries: int, changes: str = "") -> tuple[Held, Held]:
     """Play on both tables."""
     here, there = (
-        _joined([_played(folder / f"{planted}-{start}", planted, min(MOST, releases - start), canaries, changes)
-                 for start in range(0, releases, MOST)])
+        _joined(
+            [
+                _played(folder / f"{planted}-{start}", planted, min(MOST, releases - start), canaries, changes)
+                for start in range(0, releases, MOST)
+            ]
+        )
         for planted in (HERE, THERE)
-    )  # fmt: skip
+    )
     return here, there
 
 

@@ -251,7 +251,7 @@ def world_fixture(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> Wor
     return World(driver, monkeypatch)
 
 
-def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401
+def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401 - of any kind
     world.driver.store.releases.add(request, 1)
     for _ in range(20):
         if world.state() is state and (state is not ReleaseState.PLANNED or world.driver.ledger.is_reserved(ID)):

@@ -43,7 +43,7 @@ class KilledOnce:
                 os.kill(os.getpid(), signal.SIGKILL)
 
             setattr(SealedFile, "append", die)  # noqa: B010 - mypy takes no other function for a method
-            setattr(token_order, "common_tokens", compared)  # noqa: B010
+            setattr(token_order, "common_tokens", compared)  # noqa: B010 - a frozen record
         return self.task.perform()
 
 
@@ -81,8 +81,8 @@ class Twice:
         for number, task in enumerate(tasks):
             text = pickle.dumps(task)
             _broken_off(pickle.loads(text))  # noqa: S301 - of this process
-            first = pickle.loads(text).perform()  # noqa: S301
-            result = pickle.loads(text).perform()  # noqa: S301
+            first = pickle.loads(text).perform()  # noqa: S301 - written here
+            result = pickle.loads(text).perform()  # noqa: S301 - written here
             assert first == result
             yield number, result
 

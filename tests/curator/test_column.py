@@ -19,7 +19,7 @@ RULE = AttributeRule(
 
 @pytest.mark.parametrize("index", [pa.int8(), pa.int32(), pa.int64()])
 @pytest.mark.parametrize("absent", [False, True])
-def test_a_slice_is_coded_as_its_own_values(index: pa.DataType, absent: bool) -> None:  # noqa: FBT001
+def test_a_slice_is_coded_as_its_own_values(index: pa.DataType, absent: bool) -> None:  # noqa: FBT001 - the product's signature
     values = ["blue", "red", None if absent else "red", "green", "blue", "green"]
     column = pa.array(values).dictionary_encode().cast(pa.dictionary(index, pa.string()))
     for start in range(len(values)):

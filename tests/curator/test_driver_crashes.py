@@ -106,7 +106,7 @@ class KnownServer(World):
         return await super().upload(spec, columns, stage=stage)
 
 
-def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> bool:  # noqa: ANN401
+def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> bool:  # noqa: ANN401 - of any kind
     """Let the power fail before a step of a release, and go on; return whether there was such a step."""
 
     def opened(folder: Path, patch: pytest.MonkeyPatch) -> World:

@@ -91,7 +91,7 @@ def test_a_step_that_is_repeated_encrypts_the_same_bytes(world: World, make_requ
     assert world.driver.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 2
 
 
-def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401
+def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
     """Let alice draw, and forget the rows as a new process has."""
     carried_to(world, ReleaseState.CHARGED, request)
     world.follow()

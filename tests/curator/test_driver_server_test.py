@@ -204,7 +204,7 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
     assert not world.lists_asked
 
 
-def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN401
+def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
     """Let alice test her own columns, and bob his."""
     carried_to(world, ReleaseState.PERTURBING, request)
     world.follow()

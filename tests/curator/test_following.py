@@ -63,7 +63,7 @@ async def test_a_call_that_follows_ends_so_that_the_next_one_hears_of_all_anew(
     loop = asyncio.get_running_loop()
     call_later = loop.call_later
 
-    def later(seconds: float, callback: Callable[..., None], *arguments: Any) -> asyncio.TimerHandle:  # noqa: ANN401
+    def later(seconds: float, callback: Callable[..., None], *arguments: Any) -> asyncio.TimerHandle:  # noqa: ANN401 - of any kind
         if seconds == 77.0:
             ends.append(callback)
         return call_later(seconds, callback, *arguments)
@@ -208,7 +208,7 @@ class Tokens:
         self.total = len(data) if total is None else total
         self.asked: list[int] = []
 
-    def FetchTokens(self, request: curator_peer_pb2.FetchTokensRequest, timeout: float) -> "Tokens":  # noqa: N802
+    def FetchTokens(self, request: curator_peer_pb2.FetchTokensRequest, timeout: float) -> "Tokens":  # noqa: N802 - the product's name
         assert timeout > 0
         self.asked.append(request.offset)
         return self

@@ -425,9 +425,14 @@ def test_another_order_is_found(name: str) -> None:
         next_step = staticmethod(in_another_order(state, step, instead_of=instead_of))
 
     searching = settings(
-        max_examples=2000, stateful_step_count=40, deadline=None, database=None, derandomize=True,
-        phases=[Phase.generate], report_multiple_bugs=False,
-    )  # fmt: skip
+        max_examples=2000,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+    )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Mutant, settings=searching)
 
@@ -437,8 +442,13 @@ def test_curators_that_reserve_in_any_order_are_found_to_wait_for_each_other() -
         next_step = staticmethod(in_another_order(ReleaseState.PLANNED, Step.RESERVE, instead_of=Wait))
 
     searching = settings(
-        max_examples=2000, stateful_step_count=40, deadline=None, database=None, derandomize=True,
-        phases=[Phase.generate], report_multiple_bugs=False,
-    )  # fmt: skip
+        max_examples=2000,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+    )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Mutant, settings=searching)

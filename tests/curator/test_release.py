@@ -88,7 +88,7 @@ def test_as_many_rows_as_are_allowed_may_be_drawn(make_request: Make) -> None:
     assert foreseen_plan(request, population=1000, cells=4).sample == 64_000
 
 
-def agreed(study: Study, request: Any, granted: set[str], denied: set[str]) -> tuple[Column, ...]:  # noqa: ANN401
+def agreed(study: Study, request: Any, granted: set[str], denied: set[str]) -> tuple[Column, ...]:  # noqa: ANN401 - of any kind
     return agreed_columns(request, study, frozenset(granted), frozenset(denied))
 
 
@@ -154,14 +154,17 @@ def test_a_request_s_split_and_cap_on_pairs_are_planned(make_request: Make, samp
     assert plan.release.is_sampled_by_server == (sampling is Sampling.SERVER)
     assert all(each is not None and each <= Decimal("0.4") for each in found.values())
     free = foreseen_plan(replace(asked, max_pair_epsilon=None), population=1000, cells=4)
-    assert free.mechanism == plan_release(
-        population=1000,
-        cells=4,
-        epsilon=asked.epsilon,
-        delta=Decimal("1e-6"),
-        sample=500,
-        noise_split=Decimal("0.25"),
-    ).mechanism  # fmt: skip
+    assert (
+        free.mechanism
+        == plan_release(
+            population=1000,
+            cells=4,
+            epsilon=asked.epsilon,
+            delta=Decimal("1e-6"),
+            sample=500,
+            noise_split=Decimal("0.25"),
+        ).mechanism
+    )
     assert free.mechanism != foreseen_plan(replace(asked, noise_split=Decimal(0)), population=1000, cells=4).mechanism
 
 

@@ -62,7 +62,7 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
     store.close()
 
 
-def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401
+def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401 - of any kind
     """Bring a release to where its keys are given out."""
     driver.store.releases.add(request, 1)
     driver.store.releases.set_planned(release_of(spec))
@@ -339,7 +339,7 @@ def test_an_attribute_that_was_granted_but_left_out_has_no_key(
 def proposed(
     driver: CuratorDriver,
     researcher: str = "rosa",
-    **changes: Any,  # noqa: ANN401
+    **changes: Any,  # noqa: ANN401 - of any kind
 ) -> curator_pb2.ProposeReleaseResponse:
     waiting = changes.pop("wait_milliseconds", 0)
     fields: dict[str, Any] = {
@@ -359,7 +359,7 @@ def proposed(
     return asyncio.run(CuratorServicer(driver).ProposeRelease(message, cast("Any", researcher)))
 
 
-def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401
+def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401 - of any kind
     return proposed(driver, researcher, **changes).state
 
 

@@ -373,7 +373,7 @@ def test_each_step_of_normalisation(steps: tuple[str, ...], expected: list[str])
     ),
     ascii_only=st.booleans(),
 )
-def test_the_short_cuts_for_ascii_change_nothing(ids: list[str | None], ascii_only: bool) -> None:  # noqa: FBT001
+def test_the_short_cuts_for_ascii_change_nothing(ids: list[str | None], ascii_only: bool) -> None:  # noqa: FBT001 - the product's signature
     if ascii_only:
         ids = [key for key in ids if key is None or key.isascii()]
     steps = ("strip", "casefold", "nfc")

@@ -43,7 +43,7 @@ ALIGNMENT, OTHER, RELEASE = "alignment/" + "a" * 32, "alignment/" + "b" * 32, f"
 class AskedOnce(Peer[Any]):
     """A peer whose answer counts at once: what is not ready is not asked for again for five seconds."""
 
-    async def ask(self, method: Any, request: Any, *, within: float = 1.0, once: bool = True) -> Any:  # noqa: ANN401
+    async def ask(self, method: Any, request: Any, *, within: float = 1.0, once: bool = True) -> Any:  # noqa: ANN401 - of any kind
         del once
         return await super().ask(method, request, within=within, once=True)
 

@@ -30,15 +30,26 @@ def refused(*words: str) -> str:
     return str(result.exception) if isinstance(result.exception, VeiltabError) else result.output
 
 
-# ruff: noqa: E501 - a command line reads best on one line
-
 SIZES = ("--population", "1000", "--sample", "400")
 ADULT = ("--population", "45222", "--sample", "45222", "--cells", "24")
 
 
 def test_amplify() -> None:
-    found = run("privacy", "amplify", "--scheme", "must.ow", *SIZES, "--stage", "500", "--mechanism", "laplace",
-                "--epsilon", "0.5", "--ratio", "0.25")  # fmt: skip
+    found = run(
+        "privacy",
+        "amplify",
+        "--scheme",
+        "must.ow",
+        *SIZES,
+        "--stage",
+        "500",
+        "--mechanism",
+        "laplace",
+        "--epsilon",
+        "0.5",
+        "--ratio",
+        "0.25",
+    )
     assert set(found) == {"eta", "epsilon", "delta", "attained", "base", "class", "relation"}
     assert 0 < found["attained"] <= found["epsilon"]
     assert (round(found["epsilon"], 3), round(found["delta"], 3)) == (0.164, 0.003)
@@ -134,18 +145,64 @@ def test_compose(tmp_path: Path) -> None:
 
 
 def test_gain(tmp_path: Path) -> None:
-    mean = run("privacy", "gain", "--statistic", "mean", "--population", "10001", "--rate", "0.1", "--epsilon", "1",
-               "--range", "1", "--variance", "0.01")  # fmt: skip
+    mean = run(
+        "privacy",
+        "gain",
+        "--statistic",
+        "mean",
+        "--population",
+        "10001",
+        "--rate",
+        "0.1",
+        "--epsilon",
+        "1",
+        "--range",
+        "1",
+        "--variance",
+        "0.01",
+    )
     assert mean["gains"] is False
     assert mean["noise_ratio"] < 1
     values = tmp_path / "values.txt"
     values.write_text("\n".join(str(x / 100) for x in range(101)))
-    median = run("privacy", "gain", "--statistic", "median", "--rate", "0.5", "--epsilon", "0.5", "--values", str(values),
-                 "--low", "0", "--high", "1", "--trials", "20")  # fmt: skip
+    median = run(
+        "privacy",
+        "gain",
+        "--statistic",
+        "median",
+        "--rate",
+        "0.5",
+        "--epsilon",
+        "0.5",
+        "--values",
+        str(values),
+        "--low",
+        "0",
+        "--high",
+        "1",
+        "--trials",
+        "20",
+    )
     assert median["sample"]["total"] == pytest.approx(median["sample"]["sampling"] + median["sample"]["noise"])
     assert "unless the values are public" in median["warning"]
-    best = run("privacy", "gain", "--statistic", "median", "--epsilon", "0.5", "--values", str(values), "--low", "0",
-               "--high", "1", "--trials", "5", "--mechanism", "exponential")  # fmt: skip
+    best = run(
+        "privacy",
+        "gain",
+        "--statistic",
+        "median",
+        "--epsilon",
+        "0.5",
+        "--values",
+        str(values),
+        "--low",
+        "0",
+        "--high",
+        "1",
+        "--trials",
+        "5",
+        "--mechanism",
+        "exponential",
+    )
     assert (best["mechanism"], best["sample"]["delta"]) == ("exponential", 0)
     assert best["population"]["total"] == pytest.approx(median["exponential"])
     assert best["sample"]["total"] <= best["population"]["total"] * (1 + 1e-9)
@@ -165,8 +222,9 @@ def test_any_base_mechanism() -> None:
 
 def test_plan_has_the_promised_keys_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "error.svg"
-    found = run("plan", "--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6",
-                "--plot", str(picture))  # fmt: skip
+    found = run(
+        "plan", "--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6", "--plot", str(picture)
+    )
     assert set(found) >= {
         "m",
         "gamma",
@@ -211,22 +269,75 @@ def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
     [
         (("privacy", "amplify", *SIZES, "--epsilon", "nan"), "epsilon"),
         (("privacy", "amplify", "--scheme", "must.ow", *SIZES, "--epsilon", "1"), "first stage"),
-        (("privacy", "amplify", "--scheme", "must.wo", *SIZES, "--stage", "300", "--epsilon", "1"), "without replacement"),
+        (
+            ("privacy", "amplify", "--scheme", "must.wo", *SIZES, "--stage", "300", "--epsilon", "1"),
+            "without replacement",
+        ),
         (("privacy", "amplify", *SIZES, "--mechanism", "laplace", "--epsilon", "1"), "--ratio"),
-        (("privacy", "amplify", *SIZES, "--mechanism", "gamma-diagonal", "--epsilon", "1", "--gamma", "0.5", "--cells", "4"), "gamma"),
+        (
+            (
+                "privacy",
+                "amplify",
+                *SIZES,
+                "--mechanism",
+                "gamma-diagonal",
+                "--epsilon",
+                "1",
+                "--gamma",
+                "0.5",
+                "--cells",
+                "4",
+            ),
+            "gamma",
+        ),
         (("privacy", "certify", *ADULT, "--gamma", "0.9", "--epsilon", "1"), "gamma"),
         (("privacy", "certify", *ADULT, "--gamma", "9"), "either --epsilon or --delta"),
         (("privacy", "certify", *ADULT, "--gamma", "9", "--delta", "1.5"), "delta"),
         (("privacy", "certify", *ADULT, "--gamma", "9", "--epsilon", "-1"), "epsilon"),
-        (("privacy", "certify", "--population", "10", "--sample", "11", "--cells", "2", "--gamma", "9", "--delta", "0.1"), "1 to n = 10"),
-        (("privacy", "certify", "--population", "1000000001", "--sample", "1000000001", "--cells", "2", "--gamma", "9", "--delta", "0.1"), "computed for"),
+        (
+            (
+                "privacy",
+                "certify",
+                "--population",
+                "10",
+                "--sample",
+                "11",
+                "--cells",
+                "2",
+                "--gamma",
+                "9",
+                "--delta",
+                "0.1",
+            ),
+            "1 to n = 10",
+        ),
+        (
+            (
+                "privacy",
+                "certify",
+                "--population",
+                "1000000001",
+                "--sample",
+                "1000000001",
+                "--cells",
+                "2",
+                "--gamma",
+                "9",
+                "--delta",
+                "0.1",
+            ),
+            "computed for",
+        ),
         (("privacy", "calibrate", *ADULT, "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
         (("privacy", "compose", "missing.json", "--delta", "1e-6"), "cannot be read"),
         (("privacy", "compose", "--delta", "1e-6"), "name a file"),
         (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--sum-of-squares", "0.1"), "between 1/K"),
-        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--plot", "x.pdf"), "neither in .svg nor in .png"),
+        (
+            ("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--plot", "x.pdf"),
+            "neither in .svg nor in .png",
+        ),
         (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--delta", "1"), "delta"),
     ],
-)  # fmt: skip
+)
 def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], message: str) -> None:
     assert message in refused(*words)

@@ -18,7 +18,7 @@ def draw(arguments: Plain, generator: np.random.Generator) -> Plain:
     return {"drawn": generator.integers(2**62, size=2), "kind": type(arguments["pair"]).__name__}
 
 
-def point(key: str = "a", *, experiment: str = "lin", seed: int = 1, **arguments: Any) -> Point:  # noqa: ANN401
+def point(key: str = "a", *, experiment: str = "lin", seed: int = 1, **arguments: Any) -> Point:  # noqa: ANN401 - of any kind
     task = Task(key=key, function=draw, arguments={"pair": (1, 2), **arguments})
     return Point(experiment=experiment, task=task, seed=seed)
 

@@ -135,6 +135,11 @@ def test_another_process_draws_the_same_bytes() -> None:
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, str(Path(__file__).parent)],
-            cwd=ROOT, env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True, timeout=120,
-        )  # fmt: skip
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
         assert done.stdout.strip() == here

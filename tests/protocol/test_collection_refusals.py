@@ -159,9 +159,20 @@ def test_bad_rows_of_a_fleet_are_named_by_line_and_not_repeated(poll: Poll, aske
     tokens.write_text("stratum,token\n" + "".join(lines), "utf-8")
     values.write_text(f"stratum,value\nnorth,1\nnorth,{canary}\n{canary},3\nsouth,4\nnorth,5\n", "utf-8")
     answer = poll.command(
-        "node", "fleet", poll.local.study_path, "--identity", poll.local.identity_folder(*FLEET),
-        "--state", tmp_path / "fleet", "--round", asked.spec.round_id, "--tokens", tokens, "--values", values,
-    )  # fmt: skip
+        "node",
+        "fleet",
+        poll.local.study_path,
+        "--identity",
+        poll.local.identity_folder(*FLEET),
+        "--state",
+        tmp_path / "fleet",
+        "--round",
+        asked.spec.round_id,
+        "--tokens",
+        tokens,
+        "--values",
+        values,
+    )
     assert answer.code == InvalidInputError.exit_code
     assert (answer.data["nodes"], answer.data["counted"]) == (2, 2)
     assert [row["line"] for row in answer.data["bad_rows"]] == [3, 4, 6]

@@ -130,7 +130,7 @@ LONG = [
             "veiltab.researcher.records.store:ResearcherStore.record_counts:1",
         )
     ),
-]  # fmt: skip
+]
 
 
 CANARIES = 300

@@ -31,10 +31,19 @@ CANARIES = 2000
 def asked(world: World) -> str:
     """Send a request with canaries to all curators, past the researcher's service; return the release's id."""
     wanted = ReleaseRequest(
-        release_id=secrets.token_hex(16), researcher="rosa", attributes=FREE, epsilon=Decimal(4), purpose="a test",
-        deadline=int(time.time()) + 3600, partial=False, sampling=Sampling.SEED, pad=Pad.CHACHA20, sample=None,
-        noise_split=Decimal("0.5"), canaries=CANARIES,
-    )  # fmt: skip
+        release_id=secrets.token_hex(16),
+        researcher="rosa",
+        attributes=FREE,
+        epsilon=Decimal(4),
+        purpose="a test",
+        deadline=int(time.time()) + 3600,
+        partial=False,
+        sampling=Sampling.SEED,
+        pad=Pad.CHACHA20,
+        sample=None,
+        noise_split=Decimal("0.5"),
+        canaries=CANARIES,
+    )
     message = curator_pb2.ProposeReleaseRequest(study_digest=world.local.study.digest, request=request_to_proto(wanted))
 
     async def send() -> None:

@@ -31,7 +31,7 @@ CHOICES: dict[str, Any] = {name: value for name, value in OTHER_REQUEST.items() 
 KEYWORDS = {name: str(value) if isinstance(value, Decimal) else value for name, value in CHOICES.items()}
 
 
-def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **keywords: Any) -> ReleaseRequest:  # noqa: ANN401
+def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **keywords: Any) -> ReleaseRequest:  # noqa: ANN401 - of any kind
     """Return the request that a client sends."""
     client = object.__new__(Client)
     client.study, client._timeout = study, 1.0

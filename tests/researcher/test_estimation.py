@@ -52,7 +52,7 @@ def test_variance_of_a_marginal_follows_from_the_joint(seed: int) -> None:
     joint = make_estimate(seed)
     truth = np.random.default_rng(seed).dirichlet(np.ones(24))
     # the same formula at the same table, through the larger and through the smaller mechanism
-    from veiltab.researcher.estimates.uncertainty import covariance, variances  # noqa: PLC0415  only this test looks inside
+    from veiltab.researcher.estimates.uncertainty import covariance, variances  # noqa: PLC0415 - only this test looks inside
 
     summing = np.kron(np.eye(2), np.ones((1, 12)))
     through_joint = np.diagonal(summing @ covariance(truth, joint.design) @ summing.T)

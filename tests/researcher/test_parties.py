@@ -36,7 +36,7 @@ class Curator:
         self.stub = SimpleNamespace(ProposeRelease="propose")
         self.asked: list[tuple[str, int]] = []
 
-    async def ask(self, method: str, request: Any, *, within: float, once: bool) -> Any:  # noqa: ANN401
+    async def ask(self, method: str, request: Any, *, within: float, once: bool) -> Any:  # noqa: ANN401 - of any kind
         assert (within, once) == (ASK_SECONDS + 0.5, True)
         self.asked.append((method, request.wait_milliseconds))
         assert (request.witnessed.length, request.witnessed.head) == (2, b"h" * 32)

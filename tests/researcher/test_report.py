@@ -91,7 +91,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.text += data
 
-    def handle_comment(self, data: str) -> None:  # noqa: ARG002  the parser's name
+    def handle_comment(self, data: str) -> None:  # noqa: ARG002 - the parser's name
         self.comments += 1
 
 

@@ -107,8 +107,13 @@ def test_a_receipt_travels_whole_to_who_may_read_counts_and_without_them_to_othe
         assert _result_from_proto(whole) == result_of(receipt)
         assert short.text == ""
         assert set(release_pb2.Receipt.DESCRIPTOR.fields_by_name) == {
-            "curator", "canaries", "expected", "sd", "passed", "text",
-        }  # fmt: skip
+            "curator",
+            "canaries",
+            "expected",
+            "sd",
+            "passed",
+            "text",
+        }
         result = _result_from_proto(short)
         assert result == result_of(receipt, with_counts=False)
         assert set(result.facts()) == {"curator", "tested_by", "canaries", "expected", "sd", "passed"}

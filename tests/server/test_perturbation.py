@@ -257,8 +257,8 @@ def run_until(monkeypatch: pytest.MonkeyPatch, crash_at: int, work: Callable[[],
                 *args: Any,  # noqa: ANN401 - any step
                 _step: str = step,
                 _original: Callable[..., Any] = original,
-                **options: Any,  # noqa: ANN401
-            ) -> Any:  # noqa: ANN401
+                **options: Any,  # noqa: ANN401 - of any kind
+            ) -> Any:  # noqa: ANN401 - of any kind
                 calls.append(_step)
                 here = len(calls) == crash_at
                 if here and not after:
@@ -277,7 +277,7 @@ def run_until(monkeypatch: pytest.MonkeyPatch, crash_at: int, work: Callable[[],
 
 
 def resolve(path: str) -> Any:  # noqa: ANN401 - a module or a class
-    import importlib  # noqa: PLC0415
+    import importlib  # noqa: PLC0415 - only this test looks inside
 
     parts = path.split(".")
     for length in range(len(parts), 0, -1):

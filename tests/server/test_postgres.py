@@ -182,8 +182,11 @@ def test_processes_that_start_at_once_make_the_tables_once(url: str) -> None:
     assert texts(db) == ["migrated"]
     types = db.execute("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = ?", ["note"])
     assert {row["column_name"]: row["data_type"] for row in types} == {
-        "number": "bigint", "text": "text", "bytes": "bytea", "more": "double precision"
-    }  # fmt: skip
+        "number": "bigint",
+        "text": "text",
+        "bytes": "bytea",
+        "more": "double precision",
+    }
     db.close()
 
 

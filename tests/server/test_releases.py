@@ -86,7 +86,7 @@ def test_a_release_that_is_not_of_the_study_is_refused(
 
 
 def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, study: Study, make_spec: Make) -> None:
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace  # noqa: PLC0415 - only this test looks inside
 
     with pytest.raises(InvalidInputError, match="the study allows 3 cells"):
         Releases(replace(study, maximum_cells=3), store).open_release(make_spec(), "alice")

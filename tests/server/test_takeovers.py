@@ -39,10 +39,10 @@ def on_disk(store: ServerStore, release_id: str = ID) -> set[str]:
 
 def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
     """Tell of every step of a perturbation before it is made."""
-    import os  # noqa: PLC0415
-    import shutil  # noqa: PLC0415
+    import os  # noqa: PLC0415 - only this test looks inside
+    import shutil  # noqa: PLC0415 - only this test looks inside
 
-    from veiltab.server.release import perturbation  # noqa: PLC0415
+    from veiltab.server.release import perturbation  # noqa: PLC0415 - only this test looks inside
 
     for holder, name in (
         (shutil, "rmtree"),
@@ -60,8 +60,8 @@ def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
         def told(
             *args: Any,  # noqa: ANN401 - any step
             _original: Callable[..., Any] = original,
-            **options: Any,  # noqa: ANN401
-        ) -> Any:  # noqa: ANN401
+            **options: Any,  # noqa: ANN401 - of any kind
+        ) -> Any:  # noqa: ANN401 - of any kind
             event()
             return _original(*args, **options)
 
@@ -116,7 +116,7 @@ def taken_over_at(
                 perturb_release(other, spec, lease)
             served.update(published(other, spec.release_id))
 
-    from veiltab.common.errors import IntegrityError  # noqa: PLC0415
+    from veiltab.common.errors import IntegrityError  # noqa: PLC0415 - only this test looks inside
 
     lease = paused.leases.take(spec.release_id)
     with monkeypatch.context() as watched:

@@ -127,13 +127,13 @@ class Deployment:
         self.loop = VirtualLoop(self._generator("threads"))
         encrypt, count = ColumnEncryption.encrypt_together, Receiver._count
 
-        def encrypted(encryption: ColumnEncryption, columns: Iterable[PlainColumn], *others: Any) -> None:  # noqa: ANN401
+        def encrypted(encryption: ColumnEncryption, columns: Iterable[PlainColumn], *others: Any) -> None:  # noqa: ANN401 - of any kind
             columns = tuple(columns)
             for one in columns:
                 self.watch.see_plain(encryption._release_id, one.attribute, one.symbols[:])
             encrypt(encryption, columns, *others)
 
-        def counted(receiver: Receiver, spec: TableSpec, *found: Any) -> None:  # noqa: ANN401
+        def counted(receiver: Receiver, spec: TableSpec, *found: Any) -> None:  # noqa: ANN401 - of any kind
             _, rows, columns, _ = found
             self.watch.see_rows(spec.release_id, columns, rows)
             count(receiver, spec, *found)

@@ -439,16 +439,16 @@ class Channel:
         self.machine = machine
         self.peer = peer
 
-    def unary_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+    def unary_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401 - of any kind
         return _Method(self, method, request_serializer, response_deserializer).one
 
-    def unary_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+    def unary_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401 - of any kind
         return _Method(self, method, request_serializer, response_deserializer).many
 
-    def stream_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+    def stream_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401 - of any kind
         return _Method(self, method, request_serializer, response_deserializer).upload
 
-    def stream_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+    def stream_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401 - of any kind
         return _Method(self, method, request_serializer, response_deserializer).both
 
     async def close(self) -> None:

@@ -53,9 +53,18 @@ def test_a_thousand_deployments_keep_their_promises(batch: int, record_property:
 
 
 FAULTS = {
-    "lost request", "lost reply", "cut", "repeat", "slow", "kill", "kill at a step", "stop", "full disk",
-    "hostile answer", "restored server",
-}  # fmt: skip
+    "lost request",
+    "lost reply",
+    "cut",
+    "repeat",
+    "slow",
+    "kill",
+    "kill at a step",
+    "stop",
+    "full disk",
+    "hostile answer",
+    "restored server",
+}
 
 
 def test_the_same_seed_is_the_same_run() -> None:

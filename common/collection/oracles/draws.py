@@ -38,7 +38,7 @@ def draw_symbol(size: int, source: ByteSource, *, label: int, chunk: int) -> int
     return int(symbol[0])
 
 
-def draw_distinct(  # noqa: PLR0913  # what is drawn, and from where
+def draw_distinct(  # noqa: PLR0913 - what is drawn, and from where
     size: int, count: int, rows: int, source: ByteSource, *, label: int, chunk: int
 ) -> NDArray[np.int64]:
     """Draw rows of distinct values of 0..size-1, each exactly uniform among all sequences of that many distinct ones.

@@ -165,11 +165,12 @@ def card_of(
             says.
     """
     at = delta or advised_delta(release.scheme.population)
-    seen = release.seen_by(Coalition.DESK)
-    if seen is None:
-        raise AssertionError("every release has a bound against its desk")
     desk = _bound(
-        seen, Coalition.DESK, at, note="rows in an order that it does not know, if the server is honest", pure=pure
+        release.seen_by_desk,
+        Coalition.DESK,
+        at,
+        note="rows in an order that it does not know, if the server is honest",
+        pure=pure,
     )
     if delta is None:
         desk = _pure_first(desk)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from math import inf
-from typing import assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from veiltab.common.core.numbers.rounding import MAX_EPSILON
 from veiltab.common.errors import InvalidInputError
@@ -48,6 +48,10 @@ class Quantity(Enum):
     EPSILON = "epsilon"
     DELTA = "delta"
     ERROR = "error"
+
+
+Searched: TypeAlias = Literal[Quantity.POPULATION, Quantity.CELLS, Quantity.EPSILON, Quantity.DELTA]
+"""What is searched for; an error is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +167,7 @@ def answer(question: PlanQuestion, check: Check = no_limit) -> PlanAnswer:
     return _searched(question, asked, check)
 
 
-def _searched(question: PlanQuestion, asked: Quantity, check: Check) -> PlanAnswer:
+def _searched(question: PlanQuestion, asked: Searched, check: Check) -> PlanAnswer:
     steps = _steps(question, asked)
     enough = _least(steps, check)
     if enough is None:
@@ -221,7 +225,7 @@ def _excess(question: PlanQuestion, plan: Plan) -> float:
     return excess_over(question.error, question.root_mse(plan))
 
 
-def _steps(question: PlanQuestion, asked: Quantity) -> Scale[PlanQuestion]:
+def _steps(question: PlanQuestion, asked: Searched) -> Scale[PlanQuestion]:
     """Return the questions that are looked at for one quantity, with nothing open but the error."""
     match asked:
         case Quantity.POPULATION:
@@ -240,8 +244,6 @@ def _steps(question: PlanQuestion, asked: Quantity) -> Scale[PlanQuestion]:
             return epsilons(most_epsilon).of(lambda epsilon: replace(question, epsilon=epsilon))
         case Quantity.DELTA:
             return deltas(question.population).of(lambda delta: replace(question, delta=delta, asks_delta=False))
-        case Quantity.ERROR:
-            raise AssertionError("an error is computed, not searched for")
         case _:
             assert_never(asked)
 

@@ -5,12 +5,11 @@ more where rows are few; so an error is aimed at with something to spare. Number
 `veiltab.common.privacy.planning.questions`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import inf, prod
 from statistics import median
-from typing import assert_never
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.questions import (
@@ -168,14 +167,9 @@ def _excess(question: WorkloadQuestion, part: float) -> float:
 
 def _steps(question: WorkloadQuestion, asked: Quantity) -> Scale[WorkloadQuestion]:
     """Return the questions that are looked at for one quantity, with nothing open but the error."""
-    match asked:
-        case Quantity.POPULATION:
-            return populations().of(lambda people: replace(question, population=people))
-        case Quantity.EPSILON:
-            return epsilons(LARGEST_EPSILON).of(lambda epsilon: replace(question, epsilon=epsilon))
-        case Quantity.DELTA:
-            return deltas(question.population).of(lambda delta: replace(question, delta=delta))
-        case Quantity.CELLS | Quantity.ERROR:
-            raise AssertionError(f"the {asked.value} of several tables is not searched for")
-        case _:
-            assert_never(asked)
+    scales: Mapping[Quantity, Callable[[], Scale[WorkloadQuestion]]] = {
+        Quantity.POPULATION: lambda: populations().of(lambda people: replace(question, population=people)),
+        Quantity.EPSILON: lambda: epsilons(LARGEST_EPSILON).of(lambda epsilon: replace(question, epsilon=epsilon)),
+        Quantity.DELTA: lambda: deltas(question.population).of(lambda delta: replace(question, delta=delta)),
+    }
+    return scales[asked]()

@@ -196,7 +196,7 @@ def _law(pair: Sequence[tuple[Floats, Floats]], interval: float) -> "DensePLDPmf
 
 def _dense(lowest: int, law: Floats, interval: float) -> "DensePLDPmf":
     with importing("composition", "what a pair attains"):
-        from dp_accounting.pld.pld_pmf import DensePLDPmf  # noqa: PLC0415 - an optional package
+        from dp_accounting.pld.pld_pmf import DensePLDPmf  # noqa: PLC0415 - not where the extra is missing
 
     return DensePLDPmf(interval, int(lowest), np.maximum(law, 0.0), 0.0, pessimistic_estimate=False)
 

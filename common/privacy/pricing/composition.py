@@ -204,7 +204,7 @@ def _noise_profile(mechanism: str, ratio: float) -> GroupProfile:
 
 def _poisson_delta(scheme: Poisson, mechanism: str, scale: float, steps: int, epsilon: float) -> float:
     with importing("composition", "composing subsampled steps"):
-        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - an optional package
+        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - not where the extra is missing
 
     match mechanism:
         case "gaussian":
@@ -230,8 +230,8 @@ def _top(delta: Callable[[float], float], pure: float) -> float:
 def _distribution(profile: Profile, interval: float, points: int) -> "PrivacyLossDistribution":
     """Return a pessimistic loss distribution of a profile of both directions that is negligible beyond them."""
     with importing("composition", "composing subsampled steps"):
-        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - an optional package
-        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415
+        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - not where the extra is missing
+        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - not where the extra is missing
 
     rounded = np.arange(points + 1, dtype=np.int64)
     epsilons = np.asarray(rounded * interval, np.float64)

@@ -85,7 +85,7 @@ class Pair:
     def _tail(self, x: Floats, law: Floats, shift: float) -> Floats:
         """Return the logarithm of a mixture's probability beyond x."""
         with importing("composition", "the loss of a pair"):
-            from scipy.special import log_ndtr  # noqa: PLC0415 - an optional package
+            from scipy.special import log_ndtr  # noqa: PLC0415 - not where the extra is missing
 
         at = (x[:, None] - shift * np.arange(len(law))) / self.noise_multiplier
         if self.mechanism == "laplace":

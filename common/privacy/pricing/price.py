@@ -222,7 +222,7 @@ def is_price(of: Price, release: ReleaseDescription) -> bool:
 
     This checks another party's price, which another version may have found.
     """
-    from veiltab.common.privacy.domination import dominates  # noqa: PLC0415 - prices alone
+    from veiltab.common.privacy.domination import dominates  # noqa: PLC0415 - not for releases without a delta
 
     if of.mu >= price_of_pure_epsilon(release.pure_epsilon).mu:
         return True
@@ -312,7 +312,7 @@ def _rounded(log_a: float) -> Fraction:
 
 
 def _least_mu(release: ReleaseDescription, slack: "Slack", *, negligible: float) -> Decimal:
-    from veiltab.common.privacy.domination import least_mu  # noqa: PLC0415 - prices alone
+    from veiltab.common.privacy.domination import least_mu  # noqa: PLC0415 - not for releases without a delta
 
     pure = price_of_pure_epsilon(release.pure_epsilon).mu
     profile = certified_profile(release, negligible, points=_POINTS)
@@ -329,7 +329,7 @@ def certified_profile(release: ReleaseDescription, negligible: float, *, points:
         negligible: a probability; the omitted mass is far below it, and is added.
         points: of the lattice of the profile, about.
     """
-    from veiltab.common.privacy.order_profile import OrderProfile  # noqa: PLC0415 - prices alone
+    from veiltab.common.privacy.order_profile import OrderProfile  # noqa: PLC0415 - not for releases without a delta
 
     if release.gamma == 1 or release.scheme.sample > MAX_SAMPLE or release.cells > MAX_CELLS:
         return None

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from itertools import count
 from secrets import SystemRandom
 from typing import TypeVar
 
@@ -42,7 +41,8 @@ async def repeated(
     now = asyncio.get_running_loop().time
     end = now() + within
     largest = LONGEST_PAUSE if longest_pause is None else longest_pause
-    for trial in count():
+    trial = 0
+    while True:
         try:
             return await attempt(max(0.0, end - now()))
         except (UnavailableError, NotReadyError):
@@ -50,4 +50,4 @@ async def repeated(
             if once or now() + pause >= end:
                 raise
         await asyncio.sleep(pause)
-    raise AssertionError  # count() does not end
+        trial += 1

@@ -227,7 +227,7 @@ def _recoded(coding: Coding, symbols: dict[str, int]) -> dict[str, int]:
 def _check_apart(coding: Coding) -> None:
     """Refuse a raw value that is both missing and something else."""
     for value in coding.missing_values:
-        if value in coding._known and coding._known[value] != coding._missing:  # noqa: SLF001 (its own module)
+        if value in coding._known and coding._known[value] != coding._missing:  # noqa: SLF001 - its own module
             raise InvalidInputError(
                 f"{value!r} is both a missing value and a category",
                 remedy="Set missing_values of this attribute, without it.",

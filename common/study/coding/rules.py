@@ -188,7 +188,7 @@ class WrittenRule:
             raise InvalidInputError('kind = "number" stands without grid', remedy="Write its points, or its ends.")
         if self.step is not None and self.decade_points is not None:
             raise InvalidInputError("step stands beside decade_points", remedy="Keep one of them.")
-        from veiltab.common.study.coding.grids import Grid, decade_steps, equal_steps  # noqa: PLC0415 - numbers alone
+        from veiltab.common.study.coding.grids import Grid, decade_steps, equal_steps  # noqa: PLC0415 - not for tables without numbers
 
         points = self.grid
         if self.step is not None:

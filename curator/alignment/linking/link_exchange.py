@@ -202,7 +202,7 @@ class LinkExchange(PrivateExchange):
         begun = super()._check_may_begin(parts)
         return parts if self._name == self._querier and begun.keys() & {*self._spokes} else begun
 
-    async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002
+    async def _check_has_not_failed(self, name: str, own: PrivateSession, answers: Mapping[str, Standing]) -> None:  # noqa: ARG002 - the protocol's names
         """Take part no more in a session that the hub has ended."""
         said = answers.get(self._querier)
         if said is not None and said.failed == own.name:

@@ -114,7 +114,7 @@ class Handles:
 
     def __init__(self, key: bytes) -> None:
         # One block a row, each number once: a permutation is all that is asked of the cipher.
-        self._cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305
+        self._cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305 - single blocks: a permutation
 
     def of(self, rows: NDArray[np.int64]) -> Bytes:
         """Return the handle of each row, (n, 16)."""

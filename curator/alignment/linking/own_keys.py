@@ -191,7 +191,7 @@ class SpokeKeys:
 
     def __init__(self, records: SortedRecords, folder: Path, batch: int, order_key: bytes) -> None:
         # Two blocks a digest: an order is all that is asked of the cipher, and digests differ in the first.
-        cipher = Cipher(algorithms.AES(order_key), modes.ECB())  # noqa: S305
+        cipher = Cipher(algorithms.AES(order_key), modes.ECB())  # noqa: S305 - single blocks: a permutation
         self._records, self._rows = SortedRecords(folder, RECORD_BYTES), 0
         for part in records.parts():
             self._rows = max(self._rows, int(numbers_of(part).max()) + 1)

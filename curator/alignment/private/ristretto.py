@@ -45,7 +45,7 @@ def load(folder: Path | None = None) -> ModuleType:
     with tempfile.TemporaryDirectory(prefix="libsodium-", dir=folder) as place:
         tempfile.tempdir = place
         try:
-            import rbcl  # noqa: PLC0415 - parties of studies that align by tokens never need it
+            import rbcl  # noqa: PLC0415 - not for alignment by tokens
         except OSError:
             raise InvalidInputError(
                 "libsodium cannot be loaded from a file in this folder",

@@ -89,7 +89,7 @@ class _Reading:
     def _open(self) -> Iterator[tuple["DuckDBPyConnection", Waiting]]:
         """Open the database; no message of DuckDB is passed on, because they quote the data."""
         with importing("tables", "a query of a file"):
-            import duckdb  # noqa: PLC0415 - an optional package
+            import duckdb  # noqa: PLC0415 - not where the extra is missing
         opened = self._connection()
         try:
             with closing(opened) as connection, query_ended(self.where, connection.interrupt) as waiting:
@@ -125,7 +125,7 @@ class DuckdbQuery(_Reading):
             self._look(connection)
 
     def _connection(self) -> "DuckDBPyConnection":
-        import duckdb  # noqa: PLC0415 - an optional package
+        import duckdb  # noqa: PLC0415 - not where the extra is missing
 
         try:
             return duckdb.connect(self._path, read_only=True, config=_CLOSED)
@@ -169,7 +169,7 @@ class FileQuery(_Reading):
         return f"a query of a table that {self._source.description}{rows}{unordered(self._query)}"
 
     def _connection(self) -> "DuckDBPyConnection":
-        import duckdb  # noqa: PLC0415 - an optional package
+        import duckdb  # noqa: PLC0415 - not where the extra is missing
 
         connection = duckdb.connect(":memory:", config={**_CLOSED, "threads": 1})
         schema = pa.schema([(name, pa.string()) for name in self._names])

@@ -68,8 +68,8 @@ class PostgresqlQuery:
     def _cursor(self) -> Iterator["Cursor"]:
         """Open a transaction that only reads."""
         with importing("tables", "reading a PostgreSQL"):
-            import adbc_driver_manager  # noqa: PLC0415 - an optional package
-            import adbc_driver_postgresql.dbapi  # noqa: PLC0415
+            import adbc_driver_manager  # noqa: PLC0415 - not where the extra is missing
+            import adbc_driver_postgresql.dbapi  # noqa: PLC0415 - not where the extra is missing
         try:
             connection = adbc_driver_postgresql.dbapi.connect(self._url)
         except adbc_driver_manager.Error:

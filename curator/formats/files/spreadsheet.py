@@ -48,9 +48,9 @@ def _sheet(path: Path, wanted: str) -> tuple[str, list[list[Cell]]]:
     """Return a sheet's name and its rows that are not empty."""
     where = str(path)
     with importing("tables", f"reading a {path.suffix} file"):
-        import python_calamine  # noqa: PLC0415 - an optional package
+        import python_calamine  # noqa: PLC0415 - not where the extra is missing
 
-        from veiltab.curator.formats.files.sheet_size import MOST_CELLS, has_room  # noqa: PLC0415 - it needs the package
+        from veiltab.curator.formats.files.sheet_size import MOST_CELLS, has_room  # noqa: PLC0415 - not where the extra is missing
     if not has_room(path, wanted):
         problem = f"a sheet reaches over more than {MOST_CELLS:,} cells, or more than the memory holds"
         remedy = "Delete stray cells far from the table (Ctrl+End goes to the last one), or save it as CSV."

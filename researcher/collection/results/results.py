@@ -30,7 +30,7 @@ def columns(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) 
 def values_frame(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> "pd.DataFrame":
     """Return the estimates, one row a value."""
     with importing("researcher", "a data frame"):
-        import pandas as pd  # noqa: PLC0415 - an optional package
+        import pandas as pd  # noqa: PLC0415 - not where the extra is missing
 
     return pd.DataFrame(columns(frequencies, truth))
 

@@ -32,7 +32,7 @@ class Collector(TraceServiceServicer):
     def __init__(self) -> None:
         self.resources: list[Any] = []
 
-    def Export(self, request: Any, context: object) -> collected.ExportTraceServiceResponse:  # noqa: ANN401, N802
+    def Export(self, request: Any, context: object) -> collected.ExportTraceServiceResponse:  # noqa: ANN401, N802 - the product's name
         del context
         self.resources.extend(request.resource_spans)
         return collected.ExportTraceServiceResponse()

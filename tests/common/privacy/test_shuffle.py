@@ -87,12 +87,14 @@ def test_with_coins_that_are_seen_it_is_the_mean_over_the_rows_that_take_part(
         # The target takes part, and with it each of the other m - 1 rows by its own coin.
         mean = sum(
             (
-                comb(m - 1, others) * presence**others * (1 - presence) ** (m - 1 - others)
+                comb(m - 1, others)
+                * presence**others
+                * (1 - presence) ** (m - 1 - others)
                 * enumerated(others + 1, others + 1, cells, gamma, e)
                 for others in range(m)
             ),
             Fraction(0),
-        )  # fmt: skip
+        )
         exact = presence * mean
         assert exact == enumerated(m, m, cells, gamma, e, presence)
         found = bound.delta(log(e))

@@ -12,7 +12,7 @@ import pytest
 from veiltab.common.process.logs import JsonFormatter, log_to_stderr
 
 
-def formatted(message: str = "released", *args: object, **values: Any) -> dict[str, Any]:  # noqa: ANN401
+def formatted(message: str = "released", *args: object, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - of any kind
     record = logging.LogRecord(
         "veiltab.test", logging.WARNING, __file__, 1, message, args, values.pop("exc_info", None)
     )

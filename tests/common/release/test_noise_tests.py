@@ -97,10 +97,8 @@ SMALL = [
 def test_columns_pairs_arcs_and_what_was_seen_before_have_their_laws(sizes: tuple[int, ...], k: int) -> None:
     found = check_laws(values(sizes, k))
     assert {family for family, _ in found} == {
-        family
-        for family in (Family.COLUMN, Family.PAIR, Family.ARCS, Family.SEEN)
-        if members(sizes)[family]
-    }  # fmt: skip
+        family for family in (Family.COLUMN, Family.PAIR, Family.ARCS, Family.SEEN) if members(sizes)[family]
+    }
 
 
 def subsets(c: int) -> Iterator[tuple[int, ...]]:
@@ -124,8 +122,11 @@ def test_amount_places_runs_and_repeats_have_their_laws() -> None:
 
     found = check_laws(outcomes())
     assert {family: sum(one is family for one, _ in found) for family in Family} == members(sizes) | {
-        Family.COLUMN: 0, Family.PAIR: 0, Family.ARCS: 0, Family.SEEN: 0
-    }  # fmt: skip
+        Family.COLUMN: 0,
+        Family.PAIR: 0,
+        Family.ARCS: 0,
+        Family.SEEN: 0,
+    }
 
 
 @pytest.mark.parametrize("places", [(0, 1, 2, 3, 4), (0, 63, 64, 65, 128, 130), (2, 70, 257, 300, 16384, 65536, 65600)])

@@ -113,7 +113,7 @@ def test_uniform_indices_are_uniform(n: int) -> None:
 def test_a_poisson_size_is_binomial() -> None:
     n, expected, trials = 50, 20, 5000
     sizes = Counter(poisson_size(n, expected, key_of(k)) for k in range(trials))
-    from scipy.stats import binom  # noqa: PLC0415
+    from scipy.stats import binom  # noqa: PLC0415 - only this test looks inside
 
     law = binom(n, expected / n).pmf(np.arange(8, 33))
     observed = np.array([sizes[k] for k in range(8, 33)])

@@ -23,7 +23,7 @@ class Notebook:
     lines: list[str] = field(default_factory=list)
     refusal: UnavailableError | None = None
 
-    def session_began(self, person: str, decides: bool) -> None:  # noqa: FBT001
+    def session_began(self, person: str, decides: bool) -> None:  # noqa: FBT001 - the product's signature
         if self.refusal is not None:
             raise self.refusal
         self.lines.append(f"{person} came" if decides else f"{person} came to read")

@@ -173,9 +173,9 @@ def realign(*curators: Curator) -> None:
         ]
         async with asyncio.timeout(20):
             # Names alone: what is deleted meanwhile cannot be read.
-            while not all([path.name for path in folder_of(one).iterdir()] == [name] for one in curators):  # noqa: ASYNC110
+            while not all([path.name for path in folder_of(one).iterdir()] == [name] for one in curators):  # noqa: ASYNC110 - it polls what it tests
                 await asyncio.sleep(0.02)
-            while not all(one.alignment._current == name for one in curators):  # noqa: ASYNC110
+            while not all(one.alignment._current == name for one in curators):  # noqa: ASYNC110 - it polls what it tests
                 await asyncio.sleep(0.02)
         for task in running:
             task.cancel()

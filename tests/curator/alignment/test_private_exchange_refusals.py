@@ -158,7 +158,7 @@ def align_again(*curators: Curator) -> None:
     async def together() -> None:
         running = [asyncio.create_task(c.alignment.run(c.table, c.peers)) for c in curators]
         async with asyncio.timeout(30):
-            while not all(_is_finished(curator, before) for curator in curators):  # noqa: ASYNC110
+            while not all(_is_finished(curator, before) for curator in curators):  # noqa: ASYNC110 - it polls what it tests
                 await asyncio.sleep(0.02)
         for task in running:
             task.cancel()

@@ -41,14 +41,14 @@ RULE = IdentityRule(fields=(*FIELDS, ("card", FieldKind.NUMBER)), hub="alice", l
 WITHOUT_POSTCODE = IdentityRule(fields=(*FIELDS[:4], ("card", FieldKind.NUMBER)), hub="alice", ladder=ladder_of(KEYS))
 
 
-def known(rule: IdentityRule, hub: Any, spoke: Any) -> tuple[int, int]:  # noqa: ANN401
+def known(rule: IdentityRule, hub: Any, spoke: Any) -> tuple[int, int]:  # noqa: ANN401 - of any kind
     """Return the linked pairs in which both have a number, and those of them in which the digits differ."""
     pairs = [(hub[mine][-1], spoke[theirs][-1]) for mine, theirs in wanted_links(rule, hub, spoke).items()]
     both = [[one.replace(" ", "").replace("-", "") for one in pair] for pair in pairs if all(pair)]
     return len(both), sum(one != other for one, other in both)
 
 
-def without_postcode(rows: Any) -> Any:  # noqa: ANN401
+def without_postcode(rows: Any) -> Any:  # noqa: ANN401 - of any kind
     return [(*row[:4], row[5]) for row in rows]
 
 

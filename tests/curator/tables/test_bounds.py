@@ -191,7 +191,7 @@ def endless(path: Path, name: str) -> TableAddress:
         place.write_bytes(gzip.compress(b"pid,land,wage,kids\n" + rows))
         return TableAddress(location=str(place))
     query = ENDLESS if name == "t.sqlite" else ENDLESS_DUCKDB
-    view = f"create view endless as select id as pid, 'A' as land, 1 as wage, 1 as kids from ({query})"  # noqa: S608
+    view = f"create view endless as select id as pid, 'A' as land, 1 as wage, 1 as kids from ({query})"  # noqa: S608 - the program's own words
     if name == "t.sqlite":
         with closing(sqlite3.connect(place)) as sqlite:
             sqlite.execute(view)

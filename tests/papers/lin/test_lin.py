@@ -77,9 +77,12 @@ def test_the_law_test_would_notice_another_mechanism() -> None:
 )
 def test_the_mean_square_is_what_the_formula_expects(epsilon: str, sample: int, delta: str | None) -> None:
     plan = plan_release(
-        population=POPULATION, cells=24, epsilon=Decimal(epsilon), sample=sample,
+        population=POPULATION,
+        cells=24,
+        epsilon=Decimal(epsilon),
+        sample=sample,
         delta=None if delta is None else Decimal(delta),
-    )  # fmt: skip
+    )
     counts = np.array(CELLS)
     drawn = histograms(counts, sample=sample, mechanism=plan.mechanism, runs=3000, generator=np.random.default_rng(2))
     assert (drawn.sum(axis=1) == sample).all()
@@ -117,11 +120,13 @@ def test_known_errors_on_the_census(epsilon: str, paper: float, order: float, ce
 def test_gamma_at_the_paper_s_size_does_not_depend_on_epsilon() -> None:
     gammas = [
         plan_release(
-            population=10**9, cells=24, epsilon=Decimal(epsilon),
+            population=10**9,
+            cells=24,
+            epsilon=Decimal(epsilon),
             sample=paper_sample(population=10**9, cells=24, epsilon=Decimal(epsilon)),
         ).gamma
         for epsilon in ("0.1", "0.5", "1")
-    ]  # fmt: skip
+    ]
     assert gammas == pytest.approx([1 + 24**1.5 / (1 + sqrt(24))] * 3, rel=1e-6)
 
 

@@ -57,7 +57,7 @@ def logistic(beta: Floats, x: Floats, y: float) -> Floats:
 @pytest.mark.parametrize("clip", [0.7, inf])
 @pytest.mark.parametrize("kind", ["linear", "logistic"])
 @pytest.mark.parametrize("by_sample", [True, False])
-def test_a_step_is_the_average_of_clipped_gradients(name: str, clip: float, kind: str, by_sample: bool) -> None:  # noqa: FBT001
+def test_a_step_is_the_average_of_clipped_gradients(name: str, clip: float, kind: str, by_sample: bool) -> None:  # noqa: FBT001 - the product's signature
     descent = Descent(steps=5, rate=0.3, start=-1.0, clip=clip, divides_by_sample=by_sample)
     if kind == "linear":
         data = data_of(lambda x: x[:, 1] + 1)

@@ -48,8 +48,16 @@ def test_sdmx_has_codes_of_the_codebook(reader: Program) -> None:
     book = reader.ask("/v1/releases/wages/codebook").json()
     ids = [one["id"] for one in book["dimensions"]]
     assert list(found.columns) == [
-        "STRUCTURE", "STRUCTURE_ID", "ACTION", *ids, "OBS_VALUE", "SE", "LOW", "HIGH", "PROJECTED",
-    ]  # fmt: skip
+        "STRUCTURE",
+        "STRUCTURE_ID",
+        "ACTION",
+        *ids,
+        "OBS_VALUE",
+        "SE",
+        "LOW",
+        "HIGH",
+        "PROJECTED",
+    ]
     frame = of_wages(reader).frame()
     np.testing.assert_array_equal(found["OBS_VALUE"], frame["estimate"])
     for dimension in book["dimensions"]:

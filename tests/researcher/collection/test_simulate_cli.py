@@ -48,8 +48,20 @@ def test_the_promised_keys() -> None:
 
 
 def test_the_papers_setting() -> None:
-    found = run("--nodes", "50000", "--distribution", "binomial:100:0.5", "--domain", "100", "--epsilon", "2",
-                "--rate", "0.1", "--trials", "200")["estimators"]  # fmt: skip
+    found = run(
+        "--nodes",
+        "50000",
+        "--distribution",
+        "binomial:100:0.5",
+        "--domain",
+        "100",
+        "--epsilon",
+        "2",
+        "--rate",
+        "0.1",
+        "--trials",
+        "200",
+    )["estimators"]
     gamma, n, rate = np.exp(2), 50_000, 0.1
     p, q = gamma / (gamma + 99), 1 / (gamma + 99)
     # Value 1 is held by nobody, so these are n q(1-q pi)/(pi (p-q)^2) and n q(1-q)/(pi (p-q)^2).

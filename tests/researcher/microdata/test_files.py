@@ -41,8 +41,13 @@ def test_csv_reads_plainly_and_holds_no_formula(tmp_path: Path) -> None:
     frame = pd.read_csv(path, dtype=str)
     assert list(frame.columns) == ["text", "'=sex"]
     assert frame["text"].tolist() == [
-        "'=1+1", "'+cmd|' /C calc'!A0", "'@SUM(A1)", '<script>"x"</script>', "a,b\nc", "-5",
-    ]  # fmt: skip
+        "'=1+1",
+        "'+cmd|' /C calc'!A0",
+        "'@SUM(A1)",
+        '<script>"x"</script>',
+        "a,b\nc",
+        "-5",
+    ]
     assert json.loads(provenance_path(path).read_text("utf-8")) == PROVENANCE
 
 

@@ -16,7 +16,7 @@ from veiltab.researcher.model.measurement import tables_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    pytest.importorskip("jax").config.update("jax_enable_x64", True)  # noqa: FBT003
+    pytest.importorskip("jax").config.update("jax_enable_x64", True)  # noqa: FBT003 - the product's signature
     mbi = pytest.importorskip("mbi")
 
 SHAPE = (3, 4, 2, 5, 3)

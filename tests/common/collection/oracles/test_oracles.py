@@ -357,7 +357,7 @@ def test_counts_of_another_shape_or_type_are_refused(name: str, counts: Any) -> 
         ("ss", 1, {"w": 1, "p64": UNIT - 1}),
     ],
 )
-def test_parameters_that_make_no_oracle_are_refused(name: str, size: Any, parameters: dict[str, Any]) -> None:  # noqa: ANN401
+def test_parameters_that_make_no_oracle_are_refused(name: str, size: Any, parameters: dict[str, Any]) -> None:  # noqa: ANN401 - of any kind
     with pytest.raises(InvalidInputError):
         oracle_of(name, size, parameters)
 
