@@ -1,12 +1,15 @@
-"""The shape of the house: rooms, files, classes and the core have limits, and nothing stands in a circle.
+"""The shape of the house: files and classes have limits, nothing stands in a circle, and the amount may only fall.
 
-The core is what `service.py` of the three roles and the Python client import when they are imported: what everybody
-who works at releases has to know. An import inside a function does not count; it is how an optional room is used.
+What a person has to know who works at releases is what the five `serve` processes of `veiltab demo table` load.
 """
 
 import ast
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -16,22 +19,23 @@ import pytest
 from tests.rooms import DEMO, rooms
 
 ROOT = Path(__file__).parents[1]
-MOST_FILES, MOST_ROOM_LINES, MOST_LINES, MOST_METHODS, MOST_IMPORTS = 12, 2000, 400, 25, 20
-MOST_TEST_LINES = 500
-PRODUCT_LINES, CORE_LINES = 85_600, 28_000
-"""Budgets: whoever adds takes away as much, or argues it in docs/decisions. The aim for the product is 58,000."""
+MOST_LINES, MOST_TEST_LINES, MOST_METHODS, MOST_IMPORTS = 400, 500, 30, 20
+MOST_LOADED, MOST_CODE, MOST_TEST_CODE, MOST_NOQA = 38_000, 43_500, 64_000, 315
+"""Lines that a release loads, code lines of product and tests, exceptions to rules of style: they may fall."""
 
-LONG_FILES: set[str] = set()
-LARGE_CLASSES: set[str] = set()
+LARGE_CLASSES = {
+    "CorrectedEstimate": 32,
+    "CuratorDriver": 57,
+    "Ledger": 43,
+    "Release": 32,
+    "ResearcherStore": 33,
+    "WeightedEstimate": 38,
+}
+"""Names of methods of the classes that are above the limit, their bases counted: this list may only shrink."""
+
 WIDE_FILES = {"play/demos/linked.py"}
-"""What is above a limit today; a file that is mended leaves its list."""
+"""Files with more imports than the limit; one that is mended leaves the list."""
 
-STARTS = (
-    "veiltab.curator.party.service",
-    "veiltab.researcher.client.client",
-    "veiltab.researcher.desk.service",
-    "veiltab.server.party.service",
-)
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -54,36 +58,19 @@ def lines(name: str) -> int:
     return modules()[name].read_text("utf-8").count("\n")
 
 
-def at_the_top(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    for node in body:
-        yield node
-        if isinstance(node, ast.Try) or (isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test)):
-            yield from at_the_top([*node.body, *node.orelse])
-
-
 @cache
-def imports(*, nested: bool) -> Graph:
-    """Module -> modules of the product that it imports: anywhere, or when it is imported."""
+def imports() -> Graph:
+    """Module -> modules of the product that it imports, anywhere."""
     graph = {}
     for name, tree in trees().items():
         found = set[str]()
-        for node in ast.walk(tree) if nested else at_the_top(tree.body):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         graph[name] = frozenset(found & modules().keys() - {name})
     return graph
-
-
-def reached(graph: Graph, starts: Iterable[str]) -> set[str]:
-    seen, todo = set[str](), list(starts)
-    while todo:
-        one = todo.pop()
-        if one not in seen:
-            seen.add(one)
-            todo += graph[one]
-    return seen
 
 
 def relative(name: str) -> str:
@@ -96,7 +83,7 @@ def files() -> list[str]:
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
-    TopologicalSorter(imports(nested=True)).prepare()  # raises a CycleError that names them
+    TopologicalSorter(imports()).prepare()  # raises a CycleError that names them
 
 
 def test_under_a_role_there_are_rooms(files: list[str]) -> None:
@@ -104,41 +91,131 @@ def test_under_a_role_there_are_rooms(files: list[str]) -> None:
     assert loose <= {*(f"{room}/cli.py" for room in rooms()), "common/errors.py", "common/extras.py"}
 
 
-def test_rooms_and_files_are_small_and_names_say_which(files: list[str]) -> None:
-    count, size = Counter[str](), Counter[str]()
-    for name in files:
-        room = str(Path(relative(name)).parent)
-        count[room] += 1
-        size[room] += lines(name)
-    assert {room: count[room] for room in count if "/" in room and count[room] > MOST_FILES} == {}
-    assert {room: size[room] for room in size if "/" in room and size[room] > MOST_ROOM_LINES} == {}
-    assert {relative(name) for name in files if lines(name) > MOST_LINES} == LONG_FILES
-    twice = Counter((name.split(".")[1], name.rpartition(".")[2]) for name in files)
-    assert [one for one, times in twice.items() if times > 1 and one[1] != "cli"] == []
-
-
-def test_files_of_tests_are_small() -> None:
+def test_files_are_small(files: list[str]) -> None:
+    assert [relative(name) for name in files if lines(name) > MOST_LINES] == []
     sizes = {path: len(path.read_text("utf-8").splitlines()) for path in (ROOT / "tests").rglob("*.py")}
     assert [str(path) for path, size in sizes.items() if size > MOST_TEST_LINES] == []
 
 
-def test_classes_have_few_methods_and_files_few_imports() -> None:
-    large = {
-        node.name
-        for tree in trees().values()
+def test_files_have_few_imports() -> None:
+    assert {relative(name) for name, used in imports().items() if len(used) > MOST_IMPORTS} == WIDE_FILES
+
+
+def bases(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDef]]:
+    """Yield a class and the classes of the product that it is made of."""
+    yield module, node
+    tree = trees()[module]
+    places = {
+        alias.asname or alias.name: (one.module or "", alias.name)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+    }
+    for base in node.bases:
+        expression = base.value if isinstance(base, ast.Subscript) else base
+        name = expression.id if isinstance(expression, ast.Name) else ""
+        place, original = places.get(name, (module, name))
+        for one in trees()[place].body if place in trees() else ():
+            if isinstance(one, ast.ClassDef) and one.name == original:
+                yield from bases(place, one)
+
+
+def test_classes_have_few_methods() -> None:
+    counts = {
+        node.name: len(
+            {
+                part.name
+                for _, one in bases(module, node)
+                for part in one.body
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+            }
+        )
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
-        and sum(isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) for one in node.body) > MOST_METHODS
     }
-    assert large == LARGE_CLASSES
-    assert {relative(name) for name, used in imports(nested=True).items() if len(used) > MOST_IMPORTS} == WIDE_FILES
+    assert {name: count for name, count in counts.items() if count > MOST_METHODS} == LARGE_CLASSES
 
 
-def test_the_product_and_its_core_stay_within_their_budgets(capsys: pytest.CaptureFixture[str]) -> None:
-    core = reached(imports(nested=False), STARTS)
-    parties = [name for name in modules() if not name.startswith(f"veiltab.{DEMO}")]
-    product, known = sum(map(lines, parties)), sum(map(lines, core))
+def test_an_import_in_a_function_names_who_does_not_need_it() -> None:
+    nested = [
+        f"{relative(name)}:{node.lineno}"
+        for name, tree in trees().items()
+        if not name.endswith("cli")
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and "PLC0415 - not " not in modules()[name].read_text("utf-8").splitlines()[node.lineno - 1]
+    ]
+    assert nested == []
+
+
+def sources() -> dict[str, str]:
+    """Return every Python file of the project."""
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {
+        name: (ROOT / name).read_text("utf-8")
+        for name in listed.split()
+        if "_pb2" not in name and (ROOT / name).is_file()
+    }
+
+
+def test_the_formatter_forms_every_line_and_exceptions_have_reasons() -> None:
+    exceptions = 0
+    for name, text in sources().items():
+        assert "fmt: " + "skip" not in text, name
+        assert "fmt: " + "off" not in text, name
+        found = re.findall(r"# " + r"noqa.*", text)
+        assert [one for one in found if not re.match(r"# \w+: [A-Z0-9, ]+ - \w", one)] == [], name
+        exceptions += len(found) if name.split("/")[0] in set(rooms()) - {DEMO} else 0
+    assert exceptions <= MOST_NOQA
+
+
+def code_lines(text: str) -> int:
+    """Count the lines that are neither blank, comment, docstring nor import."""
+    left_out = set[int]()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant(value=str())):
+                left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    numbered = enumerate(map(str.strip, text.split("\n")), 1)
+    return sum(bool(line) and not line.startswith("#") and number not in left_out for number, line in numbered)
+
+
+def test_product_and_tests_stay_within_their_budgets(capsys: pytest.CaptureFixture[str]) -> None:
+    product = tests = 0
+    for name, text in sources().items():
+        room = name.split("/")[0]
+        product += code_lines(text) if room in set(rooms()) - {DEMO} else 0
+        tests += code_lines(text) if room == "tests" else 0
     with capsys.disabled():
-        print(f"\nproduct {product:,} lines in {len(parties)} files; core {known:,} lines in {len(core)} files")  # noqa: T201 - it is what people ask for
-    assert known <= CORE_LINES
-    assert product <= PRODUCT_LINES
+        print(f"\ncode lines: product {product:,}, tests {tests:,}")  # noqa: T201 - it is what people ask for
+    assert product <= MOST_CODE
+    assert tests <= MOST_TEST_CODE
+
+
+_WATCH = """
+import atexit, json, os, sys
+def write():
+    ours = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "veiltab"]
+    files = {getattr(module, "__file__", None) for module in ours}
+    with open(os.path.join(os.environ["LOADED"], f"{os.getpid()}.json"), "w") as out:
+        json.dump(sorted(os.path.realpath(file) for file in files if file and "_pb2" not in file), out)
+if "serve" in sys.argv:
+    atexit.register(write)
+"""
+
+
+def test_a_release_loads_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(_WATCH, "utf-8")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site"), "LOADED": str(tmp_path)}
+    command = [sys.executable, "-m", "veiltab", "demo", "table", "--out", str(tmp_path / "out")]
+    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    processes = [json.loads(path.read_text("utf-8")) for path in tmp_path.glob("*.json")]
+    assert len(processes) == 5
+    loaded = sum(Path(file).read_text("utf-8").count("\n") for file in set().union(*processes))
+    with capsys.disabled():
+        print(f"\na release loads {loaded:,} lines")  # noqa: T201 - it is what people ask for
+    assert loaded <= MOST_LOADED

@@ -100,7 +100,7 @@ def _write_columns(store: ServerStore, spec: TableSpec, working: os.PathLike[str
     digests = [hashlib.sha256(salt) for _ in spec.columns]
     names = (SALT, *(column.attribute for column in spec.columns))
     # The folder is synced, and gets its name, once they are all written.
-    files = [open(os.path.join(working, name), "xb") for name in names]  # noqa: PTH118, PTH123, SIM115 - an ExitStack closes them
+    files = [open(os.path.join(working, name), "xb") for name in names]  # noqa: PTH118, PTH123, SIM115 - they are closed below
     try:
         files[0].write(salt)
         with stage.of("perturbing columns", spec.published_rows) as progress:

@@ -66,7 +66,7 @@ def hashed(size: int, g: int, r: Fraction) -> Case:
     oracle = oracle_of("olh", size, {"g": g, "replacement": int(r * 2**64)})
     hashes = list(product(range(g), repeat=size))
 
-    def chance(report: Any, value: int) -> Fraction:  # noqa: ANN401 - (hash function, symbol)
+    def chance(report: Any, value: int) -> Fraction:  # noqa: ANN401 - hash function and symbol
         function, symbol = report
         other = (1 - oracle.p) / (g - 1)
         return (oracle.p if function[value] == symbol else other) / len(hashes)
