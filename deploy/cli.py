@@ -35,9 +35,9 @@ _COMMANDS = {
         "Check a release certificate or a curator's evidence, offline.",
     ),
     "certificate": (
-        "veiltab.deploy.attest.attest_cli",
+        "veiltab.deploy.registry.registry_cli",
         "certificate",
-        "Give a release certificate on: to a registry, an archive, an evaluator.",
+        "Publish what a release certificate says in OpenDP's registry of deployments.",
     ),
     "status": ("veiltab.deploy.operate.status_cli", "status", "Show what a party is doing and what it waits for."),
     "health": ("veiltab.deploy.operate.health_cli", "health", "Ask whether a party serves."),
