@@ -41,7 +41,6 @@ _COMMANDS = {
     ),
     "status": ("veiltab.deploy.operate.status_cli", "status", "Show what a party is doing and what it waits for."),
     "health": ("veiltab.deploy.operate.health_cli", "health", "Ask whether a party serves."),
-    "trace": ("veiltab.deploy.operate.trace_cli", "trace", "Show one release over all parties as a timeline."),
     "collect": (
         "veiltab.researcher.collection.cli",
         "collect",

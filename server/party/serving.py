@@ -44,7 +44,7 @@ def serve_server(
             partial(add_CollectionServiceServicer_to_server, CollectionServicer(rounds)),
         )
         seen = partial(observe, study, releases, store, rounds, round_store)
-        with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+        with observing(identity, seen, metrics=options.metrics) as status:
             folder, shared = options.identity_folder, bool(database)
             taking = nullcontext() if http is None else reports_taken(http, rounds, identity, folder, shared=shared)
             work, listen = partial(_both, releases, rounds, taking), study.server.endpoint
