@@ -16,7 +16,7 @@ _COMMANDS = {
     "plan": (
         "veiltab.deploy.plan.plan_cli",
         "plan",
-        "Which error an epsilon gives, which sample size is best, what machines and hours it takes.",
+        "Which error an epsilon gives, which epsilon an error needs, which sample size is best.",
     ),
     "privacy": ("veiltab.deploy.plan.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
     "rehearse": (
