@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.common.rpc.test_linked_certificate import certificate as linked_certificate
-from tests.common.rpc.test_linked_certificate import workload
-from tests.common.rpc.test_release_certificate import OTHER_AUTHORITY
+from tests.common.rpc.test_linked_certificate import listed, workload
+from tests.common.rpc.test_release_certificate import ALICE, OTHER_AUTHORITY
 from tests.common.study.test_identity_table import LINKED as LINKED_STUDY
 from tests.conftest import spec_with
 from tests.curator.audit.exported_evidence import certificate
@@ -24,6 +24,7 @@ from tests.deploy.registry.registry_fields import SCHEMA
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import release_of
+from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.registry.certified_release import NOT_STATED, CertifiedRelease, _below
 from veiltab.deploy.registry.registry_cli import registry
@@ -67,6 +68,9 @@ FACTS = Facts(
     published="2030-01-02",
 )
 LINKED = study_from_bytes(LINKED_STUDY.encode(), "study.toml")
+LONGER = LedgerHead(length=5, digest="cd" * 32)
+"""Of Alice when she signed the list of tables, after she had signed the tables."""
+
 BY_SERVER = spec_with(
     sampling=Sampling.SERVER, sample=800, epsilon=Decimal(2), server_replacement=2**63, curator_replacement=2**62
 )
@@ -75,7 +79,7 @@ BY_SERVER = spec_with(
 @pytest.mark.parametrize(
     ("release", "golden"),
     [
-        (CertifiedRelease(linked_certificate(), LINKED), "several_tables.yaml"),
+        (CertifiedRelease(linked_certificate({ALICE: listed(ALICE, ledger=LONGER)}), LINKED), "several_tables.yaml"),
         (CertifiedRelease(replace(certificate(LINKED), spec=release_of(BY_SERVER)), LINKED), "without_tests.yaml"),
     ],
 )
@@ -97,9 +101,8 @@ def test_a_delta_stands_in_digits_that_yaml_reads_as_a_number(given_linked: Give
 
 
 def test_only_curators_who_signed_receipts_are_said_to_have_tested() -> None:
-    held = certificate(LINKED)
-    texts = tuple(one for one in held.statements if "curator/bob" not in one.text)
-    of_alice = replace(held, statements=texts)
+    both = certificate(LINKED)
+    of_alice = replace(both, statements=tuple(one for one in both.statements if "curator/bob" not in one.text))
     assert CertifiedRelease(of_alice, LINKED).tests().startswith("Curator alice tested")
 
 
