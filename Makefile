@@ -80,7 +80,7 @@ bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.reports
 
-bench-costs: .venv/dev ## the unit costs of `veiltab plan scale`, on this machine: 1 min
+bench-costs: .venv/dev ## what studies take by this machine's costs, into docs/how-to/scale.md: 1 min
 	$(BIN)/python -m benchmarks.costs
 
 bench-scale: .venv/dev ## releases at 10^6 to 10^8 people beside DuckDB; a cluster that loses workers: 15 min, 22 GB

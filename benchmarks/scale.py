@@ -11,9 +11,8 @@ everything; once with all the memory it wants, once held to 1.5 GB.
 
 CPU is user and system time of all processes of a party, the researcher's client apart. "Protected" is loading, the
 alignment and the release of everybody at all parties together. What is left to do for the certificate of a release when
-its estimate is there stands apart. Beside it stands what `veiltab plan scale` foresees with the unit costs of this
-machine. Tables, states and scratch space lie in a folder that is deleted at the end; a size for which its disk has no
-room is skipped.
+its estimate is there stands apart. Tables, states and scratch space lie in a folder that is deleted at the end; a size
+for which its disk has no room is skipped.
 """
 
 import json
@@ -31,20 +30,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from benchmarks.costs.tables import measured_tables
-from benchmarks.made_tables import OWN_SHARE, write_tables
+from benchmarks.made_tables import write_tables
 from benchmarks.parties import Parties, Usage
 from benchmarks.printing import console, figures_table
 from benchmarks.scale_cluster import measure as on_cluster
 from benchmarks.watching import Peaks, Watch
 from veiltab.common.command.cli import note
 from veiltab.common.errors import VeiltabError
-from veiltab.common.process.cores import cores
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.table.workplace import SMALL
-from veiltab.deploy.plan.scale.costs import Costs
-from veiltab.deploy.plan.scale.model import Machine, Party
-from veiltab.deploy.plan.scale.works import Tables, scale_of_tables
 from veiltab.researcher.drawing.style import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 
 if TYPE_CHECKING:
@@ -57,7 +51,6 @@ _AIMS = {"DuckDB": "at most 1.5", "DuckDB, 1.5 GB": "at most 1"}
 
 _ROWS = (10**6, 10**7, 10**8)
 _CLUSTER_ROWS = (3 * 10**7,)
-_ROLES = {"alice": Party.CURATOR, "bob": Party.CURATOR, "cloud": Party.SERVER, "rosa": Party.RESEARCHER}
 
 _DISK_A_ROW = 220
 """Bytes of tables, states and scratch space together, with a fifth to spare."""
@@ -78,7 +71,6 @@ class Scaled:
         stages: stage -> time of each party.
         peaks: party -> most memory and disk.
         unprotected: way of DuckDB -> its CPU and wall seconds, and its peak of memory in bytes.
-        foreseen: party -> CPU seconds of everything that is protected, and most bytes of disk, by the model.
     """
 
     rows: int
@@ -89,7 +81,6 @@ class Scaled:
     stages: dict[str, Usage]
     peaks: dict[str, Peaks]
     unprotected: dict[str, dict[str, float]]
-    foreseen: dict[str, dict[str, float]]
 
     @property
     def cpu(self) -> float:
@@ -111,13 +102,12 @@ class Scaled:
         return asdict(self) | {"cpu": self.cpu, "wall": self.wall, "ratios": self.ratios}
 
 
-def measure(folder: Path, rows: int, costs: Costs, delta: str | None = None) -> Scaled:
+def measure(folder: Path, rows: int, delta: str | None = None) -> Scaled:
     """Run both sides in a new folder, which is empty afterwards.
 
     Args:
         folder: an empty one.
         rows: common respondents n.
-        costs: of this machine.
         delta: to keep with epsilon; None for a pure one.
     """
     note(f"{rows:,} rows: writing the tables")
@@ -155,7 +145,6 @@ def measure(folder: Path, rows: int, costs: Costs, delta: str | None = None) -> 
         stages=stages,
         peaks=watch.peaks,
         unprotected=unprotected,
-        foreseen=_foreseen(rows, 0 if delta is None else everybody.canaries, costs),
     )
 
 
@@ -166,18 +155,6 @@ def _certified(parties: Parties, spec: TableSpec) -> Usage:
     except VeiltabError as error:
         note(f"  no certificate: {error}")
         return Usage()
-
-
-def _foreseen(rows: int, canaries: int, costs: Costs) -> dict[str, dict[str, float]]:
-    """Return what the model says of each party."""
-    here = Machine(cores=cores(), memory=16e9, disk=1e12, link=1e10, disk_speed=5e8, latency=1e-4)
-    everybody = rows + rows // OWN_SHARE
-    study = Tables(curators=2, rows=everybody, attributes=2, sample=rows, pairs=False, canaries=canaries)
-    totals = {total["party"]: total for total in scale_of_tables(study, costs, here).parties}
-    return {
-        name: {"cpu": totals[party]["cpu_seconds"], "disk": totals[party]["disk_bytes"]}
-        for name, party in _ROLES.items()
-    }
 
 
 def _seconds(usage: Usage) -> str:
@@ -203,7 +180,7 @@ def show(scaled: Scaled) -> None:
     tested = "" if scaled.delta is None else f", delta {scaled.delta}: {scaled.canaries:,} canaries among everybody"
     sizes = f"n = {scaled.rows:,}, m* = {scaled.sample:,}, tables {scaled.tables / 1e9:.2f} GB{tested}"
     out.print(f"\n[bold]{sizes}[/bold]")
-    out.print(_stages(scaled), _memory(scaled), _ratios(scaled), _model(scaled))
+    out.print(_stages(scaled), _memory(scaled), _ratios(scaled))
 
 
 def _stages(scaled: Scaled) -> Table:
@@ -234,17 +211,6 @@ def _ratios(scaled: Scaled) -> Table:
     for name, figures in scaled.unprotected.items():
         seconds = (f"{figures['cpu']:.2f}", f"{figures['wall']:.2f}")
         table.add_row(name, *seconds, f"{scaled.ratios[name]:.2f}", _AIMS[name])
-    return table
-
-
-def _model(scaled: Scaled) -> Table:
-    table = figures_table(
-        "with the certificate, as foreseen", ("CPU seconds", "measured over it", "disk at most MB", "measured over it")
-    )
-    for name, foreseen in scaled.foreseen.items():
-        cpu = sum(scaled.stages[stage].cpu.get(name, 0.0) for stage in (*_PROTECTED, "certificate"))
-        ratios = (f"{cpu / foreseen['cpu']:.2f}", f"{scaled.peaks[name].disk / foreseen['disk']:.2f}")
-        table.add_row(name, f"{foreseen['cpu']:.2f}", ratios[0], f"{foreseen['disk'] / 1e6:,.0f}", ratios[1])
     return table
 
 
@@ -352,10 +318,9 @@ def _has_room(folder: Path, rows: int) -> bool:
 def _run_releases(
     folder: Path, sizes: Sequence[int], delta: str | None, file: Path | None, picture: Path | None
 ) -> None:
-    note("the unit costs of this machine")
-    costs, done = measured_tables(), list[Scaled]()
+    done = list[Scaled]()
     for size in sizes:
-        done.append(measure(folder, size, costs, delta))
+        done.append(measure(folder, size, delta))
         show(done[-1])
         # A later size may fail; what was measured is kept.
         _write(file, [scaled.as_dict() for scaled in done])

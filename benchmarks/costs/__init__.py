@@ -1,1 +1,1 @@
-"""Measures the unit costs of `veiltab plan scale` on this machine."""
+"""Measures what a row and a report cost on this machine, and what a study takes then."""

@@ -1,16 +1,23 @@
-"""`make bench-costs`: the unit costs of `veiltab plan scale` as this machine has them, as JSON."""
+"""`make bench-costs`: what studies take by the unit costs of this machine, written into docs/how-to/scale.md."""
 
-import json
+import re
+from pathlib import Path
 
-from benchmarks.costs.reports import measured_reports
+from benchmarks.costs.reports import Way, measured_reports
+from benchmarks.costs.study_costs import tables
 from benchmarks.costs.tables import measured_tables
 from veiltab.common.command.cli import note
-from veiltab.deploy.plan.scale.costs import Way
+
+_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "scale.md"
+_PLACE = re.compile(r"(?s)(?<=<!-- make bench-costs -->\n).*(?=<!-- end -->)")
 
 if __name__ == "__main__":
     note("measuring the passes of a release")
-    found = {"tables": measured_tables().as_dict()}
+    found = measured_tables()
+    reports = {}
     for way in Way:
         note(f"measuring a round of collection over {way.value}")
-        found[way.value] = measured_reports(way).as_dict()
-    print(json.dumps(found, indent=2))
+        reports[way] = measured_reports(way)
+    made = tables(found, reports)
+    _PAGE.write_text(_PLACE.sub(lambda _: made, _PAGE.read_text("utf-8")), "utf-8")
+    print(made)

@@ -1,4 +1,4 @@
-"""The processor of this machine: the time that a process has had of it, and what measured costs say of it."""
+"""The processor of this machine: the time that a process has had of it, and its name."""
 
 import os
 from datetime import datetime
@@ -25,13 +25,8 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, line.rpartition(")")[2].split()[_TIMES])) / os.sysconf("SC_CLK_TCK")
 
 
-def source_here() -> str:
-    """Return what unit costs that are measured now say about where they come from."""
-    return f"measured on {datetime.now().astimezone().date()}, {_machine_name()}"
-
-
-def _machine_name() -> str:
-    """Return how many cores of which processor this process may use."""
+def machine_name() -> str:
+    """Return how many cores of which processor this process may use, and the day."""
     name = "an unknown processor"
     try:
         lines = (_PROC / "cpuinfo").read_text("utf-8", errors="replace").splitlines()
@@ -41,4 +36,4 @@ def _machine_name() -> str:
         if line.startswith("model name"):
             name = line.partition(":")[2].strip()
             break
-    return f"{cores()} cores of {name}"
+    return f"{cores()} cores of {name}, {datetime.now().astimezone().date()}"

@@ -1,20 +1,18 @@
 """Measures what collecting reports costs on this machine: a server of its own process, and nodes that report to it."""
 
 import asyncio
-import os
 import ssl
-import statistics
 import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 
 import grpc
 
-from benchmarks.costs.processor import cpu_seconds, source_here
+from benchmarks.costs.processor import cpu_seconds
 from benchmarks.costs.relay import relayed
 from veiltab.common.collection.round_messages import report_from_proto, report_to_proto
 from veiltab.common.collection.tokens import new_token
@@ -22,7 +20,6 @@ from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity
-from veiltab.deploy.plan.scale.costs import REPORT_COSTS, Costs, Way
 from veiltab.node.answers.sending import server_of
 from veiltab.play.demos.collection import CollectionOptions, prepare
 from veiltab.play.local.processes import LocalStudy, free_ports
@@ -30,6 +27,39 @@ from veiltab.researcher.collection.rounds_client import Rounds
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
+
+
+class Way(StrEnum):
+    """How reports reach the server: each on a connection of its own, as a phone's, or on one that is kept."""
+
+    HTTPS = "HTTPS"
+    HTTPS_KEPT = "HTTPS, kept"
+    GRPC = "gRPC"
+    GRPC_KEPT = "gRPC, kept"
+
+    @property
+    def is_https(self) -> bool:
+        """Whether it is HTTPS, and not gRPC with mutual TLS."""
+        return self in {Way.HTTPS, Way.HTTPS_KEPT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCosts:
+    """What a report costs the server.
+
+    Args:
+        report: microseconds of CPU, its connection included where it has one of its own.
+        received, sent: bytes on the link.
+        enrol: microseconds of CPU to take the digest of its token.
+        token_bytes: bytes of the token in the database.
+    """
+
+    report: float
+    received: float
+    sent: float
+    enrol: float
+    token_bytes: float
+
 
 _SERVER = (Role.SERVER, "cloud")
 _TOKENS = 50_000
@@ -46,17 +76,13 @@ SETTLED_SECONDS = 0.2
 Send = Callable[[ReportRequest], Awaitable[None]]
 
 
-def measured_reports(way: Way, reports: int | None = None) -> Costs:
+def measured_reports(way: Way) -> ReportCosts:
     """Return what reports cost that come in one way.
-
-    Args:
-        way: how.
-        reports: how many to send; by default as many as take some seconds.
 
     Raises:
         UnavailableError: the server does not start, or this machine has no /proc.
     """
-    count = reports or _REPORTS[way]
+    count = _REPORTS[way]
     enrolled = max(count + _WARM, _TOKENS)
     with tempfile.TemporaryDirectory() as name, _server(Path(name)) as (local, pid, port):
         identity = local.identity_folder(Role.RESEARCHER, "rosa")
@@ -73,15 +99,12 @@ def measured_reports(way: Way, reports: int | None = None) -> Costs:
             taken = asyncio.run(_taken(local, pid, way, port, requests))
             rounds.close_round(spec.round_id)
         token_bytes = (_database_size(local) - database) / enrolled
-        flush = _flush(Path(name))
-    return REPORT_COSTS[way].measured(
-        source_here(),
+    return ReportCosts(
         report=1e6 * taken.cpu,
         received=taken.received,
         sent=taken.sent,
         enrol=1e6 * enrol / enrolled,
         token_bytes=token_bytes,
-        flush=flush,
     )
 
 
@@ -207,15 +230,3 @@ def https_request(report: ReportRequest) -> bytes:
     path = f"/v1/rounds/{report.round_id}/reports"
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
-
-
-def _flush(folder: Path) -> float:
-    """Return how long a small write takes until the disk has it, seconds."""
-    seconds = []
-    with (folder / "flush").open("wb", buffering=0) as file:
-        for _ in range(20):
-            file.write(bytes(4096))
-            began = time.perf_counter()
-            os.fsync(file.fileno())
-            seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds)

@@ -22,7 +22,6 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from benchmarks.costs.files import measured_cut, measured_page
-from benchmarks.costs.processor import source_here
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
@@ -52,7 +51,6 @@ from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.workplace import Workplace
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.deploy.plan.scale.costs import TABLE_COSTS, Costs
 from veiltab.researcher.receiving.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
 from veiltab.v1.curator_peer_pb2_grpc import (
@@ -89,8 +87,44 @@ _STREAMED = 8
 """Times that the tokens go over a connection."""
 
 
-def measured_tables() -> Costs:
-    """Return what linking tables costs here; starting, certifying and memory are as they ship."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCosts:
+    """What the passes over linked tables cost: ns of CPU a row, and of a symbol where the name says so.
+
+    Args:
+        load: reading, normalising and keeping an id.
+        order: a row's token, and its way into the order of all tokens.
+        stream: of a byte at either end, with digest, TLS, gRPC, and a file at one's own end.
+        search: looking for a peer's token among one's own.
+        keep: writing and digesting a common respondent.
+        draw: the priority of a respondent.
+        pick: putting a sampled row in its secret order.
+        encrypt: noise, pad and digest of a sampled symbol.
+        perturb: checking a symbol, and the server's noise.
+        count: digest, decryption and tabulation of a symbol.
+        page: of a byte that is written to a page of memory that is new to the machine, as all of a large table's are.
+        cut: microseconds to open one of the files of which a section is read.
+    """
+
+    load: float
+    load_symbol: float
+    order: float
+    order_symbol: float
+    stream: float
+    search: float
+    keep: float
+    keep_symbol: float
+    draw: float
+    pick: float
+    encrypt: float
+    perturb: float
+    count: float
+    page: float
+    cut: float
+
+
+def measured_tables() -> TableCosts:
+    """Return what linking tables costs here."""
     study = _study()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -104,8 +138,7 @@ def measured_tables() -> Costs:
     load_symbol, order_symbol = (many.load - few.load) / attributes, (many.order - few.order) / attributes
     search, keep_symbol = (few.joins[1] - few.joins[0]) / peers, (many.joins[0] - few.joins[0]) / attributes
     pick = (everybody - some) / (1 - _SHARES[0] / _SHARES[1])
-    return TABLE_COSTS.measured(
-        source_here(),
+    return TableCosts(
         load=_positive(few.load - load_symbol),
         load_symbol=_positive(load_symbol),
         order=_positive(few.order - order_symbol),

@@ -22,7 +22,6 @@
     allow_origin = "https://a.org"    # the server: whose pages may report from a browser
     listen = "0.0.0.0:7401"
     metrics = "127.0.0.1:9464"
-    trace_file = "trace.jsonl"
     verbose = false
 
 An option on the command line overrides the file, and so do VEILTAB_IDENTITY and VEILTAB_STATE; every key is optional.
@@ -109,7 +108,6 @@ KEYS: Mapping[str, Key] = {
     "http_key": Key("http_key", _path),
     "allow_origin": Key("allow_origin", _text),
     "metrics": Key("metrics", _text),
-    "trace_file": Key("trace_file", _path),
     "verbose": Key("verbose", _truth),
 }
 """Every key of a party's configuration file."""

@@ -116,9 +116,6 @@ _SERVE = (
         metavar="HOST:PORT",
         help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs the extra metrics.",
     ),
-    click.option(
-        "--trace-file", type=PATH, help="Write OpenTelemetry's spans; `veiltab trace` draws them. Needs the extra otel."
-    ),
     click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
     click.option("--check", is_flag=True, help="Start, up to listening, say what was found, and end; call nobody."),
     click.option("--json", "as_json", is_flag=True, help="With --check, print one JSON object and nothing else."),
@@ -162,7 +159,6 @@ class ServeOptions:
     state_folder: Path
     listen: str | None
     metrics: str | None
-    trace_file: Path | None
     verbose: bool
     check: bool = False
     as_json: bool = False

@@ -1,4 +1,4 @@
-"""Sinks of a party's steps: metrics, and spans for a file or a collector; each is optional."""
+"""Sinks of a party's steps: metrics, and spans for a collector; each is optional."""
 
 import ipaddress
 import logging
@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 from veiltab.common.command.cli import note
 from veiltab.common.errors import InvalidInputError
@@ -27,9 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def observing(
-    identity: Identity, observe: Callable[[], Observation], *, metrics: str | None, trace_file: Path | None
-) -> Iterator[Registration]:
+def observing(identity: Identity, observe: Callable[[], Observation], *, metrics: str | None) -> Iterator[Registration]:
     """Attach the configured sinks; yield the registration of the status service.
 
     Args:
@@ -40,9 +37,8 @@ def observing(
         InvalidInputError: a sink cannot be opened, or its package is not installed.
     """
     with ExitStack() as stack:
-        to_collector = any(os.environ.get(name) for name in COLLECTOR)
-        if to_collector or trace_file is not None:
-            stack.enter_context(listening(_spans(identity, trace_file, to_collector=to_collector)))
+        if any(os.environ.get(name) for name in COLLECTOR):
+            stack.enter_context(listening(_spans(identity)))
         if metrics is not None:
             stack.enter_context(_metrics(identity, observe, metrics))
         yield partial(add_StatusServiceServicer_to_server, StatusServicer(identity, observe))
@@ -101,7 +97,7 @@ def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) 
             yield
 
 
-def _spans(identity: Identity, file: Path | None, *, to_collector: bool) -> logging.Handler:
-    with importing("otel", "a trace", where="--trace-file" if file else COLLECTOR[1]):
+def _spans(identity: Identity) -> logging.Handler:
+    with importing("otel", "a trace", where=COLLECTOR[1]):
         from veiltab.common.observe.tracing import Spans  # noqa: PLC0415 - not where the extra is missing
-    return Spans(identity.party, file=file, to_collector=to_collector)
+    return Spans(identity.party)

@@ -1,30 +1,22 @@
 """Steps as OpenTelemetry's spans: one release is one trace over all parties, though none sends its spans to another.
 
 A trace's id is the release's (or the round's): both have 128 bits. The root span's id is a hash of it, so every party
-derives it by itself. Spans go to a collector, or into a file of OTLP's JSON. Only this needs the packages of the extra
-`otel`.
+derives it by itself. Spans go to a collector. Only this needs the packages of the extra `otel`.
 """
 
 import hashlib
 import json
 import logging
-import os
 import re
-from base64 import b64decode
-from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 
-from google.protobuf.json_format import MessageToDict
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import NonRecordingSpan, SpanContext, Status, StatusCode, TraceFlags, set_span_in_context
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import FAILED
 from veiltab.common.rpc.call_id import current_request
 from veiltab.common.rpc.parties.identity import Party
@@ -34,28 +26,20 @@ ROOTS = frozenset({"release", "open round"})
 
 _TRACE = re.compile(r"[0-9a-f]{32}")
 _FACTS = ("outcome", "reason", "attribute", "bytes", "reports")
-_IDS = ("traceId", "spanId", "parentSpanId")
 _NANO = 1_000_000_000
 
 _EXPORT_SECONDS = 5.0
 """Timeout of an export: an unreachable collector must not keep a party from stopping."""
 
-_log = logging.getLogger(__name__)
-
 
 class Spans(logging.Handler):
-    """Makes a span of each record of a step, a state or a release.
+    """Makes a span of each record of a step, a state or a release, and sends it to a collector.
 
-    Args:
-        file: adds the spans to this file, as each ends; None for no file.
-        to_collector: sends them to a collector from a thread of its own; what cannot be sent is dropped. Where it is,
-            OpenTelemetry's own environment variables say.
-
-    Raises:
-        InvalidInputError: the file cannot be written.
+    A thread of its own sends the spans; what cannot be sent is dropped. OpenTelemetry's environment variables say where
+    the collector is.
     """
 
-    def __init__(self, party: Party, *, file: Path | None = None, to_collector: bool = False) -> None:
+    def __init__(self, party: Party) -> None:
         super().__init__()
         self._party, self._ids = str(party), _GivenIds()
         resource = {
@@ -67,12 +51,9 @@ class Spans(logging.Handler):
         self._provider = TracerProvider(
             resource=Resource.create(resource), id_generator=self._ids, shutdown_on_exit=False
         )
-        if file is not None:
-            self._provider.add_span_processor(SimpleSpanProcessor(_File(file)))
-        if to_collector:
-            exporter = OTLPSpanExporter(timeout=_EXPORT_SECONDS)
-            processor = BatchSpanProcessor(exporter, export_timeout_millis=1000 * _EXPORT_SECONDS)
-            self._provider.add_span_processor(processor)
+        exporter = OTLPSpanExporter(timeout=_EXPORT_SECONDS)
+        processor = BatchSpanProcessor(exporter, export_timeout_millis=1000 * _EXPORT_SECONDS)
+        self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("veiltab")
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -99,7 +80,7 @@ class Spans(logging.Handler):
         span.end(end)
 
     def close(self) -> None:
-        """Send the remaining spans while the collector answers, and close the file."""
+        """Send the remaining spans while the collector answers."""
         self._provider.shutdown()
         super().close()
 
@@ -125,38 +106,3 @@ class _GivenIds(IdGenerator):
     def generate_trace_id(self) -> int:
         """Return the id of its trace."""
         return self.trace
-
-
-class _File(SpanExporter):
-    """Adds spans to a file that its owner alone can read, in lines of OTLP's JSON as a collector's file has them."""
-
-    def __init__(self, path: Path) -> None:
-        self._is_whole = True
-        try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        except OSError as error:
-            raise InvalidInputError(
-                f"the trace file cannot be written ({error.strerror})",
-                where=str(path),
-                remedy="Name a file in a folder that is there.",
-            ) from None
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Write spans; a full disk stops only the trace."""
-        message = MessageToDict(encode_spans(spans))
-        every = (one for each in message["resourceSpans"] for scope in each["scopeSpans"] for one in scope["spans"])
-        for span in every:  # OTLP has ids in hexadecimal digits, not as other bytes of a message
-            span.update({key: b64decode(span[key]).hex() for key in _IDS if key in span})
-        line = json.dumps(message).encode() + b"\n"
-        try:
-            is_written = os.write(self._file, line) == len(line)
-        except OSError:
-            is_written = False
-        if self._is_whole and not is_written:
-            _log.warning("the trace file could not be written; it is not complete")
-        self._is_whole = self._is_whole and is_written
-        return SpanExportResult.SUCCESS if is_written else SpanExportResult.FAILURE
-
-    def shutdown(self) -> None:
-        """Close the file."""
-        os.close(self._file)

@@ -1,6 +1,6 @@
 """What n counts, and what links protect, in words: rules for missing values decide who is a respondent of releases."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from veiltab.common.study.file import Study
 
@@ -12,24 +12,30 @@ def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping
         study: the study file of the release.
         left_out: curator -> rows that it left out; empty unless the study states them (docs/decisions/0015).
     """
-    dropping = [rule.name for rule in study.attributes if rule.coding.missing is None]
     kept = [
         f'{rule.name} ("{rule.coding.missing}")'
         for rule in study.attributes
         if rule.name in names and rule.coding.missing is not None
     ]
-    who = "who are in" if study.identity is None else "who are linked, by the study's keys, in"
-    said = [f"n is the number of people {who} every curator's table"]
-    if dropping:
-        which = "each attribute of the study" if len(dropping) == len(study.attributes) else _joined(dropping, "and")
-        said.append(f" and have a value in {which}, also where the release does not ask for it")
-    said.append("." if study.identity is None else ". Some links may be wrong: --linkage-error undoes them.")
+    links = "" if study.identity is None else " Some links may be wrong: --linkage-error undoes them."
+    said = [f"n is the number of {respondents(study)}.{links}"]
     if left_out:
         rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
-        said.append(f" Rows left out for a missing value: {_joined(rows, 'and')}.")
+        said.append(f" Rows left out for a missing value: {joined(rows)}.")
     if kept:
-        said.append(f" Missing values are a category in {_joined(kept, 'and')}.")
+        said.append(f" Missing values are a category in {joined(kept)}.")
     return "".join(said)
+
+
+def respondents(study: Study) -> str:
+    """Return whom releases of a study are about, such as "people who are in every curator's table"."""
+    who = "who are in" if study.identity is None else "who are linked, by the study's keys, in"
+    people = f"people {who} every curator's table"
+    dropping = [rule.name for rule in study.attributes if rule.coding.missing is None]
+    if not dropping:
+        return people
+    which = "each attribute of the study" if len(dropping) == len(study.attributes) else joined(dropping)
+    return f"{people} and have a value in {which}, also where the release does not ask for it"
 
 
 def links_sentence(study: Study) -> str | None:
@@ -43,12 +49,12 @@ def links_sentence(study: Study) -> str | None:
         return None
     names = [name for name in identity.names if name != identity.number_beside]
     return (
-        f"People were linked by {', '.join(names)} to the rows of {identity.hub}. Being present in the table"
-        f" of {identity.hub} is not protected. A row of another curator that is added or removed changes one"
-        " respondent; other identifiers in it change two, a group of two."
+        f"People were linked by {joined(names)} to the rows of {identity.hub}. Being present in the table of"
+        f" {identity.hub} is not protected. Adding or removing a row of another curator changes one respondent;"
+        " changing its identifiers changes two, a group of two."
     )
 
 
-def _joined(names: list[str], word: str) -> str:
+def joined(names: Sequence[str]) -> str:
     """Return names as "a, b and c"."""
-    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

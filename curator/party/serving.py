@@ -59,7 +59,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             partial(add_CuratorServiceServicer_to_server, CuratorServicer(driver)),
         )
         seen = partial(observe, driver)
-        with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+        with observing(identity, seen, metrics=options.metrics) as status:
             loaded = load_served(table, study, options.name, store, workplace.run)
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             endpoint = study.curator(options.name).endpoint

@@ -1,1 +1,1 @@
-"""Looking at parties that run: status, health, traces, configuration, certificates and evidence."""
+"""Looking at parties that run: status, health, configuration, certificates and evidence."""

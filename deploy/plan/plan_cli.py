@@ -1,4 +1,4 @@
-"""`veiltab plan`: which error an epsilon gives, which epsilon an error needs, how many people, and at what scale."""
+"""`veiltab plan`: which error an epsilon gives, which epsilon an error needs, and how many people."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
-from veiltab.common.command.default_group import DefaultGroup
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -19,7 +18,6 @@ from veiltab.common.privacy.planning.planning import Plan, paper_bound, paper_sa
 from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion, answer
 from veiltab.common.release.receipts.canary_plan import planned_canaries
 from veiltab.deploy.plan.charge import PlanCharges, allowance_of
-from veiltab.deploy.plan.scale.cli import scale
 from veiltab.deploy.plan.workload_plan_cli import TableOptions, show_workload, workload_options
 
 if TYPE_CHECKING:
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="Example: veiltab plan release --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
-    "Several tables: veiltab plan release --study study.toml --attributes age,education,salary --workload linked"
+    epilog="Example: veiltab plan --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
+    "Several tables: veiltab plan --study study.toml --attributes age,education,salary --workload linked"
     " --population 45222 --delta 1e-6 --epsilon 1, or --pair-error .02\n" + EXIT_CODES
 )
 @click.option("--population", type=click.IntRange(min=1), help="Respondents that all curators share, n.")
@@ -63,7 +61,7 @@ if TYPE_CHECKING:
 @click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
 @click.option("--card", type=PATH, help="Draw who faces which epsilon (.svg or .png).")
 @json_option
-def release(
+def plan(
     population: int | None,
     cells: int | None,
     epsilon: str | None,
@@ -83,7 +81,7 @@ def release(
     card: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how many rows to sample, how much to perturb, and what error to expect.
+    """Plan a release: how many rows to sample, how much to perturb, and what error to expect.
 
     Leave --epsilon, --population or --cells away and give --error to ask for it, or give --least-delta. The cells of a
     table may come from a study: give --study and --attributes.
@@ -161,17 +159,6 @@ def release(
         _as_dict(question, reply) | charges.as_dict() | {"means": errors},
         "\n".join((f"{_text(question, reply)}{charges}", *map(str, errors))),
     )
-
-
-@click.group(
-    cls=DefaultGroup,
-    default="release",
-    kind="plan",
-    commands=[release, scale],
-    epilog=f"Without a command: release, with its options.\n\nExample: veiltab plan scale --rows 1e8\n{EXIT_CODES}",
-)
-def plan() -> None:
-    """Plan a release: which error an epsilon gives, how many rows to sample, what machines and hours it takes."""
 
 
 def _mean_errors(plan: Plan, tables: TableOptions, spreads: tuple[str, ...]) -> "tuple[MeanError, ...]":

@@ -30,8 +30,6 @@ def serve_researcher(options: ServeOptions) -> None:
     ):
         driver = ResearcherDriver(identity, study, store)
         own = partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver))
-        with observing(
-            identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
-        ) as status:
+        with observing(identity, partial(observe, driver), metrics=options.metrics) as status:
             callers = [identity.party, *analysts]
             serve_party(options, identity, callers, [status, own], endpoint, driver.run, changes=driver.changes)

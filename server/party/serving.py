@@ -73,7 +73,7 @@ def serve_server(
             partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases, identity)),
             *(part.registration for part in parts),
         )
-        with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+        with observing(identity, seen, metrics=options.metrics) as status:
             work, listen = partial(_together, [releases.run, *(part.run for part in parts)]), study.server.endpoint
             serve_party(options, identity, callers, [status, *own], listen, work, changes=releases.changes)
 

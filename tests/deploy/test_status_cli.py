@@ -102,7 +102,7 @@ def port(folder: Path) -> Iterator[int]:
         await server.start()
         return server
 
-    with observing(own, lambda: SEEN, metrics=None, trace_file=None) as registration:
+    with observing(own, lambda: SEEN, metrics=None) as registration:
         server = asyncio.run_coroutine_threadsafe(started(), loop).result(20)
         yield server.port
         asyncio.run_coroutine_threadsafe(server.stop(), loop).result(20)

@@ -58,8 +58,6 @@ CORE = (
     "curator/table/spread.py",
     "curator/table/table_rows.py",
     "curator/table/workplace.py",
-    "deploy/plan/scale/model.py",
-    "deploy/plan/scale/works.py",
     "researcher/desk/certifying.py",
     "researcher/receiving/decryption.py",
     "researcher/estimates/estimation.py",

@@ -1,13 +1,15 @@
-"""Start `veiltab` so that it tells everything: log, metrics, and a trace file in a folder.
+"""Start `veiltab` so that it tells everything: log, metrics, and spans.
 
 Chunks are short, so that each column is a stream of its own, as a long one is.
 
 python observed_launcher.py FOLDER role serve ... --name NAME ...
 
-FOLDER/ports.json says on which port of the loopback interface each party serves its metrics.
+FOLDER/ports.json says on which port of the loopback interface each party serves its metrics, and where the collector of
+spans listens.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -18,8 +20,10 @@ def main() -> None:
     del sys.path[0]
     folder = Path(sys.argv.pop(1))
     name = sys.argv[sys.argv.index("--name") + 1]
-    port = json.loads((folder / "ports.json").read_text("utf-8"))[name]
-    sys.argv += ["--trace-file", str(folder / f"{name}.jsonl"), "--metrics", str(port), "--verbose"]
+    ports = json.loads((folder / "ports.json").read_text("utf-8"))
+    sys.argv += ["--metrics", str(ports[name]), "--verbose"]
+    # Milliseconds: a party that is killed has sent what it did before.
+    os.environ |= {"OTEL_EXPORTER_OTLP_ENDPOINT": ports["collector"], "OTEL_BSP_SCHEDULE_DELAY": "50"}
     from veiltab.common.rpc import chunks  # noqa: PLC0415 - after the changes
 
     chunks.CHUNK = 400

@@ -151,7 +151,7 @@ def test_who_asks_for_several_tables_reads_how_to_plan_them(
         return
     assert f"veiltab plan --study STUDY.toml --population N {options} says" in said
     planned = {word for word in shlex.split(options) if word.startswith("--")} | {"--study", "--population"}
-    assert planned <= {name for parameter in plan_cli.release.params for name in parameter.opts}
+    assert planned <= {name for parameter in plan_cli.plan.params for name in parameter.opts}
 
 
 PAIRS = (("sex", "age"), ("sex", "salary"), ("age", "salary"))

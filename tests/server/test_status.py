@@ -13,6 +13,7 @@ import pytest
 
 from tests.common.collection.rounds import round_with
 from tests.common.collection.rounds import study as poll
+from tests.common.observe.collector import collecting
 from tests.server.publishing import complete
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.tokens import token_digest
@@ -26,7 +27,6 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import Study
-from veiltab.deploy.operate.spans import read_spans
 from veiltab.server.party.collecting import Collecting
 from veiltab.server.party.status import observe
 from veiltab.server.records.store import ServerStore
@@ -137,7 +137,9 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
 # Rounds
 
 
-def test_a_round_says_how_many_have_reported_and_what_nodes_may_still_be_asked(polling: Parts, tmp_path: Path) -> None:
+def test_a_round_says_how_many_have_reported_and_what_nodes_may_still_be_asked(
+    polling: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> tuple[Observation, Observation]:
         collection = polling.collection
         collection.open_round(round_with(), "rosa")
@@ -154,9 +156,11 @@ def test_a_round_says_how_many_have_reported_and_what_nodes_may_still_be_asked(p
         working.cancel()
         return waiting, polling.seen()
 
-    with listening(Spans(Party(study="poll", role=Role.SERVER, name="cloud"), file=tmp_path / "trace")):
-        waiting, counted = asyncio.run(scenario())
-        polling.collection.close_round(IDS[0], "rosa")
+    with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
+        with listening(Spans(Party(study="poll", role=Role.SERVER, name="cloud"))):
+            waiting, counted = asyncio.run(scenario())
+            polling.collection.close_round(IDS[0], "rosa")
     assert waiting.queues["reports"] == 3
     assert counted.queues["reports"] == 0
     (work,) = counted.work
@@ -167,7 +171,7 @@ def test_a_round_says_how_many_have_reported_and_what_nodes_may_still_be_asked(p
     assert (budget.protects, budget.epsilon, budget.left) == ("nodes", Decimal(4), Decimal(3))
     (closed,) = polling.seen().work
     assert (closed.state, closed.waiting_for, closed.since > 0) == ("closed", "", True)
-    spans = {span.name: span for span in read_spans([tmp_path / "trace"])}
+    spans = {span.name: span for span in collector.spans()}
     assert set(spans) == {"open round", "enrol", "count reports", "close round"}
     # One of the three came with a token that was spent.
     assert spans["count reports"].facts["reports"] == 2

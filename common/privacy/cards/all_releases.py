@@ -76,7 +76,7 @@ def _together(
         case Coalition.DESK_SERVER_AND_CURATOR:
             return EVERYTHING
         case Coalition.DESK_AND_SERVER if len(bounded) < len(slots):
-            note = "of a release to which the curators added no noise they hold the raw rows"
+            note = "they hold the raw rows of a release to which the curators added no noise"
             return Bound(roles=coalition.roles, note=note)
         case _ if len(bounded) < len(slots):
             rows = sum((slot.count * max(each.row_epsilon for each in slot.candidates) for slot in slots), Decimal(0))

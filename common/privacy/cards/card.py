@@ -71,12 +71,17 @@ class Bound:
     @property
     def in_full(self) -> str:
         """What it faces with every digit: both guarantees where two hold, and why."""
+        return f"{self.limit_in_full}: {self.note}" if self.epsilon else self.faces
+
+    @property
+    def limit_in_full(self) -> str:
+        """What limits what it learns, with every digit: both guarantees where two hold."""
         if not self.epsilon:
-            return self.faces
+            return "they learn nothing" if self.limit == "nothing" else self.limit
         both = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
         omitted = "" if self.if_omitted is None else f"; {_guarantee(*self.if_omitted)} {OMITTED}"
         row = " per row" if self.per_row else ""
-        return f"{_guarantee(self.epsilon, self.delta)}{row}{both}{omitted}: {self.note}"
+        return f"{_guarantee(self.epsilon, self.delta)}{row}{both}{omitted}"
 
     @property
     def faces(self) -> str:

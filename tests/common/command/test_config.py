@@ -35,7 +35,6 @@ http_certificate = "public.pem"
 http_key = "public.key"
 allow_origin = "https://poll.example.org"
 metrics = "127.0.0.1:9464"
-trace_file = "trace.jsonl"
 verbose = true
 """
 
@@ -141,7 +140,7 @@ def test_the_file_gives_what_is_required(write: Write, tmp_path: Path) -> None:
     assert found["study_path"] == str(tmp_path / "s.toml")
     assert found["identity_folder"] == str(tmp_path / "id")
     assert (found["name"], found["retention_days"], found["verbose"]) == ("cloud", "7", "True")
-    assert (found["listen"], found["metrics"], found["trace_file"]) == ("None", "None", "None")
+    assert (found["listen"], found["metrics"]) == ("None", "None")
 
 
 def test_the_environment_wins_over_the_file_and_options_over_both(write: Write, tmp_path: Path) -> None:

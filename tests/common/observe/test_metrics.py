@@ -5,7 +5,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,7 +167,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 
 def serving_at(identity: Identity, metrics: str) -> Any:  # noqa: ANN401 - a context manager
-    return observing(identity, lambda: SEEN, metrics=metrics, trace_file=None)
+    return observing(identity, lambda: SEEN, metrics=metrics)
 
 
 def test_metrics_beyond_this_machine_are_warned_of(
@@ -210,16 +209,16 @@ def test_a_package_that_is_not_installed_is_named(
     monkeypatch.setattr(builtins, "__import__", without)
     with (
         pytest.raises(InvalidInputError, match="package") as caught,
-        observing(identity, lambda: SEEN, metrics=metrics, trace_file=None),
+        observing(identity, lambda: SEEN, metrics=metrics),
     ):
         pass
     assert f"'veiltab[{extra}]'" in caught.value.remedy
 
 
-def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identity, tmp_path: Path) -> None:
+def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identity) -> None:
     with (
         pytest.raises(InvalidInputError, match="PORT or HOST:PORT"),
-        observing(identity, lambda: SEEN, metrics="x", trace_file=tmp_path / "trace"),
+        observing(identity, lambda: SEEN, metrics="x"),
     ):
         pass
     assert not logging.getLogger("veiltab.common.observe.steps").handlers

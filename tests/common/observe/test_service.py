@@ -98,7 +98,7 @@ def test_a_party_tells_its_status_to_itself_alone(folders: Path) -> None:
 
     async def scenario() -> PartyStatus:
         own = identity_of(folders, ALICE)
-        with observing(own, observe, metrics=None, trace_file=None) as registration:
+        with observing(own, observe, metrics=None) as registration:
             async with build_server(own, OTHERS, [registration], "localhost:0") as server:
                 for other in OTHERS:
                     with pytest.raises(DeniedError, match="not among the parties that may call here"):

@@ -130,4 +130,4 @@ def test_a_number_that_no_key_takes_links_nobody_and_is_not_said_to() -> None:
     )
     said = links_sentence(study_from_bytes(text.encode(), ""))
     assert said is not None
-    assert said.startswith("People were linked by given, family, birth to the rows of bob.")
+    assert said.startswith("People were linked by given, family and birth to the rows of bob.")

@@ -142,7 +142,6 @@ def test_no_curator_serves_with_a_log_that_was_altered(
         state_folder=office.folder / "state",
         listen=None,
         metrics=None,
-        trace_file=None,
         verbose=False,
     )
     table = TableAddress(location=str(office.folder / "alice.csv"))

@@ -1,6 +1,6 @@
 """The fields that the registry of deployments documents (July 2026), as a JSON Schema: names, types, words of lists."""
 
-from veiltab.deploy.attest.registry_entry import PRODUCTS, SECTORS
+from veiltab.deploy.registry.registry_entry import PRODUCTS, SECTORS
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT, "minItems": 1}

@@ -1,4 +1,4 @@
-"""A release certificate with what its commands need: study file, authority, the identity of a curator."""
+"""A release certificate with what its command needs: study file, authority."""
 
 import itertools
 import json
@@ -12,34 +12,31 @@ from click.testing import CliRunner
 
 from tests.common.rpc import test_linked_certificate as linked
 from tests.common.rpc.test_release_certificate import PEM as LINKED_PEM
-from tests.curator.audit.exported_evidence import PEM, certificate, identity
-from veiltab.common.rpc.parties.identity import Party, Role
+from tests.curator.audit.exported_evidence import PEM, certificate
 from veiltab.common.study.file import study_from_bytes
-from veiltab.deploy.attest.attest_cli import certificate as command
-
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
+from veiltab.deploy.registry.registry_cli import registry
 
 
 @dataclass(frozen=True)
 class Given:
-    """Files of one release in a folder, and a way to run `veiltab certificate` on them."""
+    """Files of one release in a folder, and a way to run the command on them."""
 
     folder: Path
 
     def path(self, name: str) -> Path:
         return self.folder / name
 
-    def run(self, form: str, out: str, *options: str) -> dict[str, Any]:
-        """Run a command that must succeed; return what it says as JSON."""
-        made = CliRunner().invoke(command, [form, *self.inputs(out), *options, "--json"], catch_exceptions=False)
+    def run(self, out: str, *options: str) -> dict[str, Any]:
+        """Run the command, which must succeed; return what it says as JSON."""
+        made = CliRunner().invoke(registry, [*self.inputs(out), *options, "--json"], catch_exceptions=False)
         assert made.exit_code == 0, made.output
         said: dict[str, Any] = json.loads(made.stdout)
         return said
 
-    def refused(self, form: str, out: str, *options: str) -> BaseException:
-        """Run a command that must refuse; return why, after checking that nothing was written."""
+    def refused(self, out: str, *options: str) -> BaseException:
+        """Run the command, which must refuse; return why, after checking that nothing was written."""
         before = sorted(self.folder.rglob("*"))
-        made = CliRunner().invoke(command, [form, *self.inputs(out), *options])
+        made = CliRunner().invoke(registry, [*self.inputs(out), *options])
         assert made.exception is not None
         assert sorted(self.folder.rglob("*")) == before
         return made.exception
@@ -73,14 +70,3 @@ def given_fixture(write: Callable[[str, bytes], Given], study_bytes: bytes) -> G
 def given_linked_fixture(write: Callable[[str, bytes], Given]) -> Given:
     """A release of three tables, of which one ran again."""
     return write(linked.certificate().to_text(), LINKED_PEM)
-
-
-@pytest.fixture(name="alice")
-def alice_fixture(given: Given) -> str:
-    """The folder of a curator's identity."""
-    folder, made = given.path("curator-alice"), identity(ALICE)
-    folder.mkdir()
-    for name, content in (("ca.pem", PEM), ("alice.pem", made.certificate), ("alice.key", made.key)):
-        (folder / name).write_bytes(content)
-        (folder / name).chmod(0o600)
-    return str(folder)

@@ -1,1 +1,0 @@
-"""What machines, what hours, and what breaks first: `veiltab plan scale`."""

@@ -1,0 +1,1 @@
+"""A release certificate as a draft for OpenDP's registry of deployments of differential privacy."""
