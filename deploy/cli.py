@@ -18,7 +18,6 @@ _COMMANDS = {
         "plan",
         "Which error an epsilon gives, which sample size is best, what machines and hours it takes.",
     ),
-    "privacy": ("veiltab.deploy.plan.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
     "rehearse": (
         "veiltab.play.rehearsal.rehearsal_cli",
         "rehearse",
@@ -48,10 +47,10 @@ _COMMANDS = {
         "Ask thousands of nodes for one randomised value each.",
     ),
     "node": ("veiltab.node.cli", "node", "Answer a round, as one node or as thousands."),
-    "reproduce": (
+    "lab": (
         "veiltab.papers.cli",
-        "reproduce",
-        "Compute the papers' figures and numbers anew; needs a clone of the source.",
+        "lab",
+        "What the papers compute: what sampling is worth to any mechanism, and all their figures and numbers anew.",
     ),
 }
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
-from veiltab.common.privacy.pricing.attained import TRANSFORM_ERROR, rounded_down
-from veiltab.common.privacy.pricing.pairs import Pair
+from veiltab.papers.privacy.attained import TRANSFORM_ERROR, rounded_down
+from veiltab.papers.privacy.pairs import Pair
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf

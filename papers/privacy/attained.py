@@ -24,8 +24,8 @@ from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.pricing.pairs import Pair
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
+from veiltab.papers.privacy.pairs import Pair
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import DensePLDPmf

@@ -1,4 +1,4 @@
-"""`veiltab privacy`: what sampling, secret order and repetition are worth."""
+"""`veiltab lab privacy`: what sampling, secret order and repetition are worth."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -13,8 +13,8 @@ from veiltab.common.schemes import SCHEMES, Relation, scheme_of
 
 if TYPE_CHECKING:
     from veiltab.common.privacy.shuffle import OrderCertificate
-from veiltab.deploy.plan.gain_cli import gain
-from veiltab.deploy.plan.privacy_inputs_cli import read_fraction, read_releases, required
+from veiltab.papers.privacy.gain_cli import gain
+from veiltab.papers.privacy.privacy_inputs_cli import read_fraction, read_releases, required
 
 population_option = click.option("--population", required=True, type=click.IntRange(min=1), help="Respondents, n.")
 sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
@@ -30,12 +30,12 @@ def privacy() -> None:
     Neighbouring tables differ in one respondent's row (substitution), except under Poisson sampling of other
     mechanisms, where one respondent is added or removed.
 
-    Example: veiltab privacy amplify --scheme wor --population 1000 --sample 400 --epsilon 1
+    Example: veiltab lab privacy amplify --scheme wor --population 1000 --sample 400 --epsilon 1
     """
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy amplify --scheme must.ow --population 1000 --sample 400 --stage 500"
+    epilog="Example: veiltab lab privacy amplify --scheme must.ow --population 1000 --sample 400 --stage 500"
     " --mechanism laplace --epsilon 1 --ratio 0.25"
 )
 @scheme_option
@@ -86,8 +86,8 @@ def amplify(
     """
     from veiltab.common.privacy.amplification import amplify as amplified
     from veiltab.common.privacy.amplification import base_epsilon
-    from veiltab.common.privacy.pricing.attained import attained_by_sample
     from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Guaranteed, Laplace, Pure
+    from veiltab.papers.privacy.attained import attained_by_sample
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
@@ -129,7 +129,8 @@ def amplify(
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy certify --population 45222 --sample 45222 --cells 24 --gamma 356.78 --epsilon 0.5"
+    epilog="Example: veiltab lab privacy certify --population 45222 --sample 45222 --cells 24 --gamma 356.78"
+    " --epsilon 0.5"
 )
 @population_option
 @sample_option
@@ -155,7 +156,8 @@ def certify(
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy calibrate --population 45222 --sample 45222 --cells 24 --epsilon 0.5 --delta 1e-6"
+    epilog="Example: veiltab lab privacy calibrate --population 45222 --sample 45222 --cells 24 --epsilon 0.5"
+    " --delta 1e-6"
 )
 @population_option
 @sample_option
@@ -189,7 +191,7 @@ def calibrate(
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy compose releases.json --delta 1e-6, with releases.json:"
+    epilog="Example: veiltab lab privacy compose releases.json --delta 1e-6, with releases.json:"
     ' [{"population": 45222, "sample": 45222, "cells": 24, "gamma": 356.78, "count": 3}]'
 )
 @click.argument("path", metavar="[FILE.json]", required=False, type=click.Path(path_type=Path))
@@ -225,9 +227,9 @@ def compose(
     release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
     clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
-    from veiltab.common.privacy.pricing.attained import attained_by_releases, attained_by_steps
     from veiltab.common.privacy.pricing.composition import compose as composed
     from veiltab.common.privacy.pricing.composition import subsampled_delta
+    from veiltab.papers.privacy.attained import attained_by_releases, attained_by_steps
 
     if mechanism is not None:
         drawn = scheme_of(

@@ -1,4 +1,4 @@
-"""`veiltab privacy gain`: whether privatising a sample beats privatising the population."""
+"""`veiltab lab privacy gain`: whether privatising a sample beats privatising the population."""
 
 from functools import cache
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.command.cli import emit, json_option, note
-from veiltab.deploy.plan.privacy_inputs_cli import read_values, required
+from veiltab.papers.privacy.privacy_inputs_cli import read_values, required
 
 if TYPE_CHECKING:
-    from veiltab.common.privacy.pricing.gain import Gain
+    from veiltab.papers.privacy.gain import Gain
 
 _OF_VALUES = (
     "These numbers are computed from the values without noise: to show them costs privacy, unless the values are"
@@ -19,7 +19,7 @@ _OF_VALUES = (
 
 
 @click.command(
-    epilog="Example: veiltab privacy gain --statistic mean --population 10001 --rate 0.1 --epsilon 1 --range 1"
+    epilog="Example: veiltab lab privacy gain --statistic mean --population 10001 --rate 0.1 --epsilon 1 --range 1"
     " --variance 0.01"
 )
 @click.option("--statistic", type=click.Choice(["mean", "median"]), required=True)
@@ -105,7 +105,7 @@ def gain(
 def _of_mean(
     size: int, rate: float | None, epsilon: float, value_range: float, variance: float
 ) -> "tuple[Gain, int, dict[str, object]]":
-    from veiltab.common.privacy.pricing.gain import mean_gain, mean_noise_ratio
+    from veiltab.papers.privacy.gain import mean_gain, mean_noise_ratio
 
     # n epsilon_n rises with n, and the sampling variance falls: the best sample of a mean is everybody.
     sample = size if rate is None else max(1, round(rate * size))
@@ -125,7 +125,7 @@ def _of_median(
 ) -> "tuple[Gain, int, int, dict[str, object]]":
     import numpy as np
 
-    from veiltab.common.privacy.pricing.median_gain import (
+    from veiltab.papers.privacy.median_gain import (
         MedianMechanism,
         best_sample,
         exponential_median_error,

@@ -1,4 +1,4 @@
-"""What the commands of `veiltab privacy` read: releases, values, numbers."""
+"""What the commands of `veiltab lab privacy` read: releases, values, numbers."""
 
 import json
 from fractions import Fraction
