@@ -54,15 +54,6 @@ _COMMANDS = {
     ),
 }
 
-_APART = {
-    "veiltab.papers": (
-        "the replays of the papers are not in the installed package",
-        "Clone the source of veiltab, and run the command there: papers/README.md says how.",
-    ),
-    "veiltab.play": ("the demonstrations and rehearsals are not installed", "Run: pip install 'veiltab[demo]'."),
-}
-"""Packages that are not in the wheel: what to say without them, and what to do."""
-
 
 class LazyGroup(click.Group):
     """A group that imports a command's module when the command is used."""
@@ -81,10 +72,13 @@ class LazyGroup(click.Group):
         try:
             command = getattr(importlib.import_module(module), name)
         except ModuleNotFoundError as error:
-            if error.name not in _APART:
+            if error.name != "veiltab.play":
                 raise
-            problem, remedy = _APART[error.name]
-            raise UnavailableError(problem, where=f"veiltab {cmd_name}", remedy=remedy) from None
+            raise UnavailableError(
+                "the demonstrations and rehearsals are not installed",
+                where=f"veiltab {cmd_name}",
+                remedy="Run: pip install 'veiltab[demo]'.",
+            ) from None
         if not isinstance(command, click.Command):
             raise TypeError(cmd_name)
         raise_at_interrupt()

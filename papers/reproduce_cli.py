@@ -9,11 +9,11 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.extras import is_installed
 from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine
 from veiltab.common.tasks.engine_options import EngineOptions, dask_engine, dask_identity_option
 from veiltab.common.tasks.pool import Pool
+from veiltab.papers.command import PapersCommand
 
 if TYPE_CHECKING:
     from veiltab.papers.reproduction import Reproduction
@@ -22,9 +22,10 @@ ADULT_FILES = ("adult.data", "adult.test")
 
 
 @click.command(
+    cls=PapersCommand,
     epilog="Example: veiltab lab reproduce lin --out pictures --quick\n"
     "\nNAME is lin (PRAM on a secret sample), biswas (sampled local reports), hu (accuracy gains of a sample),"
-    " must (multistage sampling), smith (secrecy of the sample), or all.\n" + EXIT_CODES
+    " must (multistage sampling), smith (secrecy of the sample), or all.\n" + EXIT_CODES,
 )
 @click.argument("name")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for pictures, tables and points.")
@@ -60,10 +61,6 @@ def reproduce(
 
     The same command resumes an interrupted run: computed points are kept in the folder.
     """
-    if not is_installed("papers"):
-        raise InvalidInputError(
-            "a replay needs packages that are not installed", where="reproduce", remedy="pip install 'veiltab[papers]'."
-        )
     from veiltab.papers.experiment import Settings
     from veiltab.papers.registry import ALL, load, names_of
     from veiltab.papers.reproduction import reproduce as replay

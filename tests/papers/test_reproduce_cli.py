@@ -116,16 +116,6 @@ def test_csv_has_the_same_bytes_whatever_the_jobs(command: Ran, tmp_path: Path) 
             out = str(tmp_path / jobs)
             assert command(name, "--out", out, "--quick", "--trials", "20", "--jobs", jobs)[0] == 0
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / jobs).glob("*.csv")} for jobs in ("1", "2"))
-    assert len(one) == 8
+    assert len(one) == 9
     assert one == two
     assert (tmp_path / "1" / "lin-figure-5.svg").read_bytes() == (tmp_path / "2" / "lin-figure-5.svg").read_bytes()
-
-
-def test_without_the_extra_one_line_says_what_to_install(
-    command: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(reproduce_cli, "is_installed", lambda _: False)
-    code, _, error = command("lin", "--out", str(tmp_path))
-    assert code == 2
-    assert error.strip().count("\n") == 0
-    assert "pip install 'veiltab[papers]'" in error
