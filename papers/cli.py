@@ -9,7 +9,7 @@ from veiltab.papers.reproduce_cli import reproduce
 
 @click.group(commands=[privacy, reproduce], epilog=EXIT_CODES)
 def lab() -> None:
-    """Compute what the papers compute. All of it needs the extra `papers`.
+    """Account for any mechanism on a sample, and compute the papers anew. Every command needs the extra `papers`.
 
     Example: veiltab lab privacy amplify --scheme wor --population 1000 --sample 400 --epsilon 1
     """
