@@ -13,7 +13,6 @@ from veiltab.common.process.signals import raise_at_interrupt
 _SUMMARIES = {
     "demo": "Run the whole system on this machine: every party a process, real TLS.",
     "plan": "Which error an epsilon gives, which epsilon an error needs, which sample size is best.",
-    "privacy": "What sampling, secret order and repetition are worth.",
     "rehearse": "Run a study here with dummy tables, before any data is touched.",
     "study": "Make the study file, and check it.",
     "pki": "Make a study's certificates.",
@@ -26,13 +25,12 @@ _SUMMARIES = {
     "health": "Ask whether a party serves.",
     "collect": "Ask thousands of nodes for one randomised value each.",
     "node": "Answer a round, as one node or as thousands.",
-    "reproduce": "Compute the papers' figures and numbers anew; needs a clone of the source.",
+    "lab": "What the papers compute: what sampling is worth to any mechanism, and all their figures and numbers anew.",
 }
 
 _PLACES = {
     "demo": "veiltab.play.cli:demo",
     "plan": "veiltab.deploy.plan.plan_cli:plan",
-    "privacy": "veiltab.deploy.plan.privacy_cli:privacy",
     "rehearse": "veiltab.play.rehearsal.rehearsal_cli:rehearse",
     "study": "veiltab.deploy.study.study_cli:study",
     "pki": "veiltab.deploy.pki.pki_cli:pki",
@@ -45,17 +43,8 @@ _PLACES = {
     "health": "veiltab.deploy.operate.health_cli:health",
     "collect": "veiltab.researcher.collection.cli:collect",
     "node": "veiltab.node.cli:node",
-    "reproduce": "veiltab.papers.cli:reproduce",
+    "lab": "veiltab.papers.cli:lab",
 }
-
-_APART = {
-    "veiltab.papers": (
-        "the replays of the papers are not in the installed package",
-        "Clone the source of veiltab, and run the command there: papers/README.md says how.",
-    ),
-    "veiltab.play": ("the demonstrations and rehearsals are not installed", "Run: pip install 'veiltab[demo]'."),
-}
-"""Packages that are not in the wheel: what to say without them, and what to do."""
 
 
 class _Roles(LazyGroup):
@@ -66,10 +55,13 @@ class _Roles(LazyGroup):
         try:
             command = super().get_command(ctx, cmd_name)
         except ModuleNotFoundError as error:
-            if error.name not in _APART:
+            if error.name != "veiltab.play":
                 raise
-            problem, remedy = _APART[error.name]
-            raise UnavailableError(problem, where=f"veiltab {cmd_name}", remedy=remedy) from None
+            raise UnavailableError(
+                "the demonstrations and rehearsals are not installed",
+                where=f"veiltab {cmd_name}",
+                remedy="Run: pip install 'veiltab[demo]'.",
+            ) from None
         raise_at_interrupt()
         return command
 

@@ -1,1 +1,1 @@
-"""Replays of the papers' experiments, from the modules that the services use."""
+"""What the papers compute: accounts of any mechanism on a sample, and their experiments again."""

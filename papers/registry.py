@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import cast
 
 from veiltab.common.errors import NotFoundError
-from veiltab.common.extras import importing
 from veiltab.papers.experiment import Experiment
 
 ALL = "all"
@@ -39,19 +38,6 @@ def names_of(name: str) -> tuple[str, ...]:
 
 
 def load(name: str) -> Experiment:
-    """Import and return one of EXPERIMENTS.
-
-    Raises:
-        NotFoundError: its module is not part of this installation.
-    """
+    """Import and return one of EXPERIMENTS."""
     module, _, attribute = EXPERIMENTS[name].partition(":")
-    try:
-        with importing("papers", "a replay"):
-            loaded = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise NotFoundError(
-            f"this installation does not have the experiment {name}", where=module, remedy="Install veiltab anew."
-        ) from None
-    return cast("Experiment", getattr(loaded, attribute))
+    return cast("Experiment", getattr(importlib.import_module(module), attribute))

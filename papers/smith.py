@@ -9,10 +9,10 @@ from math import e, expm1, log, log1p, sqrt
 
 import numpy as np
 
-from veiltab.common.privacy.amplification import amplify
-from veiltab.common.privacy.profiles import Pure
 from veiltab.common.schemes import Poisson
 from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings, Task, Verdict
+from veiltab.papers.privacy.amplification import amplify
+from veiltab.papers.privacy.profiles import Pure
 
 POST = "Smith, Lemma 3"
 _POPULATION = 10_000

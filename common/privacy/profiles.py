@@ -6,7 +6,7 @@ value and with j copies of another. Relation: substitution of the respondent (al
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import erfc, exp, expm1, inf, log, sqrt
+from math import erfc, exp, log, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from veiltab.common.errors import InvalidInputError
 LARGEST_BASE = 700.0
 """Largest epsilon (nats) whose e^epsilon is looked at as a float."""
 
-_UP = 1 + 1e-11
+ENLARGEMENT = 1 + 1e-11
 """Relative enlargement that covers the rounding errors."""
 
 
@@ -31,51 +31,6 @@ class GroupProfile(Protocol):
     def mean_delta(self, epsilon: float, law: Floats) -> float:
         """Return an upper bound of sum_{j>=1} P(j) delta_j(epsilon) for a law P of copies, shape (most + 1,)."""
         return float(law[1:] @ np.array([self.delta(epsilon, copies) for copies in range(1, len(law))]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pure(GroupProfile):
-    """Any mechanism that is (epsilon0, 0)-private for one copy; j copies face j epsilon0.
-
-    delta_j(epsilon) = (e^{j epsilon0} - e^epsilon)_+ / (e^{j epsilon0} + 1)
-
-    It is attained by binary randomised response, the worst of all such mechanisms (Kairouz, Oh, Viswanath 2015).
-    """
-
-    epsilon0: float
-
-    def __post_init__(self) -> None:
-        _positive(self.epsilon0, "epsilon")
-
-    def delta(self, epsilon: float, copies: int) -> float:
-        """Return delta_j(epsilon)."""
-        gap = copies * self.epsilon0 - epsilon
-        if gap <= 0:
-            return 0.0
-        # (e^x - e^y)/(e^x + 1) = (1 - e^{y-x})/(1 + e^{-x})
-        return min(1.0, _UP * -expm1(-gap) / (1 + exp(-copies * self.epsilon0)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Laplace(GroupProfile):
-    """Laplace noise.
-
-    delta_j(epsilon) = max(0, 1 - exp((epsilon - j Delta/s)/2))
-
-    Args:
-        ratio: sensitivity over scale, Delta/s, for one copy.
-
-    Source: Balle, Barthe, Gaboardi 2018, Theorem 3.
-    """
-
-    ratio: float
-
-    def __post_init__(self) -> None:
-        _positive(self.ratio, "ratio")
-
-    def delta(self, epsilon: float, copies: int) -> float:
-        """Return delta_j(epsilon)."""
-        return max(0.0, min(1.0, _UP * -expm1((epsilon - copies * self.ratio) / 2)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +48,7 @@ class Gaussian(GroupProfile):
     ratio: float
 
     def __post_init__(self) -> None:
-        _positive(self.ratio, "ratio")
+        check_positive(self.ratio, "ratio")
 
     def delta(self, epsilon: float, copies: int) -> float:
         """Return delta_j(epsilon)."""
@@ -132,56 +87,7 @@ class GammaDiagonalProfile(GroupProfile):
         """Return sum_{j>=1} P(j) delta_j(epsilon): all counts of copies share one law of h0 - h1."""
         most = len(law) - 1
         gain = -np.expm1(np.minimum(epsilon - np.arange(-most, most + 1) * log(self.gamma), 0.0))
-        return min(1.0, _UP * float(_difference_law(self.gamma, self.cells, law.tobytes()) @ gain))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guaranteed(GroupProfile):
-    """Any mechanism that is (epsilon_i, delta_i)-private for one copy, at one or more points i.
-
-    For one copy, delta_1(epsilon) is at most the least over i of
-
-        delta_i + (1 - delta_i) (e^{epsilon_i} - e^epsilon)_+ / (e^{epsilon_i} + 1)
-
-    and at most the chord in e^epsilon between two points, as profiles are convex in it. For j copies, changed one after
-    the other:
-
-        delta_j(epsilon) <= delta_1(epsilon/j) (e^epsilon - 1)/(e^{epsilon/j} - 1)
-
-    Args:
-        points: (epsilon_i, delta_i), epsilon_i in nats from 0, delta_i in [0, 1).
-
-    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3, of one mechanism; Vadhan 2017, Lemma 2.2, for groups.
-    """
-
-    points: tuple[tuple[float, float], ...]
-
-    def __post_init__(self) -> None:
-        if not self.points or not all(
-            0 <= epsilon <= LARGEST_BASE and 0 <= delta < 1 for epsilon, delta in self.points
-        ):
-            raise InvalidInputError(
-                f"an epsilon must lie between 0 and {LARGEST_BASE:g}, and a delta from 0 to below 1", where="guarantee"
-            )
-
-    def delta(self, epsilon: float, copies: int) -> float:
-        """Return an upper bound of delta_j(epsilon)."""
-        if copies == 1:
-            return min(1.0, _UP * self._of_one(epsilon))
-        part = epsilon / copies
-        terms = copies if part == 0 else expm1(epsilon) / expm1(part) if epsilon <= LARGEST_BASE else inf
-        return min(1.0, _UP * self._of_one(part) * terms)
-
-    def _of_one(self, epsilon: float) -> float:
-        least = 1.0
-        for top, delta in self.points:
-            gap = -expm1(min(epsilon - top, 0.0)) / (1 + exp(-top))
-            least = min(least, delta + (1 - delta) * gap)
-        for low, first in self.points:
-            for high, second in self.points:
-                if low <= epsilon < high:
-                    least = min(least, first + (second - first) * expm1(epsilon - low) / expm1(high - low))
-        return least
+        return min(1.0, ENLARGEMENT * float(_difference_law(self.gamma, self.cells, law.tobytes()) @ gain))
 
 
 @lru_cache(maxsize=4)
@@ -207,6 +113,7 @@ def _normal_below(x: float) -> float:
     return erfc(-x / sqrt(2)) / 2
 
 
-def _positive(value: float, what: str) -> None:
+def check_positive(value: float, what: str) -> None:
+    """Refuse what is not a number above 0."""
     if not (value > 0 and np.isfinite(value)):
         raise InvalidInputError(f"{what} must be a number above 0", where=what)

@@ -7,13 +7,19 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import sqrt
+from typing import cast
 
 import numpy as np
 
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.papers.biswas.populations import EPSILONS, EVERYBODY, NODES, VALUES, design, randomiser, truth
 from veiltab.papers.experiment import Plain, Settings, Task
-from veiltab.researcher.collection.shuffling import central_guarantee, compare_with_gaussian, gaussian_standard_error
+from veiltab.researcher.collection.shuffling import (
+    CentralComparison,
+    central_guarantee,
+    compare_with_gaussian,
+    gaussian_standard_error,
+)
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 
@@ -61,14 +67,12 @@ def guarantee(arguments: Plain, _generator: np.random.Generator) -> Plain:
         [NODES], [int(NODES * Fraction(rate))], oracle=randomiser(epsilon), delta=Decimal(DELTA)
     )
     errors = np.sqrt(moments(Estimator.C_HAT, truth("one"), design(epsilon, rate)).variance)
-    beside = compare_with_gaussian(errors, central)
-    if beside is None or central.known_epsilon is None:
-        raise AssertionError("a round of k-ary randomised response has a certificate")
+    beside = cast("CentralComparison", compare_with_gaussian(errors, central))  # k-RR always has a certificate
     return {
         "local": float(central.local_epsilon),
         "coins": float(central.pure_epsilon),
         "shuffled": float(beside.epsilon),
-        "known": float(central.known_epsilon),
+        "known": float(cast("Decimal", central.known_epsilon)),
         "collected": sqrt(float((errors**2).mean())),
         "gaussian": beside.gaussian,
     }

@@ -4,11 +4,11 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from veiltab.common.privacy.pricing.gain import mean_noise_ratio, sample_epsilon
-from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel
 from veiltab.papers.hu.populations import DELTA, SHOWN, SIZE, Population, population
 from veiltab.papers.hu.violins import kernel_density, laplace_violin
+from veiltab.papers.privacy.gain import mean_noise_ratio, sample_epsilon
+from veiltab.papers.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 
 PAPER = "Hu, Drechsler, Kim"
 FINE = 10**6

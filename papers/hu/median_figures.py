@@ -4,13 +4,13 @@ from math import log
 
 import numpy as np
 
-from veiltab.common.privacy.pricing.gain import sample_epsilon
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel
 from veiltab.papers.hu.formulas import PAPER, density_panel, horizontal
 from veiltab.papers.hu.medians import median_law
 from veiltab.papers.hu.populations import EPSILONS, SHOWN, SIZE, SIZES, SMALL, population
 from veiltab.papers.hu.simulation import CONTESTED, CONTESTED_SIZES, Medians, Others
 from veiltab.papers.hu.violins import laplace_violin, sample_violin, violin
+from veiltab.papers.privacy.gain import sample_epsilon
 
 NAMES = {"lognormal": "Lognormal(5, .5)", "bimodal": "two modes"}
 

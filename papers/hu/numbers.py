@@ -5,12 +5,12 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from veiltab.common.privacy.pricing.gain import mean_gain, sample_epsilon
 from veiltab.papers.experiment import Comparison, Verdict
 from veiltab.papers.hu.formulas import ACCEPTED, bound_rate, largest_rounded_up
 from veiltab.papers.hu.medians import sampling_error
 from veiltab.papers.hu.populations import DELTA, EPSILONS, SIZE, SIZES, SMALL, population
 from veiltab.papers.hu.simulation import CONTESTED, DRAWN, Medians, Others
+from veiltab.papers.privacy.gain import mean_gain, sample_epsilon
 
 PRINTED_RATIOS = {(0.1, 1001): 1.28, (0.1, 101): 3.72, (1.0, 1001): 4.24, (1.0, 101): 23.30}
 GAPS = (0.3, 0.5)

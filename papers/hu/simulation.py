@@ -15,11 +15,11 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.privacy.pricing.gain import sample_epsilon
-from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.hu.medians import sampling_error, smooth_sensitivities
 from veiltab.papers.hu.populations import DELTA, EPSILONS, SHOWN, SIZE, SIZES, SMALL, Population, lognormal, population
+from veiltab.papers.privacy.gain import sample_epsilon
+from veiltab.papers.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 
 Array = NDArray[np.float64]
 DRAWN = ("lognormal", "bimodal")

@@ -10,7 +10,7 @@ the same (epsilon', delta').
 from collections.abc import Callable
 from math import exp, inf, log, sqrt
 
-from veiltab.common.privacy.amplification import amplify, base_epsilon
+from veiltab.common.privacy.amplification import amplified_delta, base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.schemes import Poisson, Scheme
@@ -55,7 +55,9 @@ def corrected_ratio(scheme: Scheme, epsilon: float) -> float:
     Source: MUST, Theorem 5; Balle, Wang 2018, Theorem 8.
     """
     base = base_epsilon(scheme, epsilon)
-    return _largest_ratio(lambda ratio: amplify(scheme, Gaussian(ratio=ratio), base).delta, target_delta(scheme), base)
+    return _largest_ratio(
+        lambda ratio: amplified_delta(scheme, Gaussian(ratio=ratio), base), target_delta(scheme), base
+    )
 
 
 def target_delta(scheme: Scheme) -> float:

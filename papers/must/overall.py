@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from veiltab.common.privacy.amplification import MultiplicityLaw
-from veiltab.common.privacy.pricing.composition import subsampled_delta
-from veiltab.common.privacy.pricing.pairs import Pair
 from veiltab.common.schemes import Poisson, Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import classification, regression
 from veiltab.papers.must.designs import CLASSIFICATION, COMPOSITION, FIXED_SIZE, PRINTED, REGRESSION, Design, Tabulated
 from veiltab.papers.must.pairs import attained_deltas, composed_delta, eye_to_eye, one_sided
+from veiltab.papers.privacy.composition import subsampled_delta
+from veiltab.papers.privacy.pairs import Pair
 
 SIGMA = 4.0
 """Noise multiplier of supplement S7."""

@@ -1,17 +1,13 @@
 """What pairs of neighbouring data sets lose over many noisy steps: the paper's pair, and one that can occur."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from dp_accounting.pld import pld_pmf
 
-from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
-from veiltab.common.privacy.pricing.attained import TRANSFORM_ERROR, rounded_down
-from veiltab.common.privacy.pricing.pairs import Pair
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import PLDPmf
+from veiltab.papers.privacy.attained import TRANSFORM_ERROR, rounded_down
+from veiltab.papers.privacy.pairs import Pair
 
 _POINTS = 8192
 
@@ -70,7 +66,7 @@ def attained_deltas(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Seque
     return [[max(0.0, delta - TRANSFORM_ERROR) for delta in row] for row in deltas]
 
 
-def _largest(laws: "Sequence[PLDPmf]", steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
+def _largest(laws: Sequence[pld_pmf.PLDPmf], steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
     """Return, for each number of steps, the largest delta of the laws of losses at each epsilon (nats)."""
     deltas = []
     for count in steps:
@@ -79,10 +75,7 @@ def _largest(laws: "Sequence[PLDPmf]", steps: Sequence[int], epsilons: Sequence[
     return deltas
 
 
-def _distribution(pair: Pair) -> "PLDPmf":
-    with importing("composition", "composing subsampled steps"):
-        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - not where the extra is missing
-
+def _distribution(pair: Pair) -> pld_pmf.PLDPmf:
     interval = pair.largest_loss() / _POINTS
     support = np.arange(-_POINTS, _POINTS + 1, dtype=np.int64)
     return pld_pmf.create_pmf_pessimistic_connect_dots(

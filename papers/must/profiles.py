@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veiltab.common.privacy.amplification import amplify
-from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace
+from veiltab.common.privacy.profiles import Gaussian, GroupProfile
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must.designs import AMPLIFICATION, FIXED_SIZE, Design, Tabulated
+from veiltab.papers.privacy.amplification import amplify
+from veiltab.papers.privacy.profiles import Laplace
 
 BLOCKS = (("laplace", 0.25), ("gaussian", 0.25), ("laplace", 1.0), ("gaussian", 1.0))
 """Mechanism and Delta/scale, in the order of Table 3."""

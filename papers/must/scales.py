@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veiltab.common.privacy.amplification import amplify, base_epsilon
+from veiltab.common.privacy.amplification import amplified_delta, base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.schemes import Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
@@ -65,7 +65,7 @@ def _row(scheme: Scheme, epsilon: float) -> dict[str, float]:
         "paper": 1 / (n * ratio),
         "analytic": 1 / (m * analytic_ratio(scheme, epsilon)),
         "corrected": 1 / (m * corrected_ratio(scheme, epsilon)),
-        "delta": amplify(scheme, Gaussian(ratio=ratio), base).delta,
-        "slip": amplify(scheme, Gaussian(ratio=n * ratio), base).delta,
+        "delta": amplified_delta(scheme, Gaussian(ratio=ratio), base),
+        "slip": amplified_delta(scheme, Gaussian(ratio=n * ratio), base),
         "target": target_delta(scheme),
     }

@@ -6,8 +6,8 @@ import pytest
 
 from tests.conftest import Ran
 from veiltab.common.tasks.engine import InProcess
-from veiltab.papers import cli
-from veiltab.papers.cli import reproduce
+from veiltab.papers import reproduce_cli
+from veiltab.papers.reproduce_cli import reproduce
 
 Captured = pytest.CaptureFixture[str]
 
@@ -27,7 +27,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         asked.append(jobs)
         return InProcess()
 
-    monkeypatch.setattr(cli, "Pool", in_process_instead)
+    monkeypatch.setattr(reproduce_cli, "Pool", in_process_instead)
     return asked
 
 
@@ -106,7 +106,7 @@ def test_a_place_that_cannot_be_written_is_refused(command: Ran, tmp_path: Path,
 def test_help_has_an_example(command: Ran) -> None:
     code, text, errors = command("--help")
     assert (code, errors) == (0, "")
-    assert "Example: veiltab reproduce lin --out pictures" in text
+    assert "Example: veiltab lab reproduce lin --out pictures" in text
 
 
 @pytest.mark.long
@@ -116,16 +116,6 @@ def test_csv_has_the_same_bytes_whatever_the_jobs(command: Ran, tmp_path: Path) 
             out = str(tmp_path / jobs)
             assert command(name, "--out", out, "--quick", "--trials", "20", "--jobs", jobs)[0] == 0
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / jobs).glob("*.csv")} for jobs in ("1", "2"))
-    assert len(one) == 8
+    assert len(one) == 9
     assert one == two
     assert (tmp_path / "1" / "lin-figure-5.svg").read_bytes() == (tmp_path / "2" / "lin-figure-5.svg").read_bytes()
-
-
-def test_without_the_extra_one_line_says_what_to_install(
-    command: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(cli, "is_installed", lambda _: False)
-    code, _, error = command("lin", "--out", str(tmp_path))
-    assert code == 2
-    assert error.strip().count("\n") == 0
-    assert "pip install 'veiltab[papers]'" in error

@@ -1,122 +1,38 @@
-"""Several releases together: pure epsilons add up, and so do squares of prices, for (epsilon, delta).
+"""Mechanisms together, by their privacy loss distributions.
 
-All bounds are for releases that each draw a fresh sample; one sample never serves two (its gammas multiply).
-
-Many noisy steps on subsamples, as in DP-SGD, are composed as privacy loss distributions. A certified profile
-delta(epsilon), valid in both directions, is read on a grid and replaced by its convex minorant. The exact profile is
-convex, so the minorant still lies above it. Linear interpolation between the points makes it a loss distribution.
+A certified profile delta(epsilon), valid in both directions, is read on a grid and replaced by its convex minorant. The
+exact profile is convex, so the minorant still lies above it. Linear interpolation between the points makes it a loss
+distribution.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import partial
+from functools import partial, reduce
 from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.errors import InvalidInputError
-from veiltab.common.extras import importing, is_installed
-from veiltab.common.privacy.amplification import MultiplicityLaw, amplify, base_epsilon
-from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.extras import importing
 from veiltab.common.privacy.domination import Profile, convex_minorant
-from veiltab.common.privacy.pricing.price import Price, certified_profile, composed_price, price, repeated_price
-from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
-from veiltab.common.privacy.shuffle import check_delta
-from veiltab.common.schemes import Poisson, Relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-_POINTS = 16_384
-"""Intervals up to the largest loss; with 1,024 a thousand steps cost up to two thirds more."""
-
-_LATTICE = 256
-"""Points of the lattice of a certified profile, about."""
 
 _TRANSFORM_ERROR = 1e-13
 """What Fourier transforms may take from a delta."""
 
 _LEAST_POINTS = 256
-"""Intervals up to the largest loss of a release whose losses are the smallest, among others."""
+"""Intervals up to the largest loss of a mechanism whose losses are the smallest, among others."""
 
-_NEGLIGIBLE = 1e-16
-_LARGEST_GRID = 60.0
+NEGLIGIBLE = 1e-16
+"""A delta that counts as none, in a grid of losses."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
-    """The guarantee of several releases together (substitution; against an adversary who sees all results).
-
-    Args:
-        epsilon: at delta, nats, an upper bound; never above `pure_epsilon`.
-        pure_epsilon: sum of the pure epsilons, nats; holds with delta = 0.
-        price: mu and delta0 of all together, for statements in GDP and zCDP.
-    """
-
-    epsilon: float
-    delta: float
-    pure_epsilon: Decimal
-    price: Price
+LARGEST_GRID = 60.0
+"""The largest loss of a grid, nats."""
 
 
-def compose(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) -> Composed:
-    """Compose releases, each with a count.
-
-    Args:
-        releases: (description, count), count at least 1; every one of them on a fresh sample.
-        delta: in (0, 1).
-
-    Raises:
-        InvalidInputError: no release, a count below 1, or delta out of range.
-
-    Returns:
-        The least of what prices and, with the extra "composition", privacy loss distributions show.
-
-    Source: basic composition; docs/accounting.md for prices; Sommer et al. 2018, Theorem 4, for loss distributions.
-    """
-    check_delta(delta)
-    if not releases or any(count < 1 for _, count in releases):
-        raise InvalidInputError("there must be at least one release, each at least once", where="composition")
-    pure = sum((count * release.pure_epsilon for release, count in releases), Decimal(0))
-    # Half a percent of epsilon, as in a budget, in equal parts.
-    slack = Decimal(delta) / (10 * sum(count for _, count in releases))
-    together = composed_price(repeated_price(price(release, slack), count) for release, count in releases)
-    if len(releases) == 1 and releases[0][1] == 1:
-        epsilon = _single(releases[0][0], delta)
-    else:
-        epsilon = together.epsilon(delta)
-        if is_installed("composition"):
-            epsilon = min(epsilon, _by_losses(releases, delta))
-    return Composed(epsilon=min(epsilon, float(pure)), delta=delta, pure_epsilon=pure, price=together)
-
-
-def _single(release: ReleaseDescription, delta: float) -> float:
-    """Return the least epsilon of one release, by bisection from the allowed side."""
-    low, high = 0.0, float(release.pure_epsilon)
-    if release.delta(0.0) <= delta:
-        return 0.0
-    while high - low > 1e-9 * max(high, 1e-3):
-        middle = (low + high) / 2
-        low, high = (low, middle) if release.delta(middle) <= delta else (middle, high)
-    return high
-
-
-def _by_losses(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) -> float:
-    """Return an epsilon of all releases together by their privacy loss distributions, rounded up.
-
-    With few rows a cell it is far below that of the prices, which are those of normal losses.
-    """
-    releases = [(release, count) for release, count in releases if release.pure_epsilon > 0]
-    if not releases:
-        return 0.0
-    parts = [(_certified(release), float(release.pure_epsilon), count) for release, count in releases]
-    return composed_epsilon(parts, delta)
-
-
-def composed_epsilon(parts: Sequence[tuple[Profile, float, int]], delta: float, *, points: int = _POINTS) -> float:
+def composed_epsilon(parts: Sequence[tuple[Profile, float, int]], delta: float, *, points: int) -> float:
     """Return an epsilon of independent mechanisms together, nats, rounded up.
 
     Args:
@@ -127,109 +43,34 @@ def composed_epsilon(parts: Sequence[tuple[Profile, float, int]], delta: float, 
     Raises:
         InvalidInputError: the extra "composition" is not installed.
     """
-    tops = [_top(partial(_at, profile), pure) for profile, pure, _ in parts]
+    tops = [top_loss(partial(_at, profile), pure) for profile, pure, _ in parts]
     interval = max(max(tops) / points, min(tops) / _LEAST_POINTS)
-    whole = None
-    for (profile, _, count), top in zip(parts, tops, strict=True):
-        one = _distribution(profile, interval, ceil(top / interval)).self_compose(count)
-        whole = one if whole is None else whole.compose(one)
-    if whole is None:
-        raise AssertionError("there is a mechanism")
-    return float(whole.get_epsilon_for_delta(delta * (1 - 1e-9) - _TRANSFORM_ERROR)) * (1 + 1e-9)
-
-
-def _certified(release: ReleaseDescription) -> Profile:
-    profile = certified_profile(release, _NEGLIGIBLE, points=_LATTICE)
-    if profile is not None:
-        return profile
-    pure = Pure(epsilon0=float(release.pure_epsilon) * (1 + 1e-15))
-    return lambda epsilons: np.array([pure.delta(float(epsilon), 1) for epsilon in epsilons])
+    together = reduce(
+        lambda whole, one: whole.compose(one),
+        (
+            loss_distribution(profile, interval, ceil(top / interval)).self_compose(count)
+            for (profile, _, count), top in zip(parts, tops, strict=True)
+        ),
+    )
+    return float(together.get_epsilon_for_delta(delta * (1 - 1e-9) - _TRANSFORM_ERROR)) * (1 + 1e-9)
 
 
 def _at(profile: Profile, epsilon: float) -> float:
     return float(profile(np.array([epsilon]))[0])
 
 
-def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
-    scheme: MultiplicityLaw, *, mechanism: str, noise_multiplier: float, steps: int, epsilon: float, clip: float = 1.0
-) -> float:
-    """Return an upper bound of delta after many steps of noise on a fresh subsample each (as in DP-SGD).
-
-    The sum of clipped values moves by 2 clip under substitution, by clip when one is added or removed (Poisson).
-
-    Args:
-        scheme: how each step samples; its relation is that of the result.
-        mechanism: "gaussian" or "laplace".
-        noise_multiplier: scale of the noise over clip.
-        steps: T, at least 1.
-        epsilon: nats, above 0.
-        clip: norm to which each value is clipped.
-
-    Raises:
-        InvalidInputError: out of range.
-
-    Source: the profile of MUST, Theorem 5, composed as Koskela, Jaelkoe, Honkela 2020 and Doroshenko et al. 2022 do.
-    The pair of mixtures that MUST composes instead (its equations 6 and 7) is not a worst case for sampling without
-    replacement, with replacement, or MUST, and under-reports.
-    """
-    if not (noise_multiplier > 0 and np.isfinite(noise_multiplier) and steps >= 1 and 0 < epsilon < 100):
-        raise InvalidInputError("noise multiplier and epsilon must be above 0, steps at least 1", where="composition")
-    match scheme.relation:
-        case Relation.SUBSTITUTION:
-            profile = _noise_profile(mechanism, 2 * clip / noise_multiplier)
-        case Relation.ADD_REMOVE if isinstance(scheme, Poisson):
-            return _poisson_delta(scheme, mechanism, noise_multiplier / clip, steps, epsilon)
-        case _:
-            raise InvalidInputError(
-                "steps of this scheme are not composed here", where=f"relation {scheme.relation.value}"
-            )
-
-    def delta(epsilon_after: float) -> float:
-        return amplify(scheme, profile, base_epsilon(scheme, epsilon_after)).delta
-
-    top = _top(delta, _LARGEST_GRID)
-    one = _distribution(lambda epsilons: np.array([delta(float(x)) for x in epsilons]), top / _POINTS, _POINTS)
-    return min(1.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)) * (1 + 1e-9))
-
-
-def _noise_profile(mechanism: str, ratio: float) -> GroupProfile:
-    match mechanism:
-        case "gaussian":
-            return Gaussian(ratio=ratio)
-        case "laplace":
-            return Laplace(ratio=ratio)
-        case _:
-            raise InvalidInputError(f"noise {mechanism!r} is not known", where="mechanism")
-
-
-def _poisson_delta(scheme: Poisson, mechanism: str, scale: float, steps: int, epsilon: float) -> float:
-    with importing("composition", "composing subsampled steps"):
-        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - not where the extra is missing
-
-    match mechanism:
-        case "gaussian":
-            make = pld.from_gaussian_mechanism
-        case "laplace":
-            make = pld.from_laplace_mechanism
-        case _:
-            raise InvalidInputError(f"noise {mechanism!r} is not known", where="mechanism")
-    one = make(scale, sampling_prob=scheme.eta, value_discretization_interval=1e-4)
-    # The library's sum may fall below 0 by a rounding.
-    return max(0.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)))
-
-
-def _top(delta: Callable[[float], float], pure: float) -> float:
+def top_loss(delta: Callable[[float], float], pure: float) -> float:
     """Return an epsilon from which on delta is negligible, at most a little beyond it."""
-    low, high = 0.0, min(pure, _LARGEST_GRID)
+    low, high = 0.0, min(pure, LARGEST_GRID)
     while high - low > 0.02 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if delta(middle) <= _NEGLIGIBLE else (middle, high)
+        low, high = (low, middle) if delta(middle) <= NEGLIGIBLE else (middle, high)
     return high
 
 
-def _distribution(profile: Profile, interval: float, points: int) -> "PrivacyLossDistribution":
+def loss_distribution(profile: Profile, interval: float, points: int) -> "PrivacyLossDistribution":
     """Return a pessimistic loss distribution of a profile of both directions that is negligible beyond them."""
-    with importing("composition", "composing subsampled steps"):
+    with importing("composition", "composing privacy losses"):
         from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - not where the extra is missing
         from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - not where the extra is missing
 

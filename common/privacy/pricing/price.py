@@ -203,11 +203,6 @@ def composed_price(prices: Iterable[Price]) -> Price:
     return Price(mu=_up(_UP.sqrt(squares)), slack=sum((each.slack for each in listed), Decimal(0)))
 
 
-def repeated_price(of: Price, count: int) -> Price:
-    """Return the price of several releases of one price together, rounded up."""
-    return Price(mu=_up(_UP.multiply(of.mu, _UP.sqrt(Decimal(count)))), slack=of.slack * count)
-
-
 def share(of: Price, budget: Price) -> Decimal:
     """Return what a price takes of a budget: the larger of (mu/mu_B)^2 and delta0/delta0_B, rounded up.
 

@@ -122,3 +122,30 @@ def test_a_presence_is_described_and_read_back() -> None:
 def test_a_presence_out_of_range_or_without_a_certificate_is_refused(facts: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         description_of({"population": 9, "sample": 9, "cells": 6, "gamma": "7/2", "presence": "2/3", **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 0.5}, "gamma"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": "x"}, "gamma"),
+        ({"population": 10, "sample": 5, "cells": 4}, "gamma"),
+        ({"population": 10, "sample": 11, "cells": 4, "gamma": 2}, "1 to n"),
+        ({"population": 10, "sample": 5, "cells": 1, "gamma": 2}, "cells"),
+        ({"population": 10.5, "sample": 5, "cells": 4, "gamma": 2}, "population"),
+        ({"population": 10, "sample": True, "cells": 4, "gamma": 2}, "sample"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 2, "relation": "add/remove"}, "substitution"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 2, "mechanism": "laplace"}, "gamma-diagonal"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 2, "scheme": "srs"}, "not known"),
+    ],
+)
+def test_descriptions_that_say_nothing_sound_are_refused(facts: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        description_of(facts)
+
+
+@pytest.mark.parametrize("scheme", ["wor", "wr"])
+def test_a_description_survives_its_plain_form(scheme: str) -> None:
+    release = description_of({"population": 400, "sample": 300, "cells": 6, "gamma": "356.78", "scheme": scheme})
+    assert description_of(release.as_dict()) == release
+    assert isinstance(release.pure_epsilon, Decimal)

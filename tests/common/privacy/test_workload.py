@@ -22,7 +22,7 @@ from veiltab.common.privacy.planning.workload_prices import (
     workload_mechanisms,
     workload_prices,
 )
-from veiltab.common.privacy.pricing.price import Price, composed_price, price, price_budget, repeated_price
+from veiltab.common.privacy.pricing.price import Price, composed_price, price, price_budget
 from veiltab.common.schemes import scheme_of
 
 EPSILON, DELTA = Decimal(1), Decimal("1e-6")
@@ -157,7 +157,7 @@ def test_a_choice_after_the_first_results_stays_within_what_was_asked_for(epsilo
     prices = workload_prices((2, 2), 1, *asked)
     (first, _), (again, _) = workload_mechanisms(scheme, (2, 2), prices)
     assert prices.again is not None
-    bound = composed_price([*prices.first, repeated_price(prices.again, 1)])
+    bound = composed_price([*prices.first, prices.again])
     cells = ((0, 0), (0, 1), (1, 0), (1, 1))
     laws = {rows: transcripts(rows, first, again) for rows in product(cells, repeat=2)}
     checked = 0

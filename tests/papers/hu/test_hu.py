@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import laplace
 
-from veiltab.common.privacy.pricing.gain import sample_epsilon
 from veiltab.papers.experiment import Comparison, Findings, Settings, Task
 from veiltab.papers.hu import EXPERIMENT
 from veiltab.papers.hu.formulas import (
@@ -22,6 +21,7 @@ from veiltab.papers.hu.medians import sampling_error
 from veiltab.papers.hu.populations import SIZE, SIZES, population
 from veiltab.papers.hu.simulation import Medians, medians
 from veiltab.papers.hu.violins import kernel_density, laplace_violin, sample_violin
+from veiltab.papers.privacy.gain import sample_epsilon
 from veiltab.papers.tables import series_of
 
 QUICK = Settings(trials=20, quick=True, seed=3)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.pricing.gain import sample_epsilon
-from veiltab.common.privacy.pricing.median_gain import MedianMechanism, median_gain
-from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.hu.medians import median_law, sampling_error, smooth_sensitivities
 from veiltab.papers.hu.populations import DELTA, SIZE, Population, population
 from veiltab.papers.hu.simulation import draw_sensitivities, noise_variance
+from veiltab.papers.privacy.gain import sample_epsilon
+from veiltab.papers.privacy.median_gain import MedianMechanism, median_gain
+from veiltab.papers.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 
 
 @pytest.mark.parametrize(("whole", "size"), [(7, 3), (9, 1), (9, 9), (11, 5)])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.privacy.amplification import amplify, base_epsilon
+from veiltab.common.privacy.amplification import base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.schemes import SCHEMES
 from veiltab.papers.must.bootstrap import BOUND, noise_scales, widths
@@ -19,6 +19,7 @@ from veiltab.papers.must.calibration import (
     target_delta,
 )
 from veiltab.papers.must.designs import BOOTSTRAP, REGRESSION
+from veiltab.papers.privacy.amplification import amplify
 
 EDGE = 1 + 1e-5
 

@@ -10,9 +10,9 @@ from math import log
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
 
 Floats = NDArray[np.float64]
@@ -84,9 +84,6 @@ class Pair:
 
     def _tail(self, x: Floats, law: Floats, shift: float) -> Floats:
         """Return the logarithm of a mixture's probability beyond x."""
-        with importing("composition", "the loss of a pair"):
-            from scipy.special import log_ndtr  # noqa: PLC0415 - not where the extra is missing
-
         at = (x[:, None] - shift * np.arange(len(law))) / self.noise_multiplier
         if self.mechanism == "laplace":
             return _log_mean(np.where(at > 0, -at - log(2), np.log1p(-np.exp(np.minimum(at, 0.0)) / 2)), law)

@@ -1,20 +1,24 @@
-"""`veiltab privacy`: what sampling, secret order and repetition are worth."""
+"""`veiltab lab privacy`: what sampling, secret order and repetition are worth."""
 
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.core.numbers.rounding import ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.extras import is_installed
+from veiltab.common.privacy.amplification import base_epsilon
+from veiltab.common.privacy.calibration import calibrate as calibrated
+from veiltab.common.privacy.cards.card import delta_warning
+from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile
+from veiltab.common.privacy.shuffle import LEAST_DELTA, OrderCertificate
 from veiltab.common.schemes import SCHEMES, Relation, scheme_of
-
-if TYPE_CHECKING:
-    from veiltab.common.privacy.shuffle import OrderCertificate
-from veiltab.deploy.plan.gain_cli import gain
-from veiltab.deploy.plan.privacy_inputs_cli import read_fraction, read_releases, required
+from veiltab.papers.command import PapersGroup
+from veiltab.papers.privacy.amplification import amplify as amplified
+from veiltab.papers.privacy.gain_cli import gain
+from veiltab.papers.privacy.privacy_inputs_cli import read_fraction, read_releases, required
+from veiltab.papers.privacy.profiles import Guaranteed, Laplace, Pure
 
 population_option = click.option("--population", required=True, type=click.IntRange(min=1), help="Respondents, n.")
 sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
@@ -23,19 +27,19 @@ scheme_option = click.option("--scheme", type=click.Choice(list(SCHEMES)), defau
 stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
 
 
-@click.group(epilog=EXIT_CODES)
+@click.group(cls=PapersGroup, epilog=EXIT_CODES)
 def privacy() -> None:
     """Account for privacy: every number is an upper bound, rounded up.
 
     Neighbouring tables differ in one respondent's row (substitution), except under Poisson sampling of other
     mechanisms, where one respondent is added or removed.
 
-    Example: veiltab privacy amplify --scheme wor --population 1000 --sample 400 --epsilon 1
+    Example: veiltab lab privacy amplify --scheme wor --population 1000 --sample 400 --epsilon 1
     """
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy amplify --scheme must.ow --population 1000 --sample 400 --stage 500"
+    epilog="Example: veiltab lab privacy amplify --scheme must.ow --population 1000 --sample 400 --stage 500"
     " --mechanism laplace --epsilon 1 --ratio 0.25"
 )
 @scheme_option
@@ -84,10 +88,8 @@ def amplify(
 
     For poisson, --sample is the expected size: n times the probability with which each respondent is drawn.
     """
-    from veiltab.common.privacy.amplification import amplify as amplified
-    from veiltab.common.privacy.amplification import base_epsilon
-    from veiltab.common.privacy.pricing.attained import attained_by_sample
-    from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Guaranteed, Laplace, Pure
+    # Two seconds of dp-accounting, which certify, calibrate, gain and every --help do without.
+    from veiltab.papers.privacy.attained import attained_by_sample
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
@@ -109,7 +111,7 @@ def amplify(
         case _:
             raise InvalidInputError(f"mechanism {mechanism!r} is not known", where="--mechanism")
     result = amplified(drawn, profile, epsilon)
-    attained = attained_by_sample(drawn, profile, epsilon, result.delta) if is_installed("composition") else None
+    attained = attained_by_sample(drawn, profile, epsilon, result.delta)
     data = {
         "eta": result.eta,
         "epsilon": result.epsilon,
@@ -129,7 +131,8 @@ def amplify(
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy certify --population 45222 --sample 45222 --cells 24 --gamma 356.78 --epsilon 0.5"
+    epilog="Example: veiltab lab privacy certify --population 45222 --sample 45222 --cells 24 --gamma 356.78"
+    " --epsilon 0.5"
 )
 @population_option
 @sample_option
@@ -142,8 +145,6 @@ def certify(
     population: int, sample: int, cells: int, gamma: str, epsilon: float | None, delta: float | None, as_json: bool
 ) -> None:
     """Say what a release in secret order guarantees: delta at an epsilon, or epsilon at a delta."""
-    from veiltab.common.privacy.shuffle import OrderCertificate
-
     if (epsilon is None) == (delta is None):
         raise InvalidInputError("give either --epsilon or --delta", where="certify")
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=read_fraction(gamma))
@@ -155,7 +156,8 @@ def certify(
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy calibrate --population 45222 --sample 45222 --cells 24 --epsilon 0.5 --delta 1e-6"
+    epilog="Example: veiltab lab privacy calibrate --population 45222 --sample 45222 --cells 24 --epsilon 0.5"
+    " --delta 1e-6"
 )
 @population_option
 @sample_option
@@ -170,10 +172,6 @@ def calibrate(
     population: int, sample: int, cells: int, epsilon: str, delta: str, max_local_epsilon: str | None, as_json: bool
 ) -> None:
     """Find the least noise that keeps (epsilon, delta)."""
-    from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
-    from veiltab.common.privacy.calibration import calibrate as calibrated
-    from veiltab.common.privacy.shuffle import OrderCertificate
-
     wanted = parse_epsilon(epsilon)
     mechanism = calibrated(
         population=population,
@@ -189,7 +187,7 @@ def calibrate(
 
 
 @privacy.command(
-    epilog="Example: veiltab privacy compose releases.json --delta 1e-6, with releases.json:"
+    epilog="Example: veiltab lab privacy compose releases.json --delta 1e-6, with releases.json:"
     ' [{"population": 45222, "sample": 45222, "cells": 24, "gamma": 356.78, "count": 3}]'
 )
 @click.argument("path", metavar="[FILE.json]", required=False, type=click.Path(path_type=Path))
@@ -225,9 +223,10 @@ def compose(
     release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
     clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
-    from veiltab.common.privacy.pricing.attained import attained_by_releases, attained_by_steps
-    from veiltab.common.privacy.pricing.composition import compose as composed
-    from veiltab.common.privacy.pricing.composition import subsampled_delta
+    # As in amplify: the others do without dp-accounting.
+    from veiltab.papers.privacy.attained import attained_by_releases, attained_by_steps
+    from veiltab.papers.privacy.composition import compose as composed
+    from veiltab.papers.privacy.composition import subsampled_delta
 
     if mechanism is not None:
         drawn = scheme_of(
@@ -250,7 +249,7 @@ def compose(
         raise InvalidInputError("name a file of releases, or --mechanism", where="compose")
     releases = read_releases(path)
     total = composed(releases, required(delta, "--delta"))
-    together = attained_by_releases(releases, total.delta) if is_installed("composition") else None
+    together = attained_by_releases(releases, total.delta)
     data = {
         "epsilon": total.epsilon,
         "delta": total.delta,
@@ -266,21 +265,15 @@ def compose(
 
 
 def _pair_attains(epsilon: float | None, delta: float) -> str:
-    """Say what a pair attains; how to learn it, or that it is not worked out here."""
+    """Say what a pair attains, or that it is not worked out here."""
     if epsilon is not None:
         return f"\nA pair of tables attains epsilon {epsilon:.6g} at delta {delta:.6g}: a guarantee is no smaller."
-    if not is_installed("composition"):
-        return "\nWhat a pair of tables attains needs `pip install 'veiltab[composition]'`."
     return "\nWhat a pair of tables attains is not worked out for this."
 
 
 def _emit_guarantee(
-    as_json: bool, certificate: "OrderCertificate", epsilon_delta: tuple[float, float], extra: dict[str, object]
+    as_json: bool, certificate: OrderCertificate, epsilon_delta: tuple[float, float], extra: dict[str, object]
 ) -> None:
-    from veiltab.common.core.numbers.rounding import ln_above
-    from veiltab.common.privacy.cards.card import delta_warning
-    from veiltab.common.privacy.shuffle import LEAST_DELTA
-
     epsilon, delta = epsilon_delta
     stated = f"below {LEAST_DELTA:g}" if 0 < delta <= LEAST_DELTA else f"{delta:.6g}"
     pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)

@@ -1,16 +1,22 @@
-"""`veiltab privacy gain`: whether privatising a sample beats privatising the population."""
+"""`veiltab lab privacy gain`: whether privatising a sample beats privatising the population."""
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 
 from veiltab.common.command.cli import emit, json_option, note
-from veiltab.deploy.plan.privacy_inputs_cli import read_values, required
-
-if TYPE_CHECKING:
-    from veiltab.common.privacy.pricing.gain import Gain
+from veiltab.papers.command import PapersCommand
+from veiltab.papers.privacy.gain import Gain, mean_gain, mean_noise_ratio
+from veiltab.papers.privacy.median_gain import (
+    MedianMechanism,
+    best_sample,
+    exponential_median_error,
+    median_gain,
+    odd_values,
+)
+from veiltab.papers.privacy.privacy_inputs_cli import read_values, required
 
 _OF_VALUES = (
     "These numbers are computed from the values without noise: to show them costs privacy, unless the values are"
@@ -19,8 +25,9 @@ _OF_VALUES = (
 
 
 @click.command(
-    epilog="Example: veiltab privacy gain --statistic mean --population 10001 --rate 0.1 --epsilon 1 --range 1"
-    " --variance 0.01"
+    cls=PapersCommand,
+    epilog="Example: veiltab lab privacy gain --statistic mean --population 10001 --rate 0.1 --epsilon 1 --range 1"
+    " --variance 0.01",
 )
 @click.option("--statistic", type=click.Choice(["mean", "median"]), required=True)
 @click.option("--epsilon", required=True, type=float, help="Protection of a respondent, nats.")
@@ -104,9 +111,7 @@ def gain(
 
 def _of_mean(
     size: int, rate: float | None, epsilon: float, value_range: float, variance: float
-) -> "tuple[Gain, int, dict[str, object]]":
-    from veiltab.common.privacy.pricing.gain import mean_gain, mean_noise_ratio
-
+) -> tuple[Gain, int, dict[str, object]]:
     # n epsilon_n rises with n, and the sampling variance falls: the best sample of a mean is everybody.
     sample = size if rate is None else max(1, round(rate * size))
     comparison = mean_gain(population=size, sample=sample, epsilon=epsilon, value_range=value_range, variance=variance)
@@ -122,24 +127,14 @@ def _of_median(
     domain: tuple[float, float],
     trials: int,
     seed: int,
-) -> "tuple[Gain, int, int, dict[str, object]]":
-    import numpy as np
-
-    from veiltab.common.privacy.pricing.median_gain import (
-        MedianMechanism,
-        best_sample,
-        exponential_median_error,
-        median_gain,
-        odd_values,
-    )
-
+) -> tuple[Gain, int, int, dict[str, object]]:
     data, (low, high) = odd_values(read_values(path)), domain
     how, size = MedianMechanism(mechanism), len(data)
     is_pure = how is MedianMechanism.EXPONENTIAL
     stated = 0.0 if is_pure else 1 / (2 * size) if delta is None else delta
 
     @cache
-    def of(sample: int) -> "Gain":
+    def of(sample: int) -> Gain:
         note(f"samples of {sample}")
         return median_gain(
             data,
@@ -161,7 +156,7 @@ def _of_median(
     return of(sample), sample, size, extra
 
 
-def _verdict(comparison: "Gain", sample: int, size: int, *, searched: bool) -> str:
+def _verdict(comparison: Gain, sample: int, size: int, *, searched: bool) -> str:
     if searched:
         if not comparison.gains:
             return "no sample is more accurate than the population"

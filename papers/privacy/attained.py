@@ -14,21 +14,19 @@ Source: Bayes' rule; MUST, Algorithm 1, asks for both numbers. The composition i
 """
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from math import expm1, log, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+from dp_accounting.pld.pld_pmf import DensePLDPmf
 
 from veiltab.common.core.binomial import binomial_pmf
 from veiltab.common.core.numbers.elementary import Floats
-from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.pricing.pairs import Pair
-from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
+from veiltab.common.privacy.profiles import Gaussian, GroupProfile
+from veiltab.papers.privacy.pairs import Pair
+from veiltab.papers.privacy.profiles import Laplace, Pure
 
 _POINTS = 2**16
 """Losses on the grid up to the largest of one release."""
@@ -58,9 +56,6 @@ def attained_by_releases(releases: Sequence[tuple[ReleaseDescription, int]], del
 
     Returns:
         None where a release is no simple random sample: the loss of its pair is not worked out here.
-
-    Raises:
-        InvalidInputError: the extra "composition" is not installed.
     """
     if any(not release.scheme.is_simple_random or release.presence < 1 for release, _ in releases):
         return None
@@ -88,7 +83,7 @@ def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, 
         delta: in [0, 1).
 
     Raises:
-        InvalidInputError: out of range, or the extra "composition" is not installed.
+        InvalidInputError: out of range.
     """
     best = 0.0
     for up, down in ((ratio, 0.0), (0.0, -ratio)):
@@ -97,7 +92,7 @@ def attained_by_steps(scheme: MultiplicityLaw, *, mechanism: str, ratio: float, 
     return best
 
 
-def rounded_down(pair: Pair) -> "DensePLDPmf":
+def rounded_down(pair: Pair) -> DensePLDPmf:
     """Return the law of the losses of a pair on a grid, each rounded down."""
     interval = pair.largest_loss() / _POINTS_OF_STEPS
     cells = np.arange(-_POINTS_OF_STEPS, _POINTS_OF_STEPS + 1)
@@ -115,9 +110,6 @@ def attained_by_sample(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: 
 
     Returns:
         None where the loss of no pair is worked out here.
-
-    Raises:
-        InvalidInputError: the extra "composition" is not installed.
     """
     match profile:
         case Pure(epsilon0=epsilon0) if len(scheme.multiplicities()) <= 2 and epsilon >= epsilon0:
@@ -144,7 +136,7 @@ def _messages(release: ReleaseDescription, third: bool) -> tuple[Floats, Floats]
     return np.array([gamma, 1.0, k - 2]) / q, message
 
 
-def _attained(pairs: "Sequence[list[tuple[Floats, Floats]]]", counts: Sequence[int], delta: float) -> float:
+def _attained(pairs: Sequence[list[tuple[Floats, Floats]]], counts: Sequence[int], delta: float) -> float:
     top = max(float(np.abs(loss).max()) for pair in pairs for loss, _ in pair)
     return 0.0 if top == 0 else _epsilon([_law(pair, top / _POINTS) for pair in pairs], counts, delta)
 
@@ -176,7 +168,7 @@ def _counts(size: int, share: float) -> Iterator[tuple[int, float]]:
     yield from zip(counts.tolist(), chances.tolist(), strict=True)
 
 
-def _spaced(size: int, share: float) -> tuple["np.ndarray[tuple[int], np.dtype[np.int64]]", Floats]:
+def _spaced(size: int, share: float) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:
     """Return likely values of a binomial count with their probabilities; of very many, equally spaced ones."""
     spread = _REACH * sqrt(size * share * (1 - share)) + 4 * _REACH
     low, high = max(0, int(size * share - spread)), min(size, int(size * share + spread) + 1)
@@ -185,7 +177,7 @@ def _spaced(size: int, share: float) -> tuple["np.ndarray[tuple[int], np.dtype[n
     return counts, step * binomial_pmf(counts, size, share)
 
 
-def _law(pair: Sequence[tuple[Floats, Floats]], interval: float) -> "DensePLDPmf":
+def _law(pair: Sequence[tuple[Floats, Floats]], interval: float) -> DensePLDPmf:
     """Return the law of losses on a grid, each rounded down."""
     total = np.zeros(2 * _POINTS + 3)
     for loss, chance in pair:
@@ -194,19 +186,12 @@ def _law(pair: Sequence[tuple[Floats, Floats]], interval: float) -> "DensePLDPmf
     return _dense(-_POINTS - 1, total, interval)
 
 
-def _dense(lowest: int, law: Floats, interval: float) -> "DensePLDPmf":
-    with importing("composition", "what a pair attains"):
-        from dp_accounting.pld.pld_pmf import DensePLDPmf  # noqa: PLC0415 - not where the extra is missing
-
+def _dense(lowest: int, law: Floats, interval: float) -> DensePLDPmf:
     return DensePLDPmf(interval, int(lowest), np.maximum(law, 0.0), 0.0, pessimistic_estimate=False)
 
 
-def _epsilon(laws: Sequence["DensePLDPmf"], counts: Sequence[int], delta: float) -> float:
+def _epsilon(laws: Sequence[DensePLDPmf], counts: Sequence[int], delta: float) -> float:
     """Return the least epsilon with at most delta of all losses together, rounded down."""
-    whole = None
-    for law, count in zip(laws, counts, strict=True):
-        several = law if count == 1 else law.self_compose(count)
-        whole = several if whole is None else whole.compose(several)
-    if whole is None:
-        raise AssertionError("there is a release")
-    return max(0.0, float(whole.get_epsilon_for_delta(delta + TRANSFORM_ERROR)))
+    several = (law if count == 1 else law.self_compose(count) for law, count in zip(laws, counts, strict=True))
+    together = reduce(lambda whole, one: whole.compose(one), several)
+    return max(0.0, float(together.get_epsilon_for_delta(delta + TRANSFORM_ERROR)))

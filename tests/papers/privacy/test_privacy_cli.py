@@ -1,4 +1,4 @@
-"""`veiltab privacy` and `veiltab plan`, as one types them."""
+"""`veiltab lab privacy`, as one types it."""
 
 import json
 from pathlib import Path
@@ -30,12 +30,15 @@ def refused(*words: str) -> str:
     return str(result.exception) if isinstance(result.exception, VeiltabError) else result.output
 
 
+# ruff: noqa: E501 - a command line reads best on one line
+
 SIZES = ("--population", "1000", "--sample", "400")
 ADULT = ("--population", "45222", "--sample", "45222", "--cells", "24")
 
 
 def test_amplify() -> None:
     found = run(
+        "lab",
         "privacy",
         "amplify",
         "--scheme",
@@ -54,11 +57,11 @@ def test_amplify() -> None:
     assert 0 < found["attained"] <= found["epsilon"]
     assert (round(found["epsilon"], 3), round(found["delta"], 3)) == (0.164, 0.003)
     assert found["class"] == "type-I weak"
-    assert run("privacy", "amplify", *SIZES, "--epsilon", "1")["class"] == "strong"
+    assert run("lab", "privacy", "amplify", *SIZES, "--epsilon", "1")["class"] == "strong"
 
 
 def test_amplify_backwards() -> None:
-    base = run("privacy", "amplify", *SIZES, "--epsilon", "0.5", "--inverse")
+    base = run("lab", "privacy", "amplify", *SIZES, "--epsilon", "0.5", "--inverse")
     assert base["epsilon"] == pytest.approx(0.5)
     assert base["epsilon"] <= 0.5
     assert base["base"]["epsilon"] > 0.9
@@ -69,24 +72,28 @@ def test_a_sample_is_never_used_twice(tmp_path: Path) -> None:
     one = {"population": 400, "sample": 300, "cells": 6, "gamma": 9, "sample_id": "a"}
     for releases in ([one, one], [one | {"count": 2}]):
         file.write_text(json.dumps(releases))
-        assert "one sample never serves two releases" in refused("privacy", "compose", str(file), "--delta", "1e-5")
+        assert "one sample never serves two releases" in refused(
+            "lab", "privacy", "compose", str(file), "--delta", "1e-5"
+        )
 
 
 def test_certify_both_ways_and_calibrate() -> None:
-    at = run("privacy", "certify", *ADULT, "--gamma", "356.78", "--epsilon", "0.5")
+    at = run("lab", "privacy", "certify", *ADULT, "--gamma", "356.78", "--epsilon", "0.5")
     assert at["delta"] == pytest.approx(9.98105e-7, rel=1.5e-6)
-    back = run("privacy", "certify", *ADULT, "--gamma", "356.78", "--delta", str(at["delta"]))
+    back = run("lab", "privacy", "certify", *ADULT, "--gamma", "356.78", "--delta", str(at["delta"]))
     assert back["epsilon"] == pytest.approx(0.5, rel=1e-5)
-    found = run("privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6")
+    found = run("lab", "privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6")
     assert set(found) >= {"gamma", "epsilon", "delta", "pure_epsilon", "local_epsilon"}
     assert found["delta"] <= 1e-6
     assert found["gamma"] >= 356.78
-    capped = run("privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6", "--max-local-epsilon", "3")
+    capped = run(
+        "lab", "privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6", "--max-local-epsilon", "3"
+    )
     assert capped["local_epsilon"] <= 3
 
 
 def test_certify_says_both_only_where_both_say_something() -> None:
-    adult = ("privacy", "certify", *ADULT, "--gamma")
+    adult = ("lab", "privacy", "certify", *ADULT, "--gamma")
     assert run(*adult, "4", "--delta", "0.9")["epsilon"] == 0
     assert "(0, 0.9)" in text(*adult, "4", "--delta", "0.9")
     assert "not below 1/n" in text(*adult, "4", "--delta", "0.9")
@@ -97,55 +104,32 @@ def test_certify_says_both_only_where_both_say_something() -> None:
 
 def test_a_delta_below_all_floats_is_not_said_to_be_zero() -> None:
     sizes = ("--population", "48", "--sample", "48", "--cells", "10000000")
-    words = ("privacy", "certify", *sizes, "--gamma", "1.5", "--epsilon", "0.4054")
+    words = ("lab", "privacy", "certify", *sizes, "--gamma", "1.5", "--epsilon", "0.4054")
     assert run(*words)["delta"] == 1e-283
     assert "(0.4054, below 1e-283), and purely" in text(*words)
 
 
 def test_compose_says_which_size_a_poisson_release_has() -> None:
-    assert "the size that came out" in " ".join(text("privacy", "compose", "--help").split())
-
-
-def test_a_plan_for_a_billion_says_how_small_its_error_is() -> None:
-    many = ("plan", "--population", "1000000000", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-10")
-    assert "together: 1.1e-07 (the paper's m* = 32547539, pure: 0.00038)" in " ".join(text(*many).split())
-
-
-BEYOND = ("plan", "--population", "1000000001", "--cells", "2", "--epsilon", "1")
-
-
-def test_a_plan_beyond_the_certificate_says_what_can_be_done() -> None:
-    result = CliRunner().invoke(veiltab, [*BEYOND, "--delta", "1e-6"])
-    assert isinstance(result.exception, VeiltabError)
-    assert "Sample at most 1,000,000,000 rows" in str(result.exception.remedy)
-
-
-@pytest.mark.long
-def test_a_pure_plan_reaches_beyond_the_certificate() -> None:
-    assert run(*BEYOND)["warnings"] == []
-
-
-def test_cells_that_expect_few_rows_are_warned_of() -> None:
-    few = run("plan", "--population", "45222", "--cells", "200", "--epsilon", "1", "--sample", "172")
-    assert "fewer than five noisy rows" in few["warnings"][0]
+    assert "the size that came out" in " ".join(text("lab", "privacy", "compose", "--help").split())
 
 
 def test_compose(tmp_path: Path) -> None:
     file = tmp_path / "releases.json"
     file.write_text(json.dumps([{"population": 400, "sample": 300, "cells": 6, "gamma": 9, "count": 2}]))
-    found = run("privacy", "compose", str(file), "--delta", "1e-5")
+    found = run("lab", "privacy", "compose", str(file), "--delta", "1e-5")
     assert 0 < found["attained"] <= found["epsilon"] <= found["pure_epsilon"]
     assert found["zcdp"] == {"rho": pytest.approx(found["gdp"]["mu"] ** 2 / 2), "delta": found["gdp"]["delta"]}
     assert found["epsilon"] < 1.01 * found["attained"]
-    assert "a guarantee is no smaller" in text("privacy", "compose", str(file), "--delta", "1e-5")
+    assert "a guarantee is no smaller" in text("lab", "privacy", "compose", str(file), "--delta", "1e-5")
     steps = ("--mechanism", "gaussian", "--scheme", "wr", "--population", "1000", "--sample", "50")
-    upper = run("privacy", "compose", *steps, "--noise-multiplier", "4", "--steps", "100", "--epsilon", "1")
+    upper = run("lab", "privacy", "compose", *steps, "--noise-multiplier", "4", "--steps", "100", "--epsilon", "1")
     assert 0 < upper["delta_upper"] < 1
     assert 0 < upper["attained"] <= 1
 
 
 def test_gain(tmp_path: Path) -> None:
     mean = run(
+        "lab",
         "privacy",
         "gain",
         "--statistic",
@@ -166,6 +150,7 @@ def test_gain(tmp_path: Path) -> None:
     values = tmp_path / "values.txt"
     values.write_text("\n".join(str(x / 100) for x in range(101)))
     median = run(
+        "lab",
         "privacy",
         "gain",
         "--statistic",
@@ -186,6 +171,7 @@ def test_gain(tmp_path: Path) -> None:
     assert median["sample"]["total"] == pytest.approx(median["sample"]["sampling"] + median["sample"]["noise"])
     assert "unless the values are public" in median["warning"]
     best = run(
+        "lab",
         "privacy",
         "gain",
         "--statistic",
@@ -209,7 +195,19 @@ def test_gain(tmp_path: Path) -> None:
 
 
 def test_any_base_mechanism() -> None:
-    asked = ("privacy", "amplify", "--population", "1000", "--sample", "400", "--mechanism", "any", "--epsilon", "1")
+    asked = (
+        "lab",
+        "privacy",
+        "amplify",
+        "--population",
+        "1000",
+        "--sample",
+        "400",
+        "--mechanism",
+        "any",
+        "--epsilon",
+        "1",
+    )
     one = run(*asked, "--guarantee", "1", "1e-6")
     assert one["delta"] == pytest.approx(0.4e-6)
     assert one["base"] == {"epsilon": 1, "delta": pytest.approx(1e-6)}
@@ -220,62 +218,19 @@ def test_any_base_mechanism() -> None:
     assert "delta from 0" in refused(*asked, "--guarantee", "1", "1.5")
 
 
-def test_plan_has_the_promised_keys_and_draws(tmp_path: Path) -> None:
-    picture = tmp_path / "error.svg"
-    found = run(
-        "plan", "--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6", "--plot", str(picture)
-    )
-    assert set(found) >= {
-        "m",
-        "gamma",
-        "epsilon",
-        "root_mse",
-        "local_epsilon",
-        "paper",
-        "delta",
-        "mode",
-        "feasible",
-        "advice",
-    }
-    assert set(found["paper"]) == {"m", "root_mse", "bound"}
-    assert (found["mode"], found["m"], found["feasible"]) == ("order", 45222, True)
-    assert picture.read_text().startswith("<?xml")
-
-
-def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
-    picture = tmp_path / "card.svg"
-    asked = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6")
-    found = run(*asked, "--noise-split", "0.5", "--card", str(picture))
-    assert found["pairs"] == {
-        "desk+server": pytest.approx(0.769, abs=1e-3),
-        "analyst+curators": pytest.approx(0.783, abs=1e-3),
-    }
-    assert found["noise_split"] == 0.5
-    kept = (1 - found["curator_replacement_probability"]) * (1 - found["server_replacement_probability"])
-    assert kept == pytest.approx(1 - found["replacement_probability"])
-    assert 255 < found["canaries_at_most"] * found["server_replacement_probability"] / 2 < 290
-    assert {tuple(bound["coalition"]) for bound in found["card"]} >= {("analyst",), ("desk", "server", "curator")}
-    assert picture.read_text().startswith("<?xml")
-    capped = run(*asked, "--noise-split", "0.5", "--max-pair-epsilon", "0.5")
-    assert 0.499 < max(capped["pairs"].values()) <= 0.5
-    # Half of the protection against pairs costs about the square root of two in error.
-    assert 1.3 < capped["root_mse"] / found["root_mse"] < 1.6
-    assert run(*asked, "--noise-split", "0")["pairs"]["desk+server"] is None
-    assert run("plan", "--population", "45222", "--cells", "24", "--epsilon", "1")["mode"] == "pure"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("privacy", "amplify", *SIZES, "--epsilon", "nan"), "epsilon"),
-        (("privacy", "amplify", "--scheme", "must.ow", *SIZES, "--epsilon", "1"), "first stage"),
+        (("lab", "privacy", "amplify", *SIZES, "--epsilon", "nan"), "epsilon"),
+        (("lab", "privacy", "amplify", "--scheme", "must.ow", *SIZES, "--epsilon", "1"), "first stage"),
         (
-            ("privacy", "amplify", "--scheme", "must.wo", *SIZES, "--stage", "300", "--epsilon", "1"),
+            ("lab", "privacy", "amplify", "--scheme", "must.wo", *SIZES, "--stage", "300", "--epsilon", "1"),
             "without replacement",
         ),
-        (("privacy", "amplify", *SIZES, "--mechanism", "laplace", "--epsilon", "1"), "--ratio"),
+        (("lab", "privacy", "amplify", *SIZES, "--mechanism", "laplace", "--epsilon", "1"), "--ratio"),
         (
             (
+                "lab",
                 "privacy",
                 "amplify",
                 *SIZES,
@@ -290,12 +245,13 @@ def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
             ),
             "gamma",
         ),
-        (("privacy", "certify", *ADULT, "--gamma", "0.9", "--epsilon", "1"), "gamma"),
-        (("privacy", "certify", *ADULT, "--gamma", "9"), "either --epsilon or --delta"),
-        (("privacy", "certify", *ADULT, "--gamma", "9", "--delta", "1.5"), "delta"),
-        (("privacy", "certify", *ADULT, "--gamma", "9", "--epsilon", "-1"), "epsilon"),
+        (("lab", "privacy", "certify", *ADULT, "--gamma", "0.9", "--epsilon", "1"), "gamma"),
+        (("lab", "privacy", "certify", *ADULT, "--gamma", "9"), "either --epsilon or --delta"),
+        (("lab", "privacy", "certify", *ADULT, "--gamma", "9", "--delta", "1.5"), "delta"),
+        (("lab", "privacy", "certify", *ADULT, "--gamma", "9", "--epsilon", "-1"), "epsilon"),
         (
             (
+                "lab",
                 "privacy",
                 "certify",
                 "--population",
@@ -313,6 +269,7 @@ def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
         ),
         (
             (
+                "lab",
                 "privacy",
                 "certify",
                 "--population",
@@ -328,15 +285,9 @@ def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
             ),
             "computed for",
         ),
-        (("privacy", "calibrate", *ADULT, "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
-        (("privacy", "compose", "missing.json", "--delta", "1e-6"), "cannot be read"),
-        (("privacy", "compose", "--delta", "1e-6"), "name a file"),
-        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--sum-of-squares", "0.1"), "between 1/K"),
-        (
-            ("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--plot", "x.pdf"),
-            "neither in .svg nor in .png",
-        ),
-        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--delta", "1"), "delta"),
+        (("lab", "privacy", "calibrate", *ADULT, "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
+        (("lab", "privacy", "compose", "missing.json", "--delta", "1e-6"), "cannot be read"),
+        (("lab", "privacy", "compose", "--delta", "1e-6"), "name a file"),
     ],
 )
 def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], message: str) -> None:

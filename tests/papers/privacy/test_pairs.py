@@ -8,11 +8,11 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import norm
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.pricing.composition import subsampled_delta
-from veiltab.common.privacy.pricing.pairs import Pair
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.papers.must.designs import COMPOSITION, FIXED_SIZE, Design, Tabulated
 from veiltab.papers.must.pairs import composed_delta, eye_to_eye, one_sided
+from veiltab.papers.privacy.composition import subsampled_delta
+from veiltab.papers.privacy.pairs import Pair
 
 SMALL = Design(population=20, sample=6, stage=4)
 WHOLE = Design(population=10, sample=10, stage=10)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.pricing.gain import Gain, Variance, sample_epsilon
-from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.papers.privacy.gain import Gain, Variance, sample_epsilon
+from veiltab.papers.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 
 _RATES = 24
 """Sizes of samples that are looked at between 1 and N; as many again, about, between the neighbours of the best."""

@@ -5,7 +5,8 @@ from math import exp
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Guaranteed, Laplace, Pure
+from veiltab.common.privacy.profiles import Gaussian, GroupProfile
+from veiltab.papers.privacy.profiles import Guaranteed, Laplace, Pure
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.7, 3.0, 6.0, 20.0)
 

@@ -1,23 +1,18 @@
-"""What the commands of `veiltab privacy` read: releases, values, numbers."""
+"""What the commands of `veiltab lab privacy` read: releases, values, numbers."""
 
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from veiltab.common.core.numbers.elementary import Floats
 from veiltab.common.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.description import ReleaseDescription, description_of
 
 
-def read_releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
+def read_releases(path: Path) -> list[tuple[ReleaseDescription, int]]:
     """Return the releases that a file lists, and how often each."""
-    from veiltab.common.privacy.description import description_of
-
     try:
         listed = json.loads(path.read_text("utf-8"), parse_float=str)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -41,10 +36,8 @@ def read_releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
     return releases
 
 
-def read_values(path: Path | None) -> "NDArray[np.float64]":
+def read_values(path: Path | None) -> Floats:
     """Return the numbers of a file, one a line."""
-    import numpy as np
-
     if path is None:
         raise InvalidInputError("the median needs a file of values", where="--values")
     try:

@@ -6,13 +6,14 @@ from math import exp, factorial, log, sqrt
 
 import pytest
 
-from veiltab.common.privacy.amplification import amplify
 from veiltab.common.privacy.description import description_of
-from veiltab.common.privacy.pricing.attained import attained_by_releases, attained_by_sample, attained_by_steps
-from veiltab.common.privacy.pricing.composition import compose, subsampled_delta
-from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace, Pure
+from veiltab.common.privacy.profiles import Gaussian, GroupProfile
 from veiltab.common.schemes import scheme_of
 from veiltab.papers.must.pairs import attained_deltas, composed_delta, one_sided
+from veiltab.papers.privacy.amplification import amplify
+from veiltab.papers.privacy.attained import attained_by_releases, attained_by_sample, attained_by_steps
+from veiltab.papers.privacy.composition import compose, subsampled_delta
+from veiltab.papers.privacy.profiles import Laplace, Pure
 
 
 def histogram_law(n: int, m: int, cells: int, gamma: Fraction, rows: list[int]) -> dict[tuple[int, ...], Fraction]:

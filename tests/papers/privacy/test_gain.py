@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.pricing.gain import Gain, Variance, mean_gain, mean_noise_ratio, sample_epsilon
-from veiltab.common.privacy.pricing.median_gain import (
+from veiltab.papers.privacy.gain import Gain, Variance, mean_gain, mean_noise_ratio, sample_epsilon
+from veiltab.papers.privacy.median_gain import (
     MedianMechanism,
     best_sample,
     exponential_median_error,
     median_gain,
 )
-from veiltab.common.privacy.pricing.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.papers.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 
 
 def test_the_papers_numbers() -> None:

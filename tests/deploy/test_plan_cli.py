@@ -1,0 +1,97 @@
+"""`veiltab plan`, as one types it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran
+from veiltab.deploy.cli import veiltab
+
+ADULT = ("--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6")
+BEYOND = ("--population", "1000000001", "--cells", "2", "--epsilon", "1")
+FEW = ("--population", "100", "--cells", "4", "--epsilon", "1")
+
+Plan = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def plan(ran: Ran) -> Plan:
+    """Return a plan as plain data."""
+
+    def planned(*words: str) -> dict[str, Any]:
+        code, out, _ = ran(veiltab, "plan", *words, "--json")
+        assert code == 0
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    return planned
+
+
+def test_a_plan_for_a_billion_says_how_small_its_error_is(ran: Ran) -> None:
+    many = ("--population", "1000000000", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-10")
+    _, out, _ = ran(veiltab, "plan", *many)
+    assert "together: 1.1e-07 (the paper's m* = 32547539, pure: 0.00038)" in " ".join(out.split())
+
+
+def test_a_plan_beyond_the_certificate_says_what_can_be_done(ran: Ran) -> None:
+    code, _, err = ran(veiltab, "plan", *BEYOND, "--delta", "1e-6")
+    assert code == 2
+    assert "Sample at most 1,000,000,000 rows" in err
+
+
+@pytest.mark.long
+def test_a_pure_plan_reaches_beyond_the_certificate(plan: Plan) -> None:
+    assert plan(*BEYOND)["warnings"] == []
+
+
+def test_cells_that_expect_few_rows_are_warned_of(plan: Plan) -> None:
+    few = plan("--population", "45222", "--cells", "200", "--epsilon", "1", "--sample", "172")
+    assert "fewer than five noisy rows" in few["warnings"][0]
+
+
+def test_plan_has_the_promised_keys_and_draws(plan: Plan, tmp_path: Path) -> None:
+    picture = tmp_path / "error.svg"
+    found = plan(*ADULT, "--plot", str(picture))
+    keys = {"m", "gamma", "epsilon", "root_mse", "local_epsilon", "paper", "delta", "mode", "feasible", "advice"}
+    assert set(found) >= keys
+    assert set(found["paper"]) == {"m", "root_mse", "bound"}
+    assert (found["mode"], found["m"], found["feasible"]) == ("order", 45222, True)
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_plan_says_what_pairs_face_and_caps_it(plan: Plan, tmp_path: Path) -> None:
+    picture = tmp_path / "card.svg"
+    found = plan(*ADULT, "--noise-split", "0.5", "--card", str(picture))
+    assert found["pairs"] == {
+        "desk+server": pytest.approx(0.769, abs=1e-3),
+        "analyst+curators": pytest.approx(0.783, abs=1e-3),
+    }
+    assert found["noise_split"] == 0.5
+    kept = (1 - found["curator_replacement_probability"]) * (1 - found["server_replacement_probability"])
+    assert kept == pytest.approx(1 - found["replacement_probability"])
+    assert 255 < found["canaries_at_most"] * found["server_replacement_probability"] / 2 < 290
+    assert {tuple(bound["coalition"]) for bound in found["card"]} >= {("analyst",), ("desk", "server", "curator")}
+    assert picture.read_text().startswith("<?xml")
+    capped = plan(*ADULT, "--noise-split", "0.5", "--max-pair-epsilon", "0.5")
+    assert 0.499 < max(capped["pairs"].values()) <= 0.5
+    # Half of the protection against pairs costs about the square root of two in error.
+    assert 1.3 < capped["root_mse"] / found["root_mse"] < 1.6
+    assert plan(*ADULT, "--noise-split", "0")["pairs"]["desk+server"] is None
+    assert plan("--population", "45222", "--cells", "24", "--epsilon", "1")["mode"] == "pure"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--sum-of-squares", "0.1"), "between 1/K"),
+        (("--plot", "x.pdf"), "neither in .svg nor in .png"),
+        (("--delta", "1"), "delta"),
+    ],
+)
+def test_what_means_nothing_is_refused_by_name(ran: Ran, words: tuple[str, ...], message: str) -> None:
+    code, _, err = ran(veiltab, "plan", *FEW, *words)
+    assert code == 2
+    assert message in err
