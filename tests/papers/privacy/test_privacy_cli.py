@@ -30,8 +30,6 @@ def refused(*words: str) -> str:
     return str(result.exception) if isinstance(result.exception, VeiltabError) else result.output
 
 
-# ruff: noqa: E501 - a command line reads best on one line
-
 SIZES = ("--population", "1000", "--sample", "400")
 ADULT = ("--population", "45222", "--sample", "45222", "--cells", "24")
 
