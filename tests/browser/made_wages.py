@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.conftest import STUDY, spec_with
 from tests.made_receipts import made_tests
-from tests.researcher.console.made_client import SCRIPT, MadeClient
+from tests.researcher.made_client import SCRIPT, MadeClient
 from tests.researcher.made_status import made_status, result_of
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Domain
