@@ -36,7 +36,7 @@ _MIGRATIONS = (
     """,
 )
 _TOKEN = re.compile(r"vt-([0-9a-f]{8})-([A-Za-z0-9_-]{43})")
-_REMEDY = "Ask the researcher for another one."
+_REMEDY = "Ask the researcher for another token or link."
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
