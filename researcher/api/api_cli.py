@@ -101,12 +101,14 @@ def add(state: Path, label: str, scopes: tuple[str, ...], days: float, as_json: 
 @release_option
 @_days_option
 @click.option(
-    "--at", "origin", required=True, metavar="https://HOST[:PORT]", help="Where browsers reach `veiltab researcher http`."
+    "--at",
+    "origin",
+    required=True,
+    metavar="https://HOST[:PORT]",
+    help="Where browsers reach `veiltab researcher http`.",
 )
 @json_option
-def link(
-    client: "Client", state: Path, label: str, release_name: str, days: float, origin: str, as_json: bool
-) -> None:
+def link(client: "Client", state: Path, label: str, release_name: str, days: float, origin: str, as_json: bool) -> None:
     """Make a link that opens the report of one release in a browser, and print it: this once.
 
     Its token reads this release and nothing else. Anyone who has the link can open it, until it expires or is revoked

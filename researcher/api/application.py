@@ -117,20 +117,13 @@ class Api:
             raise RefusedError(403, "a page in a browser asked; this serves programs")
         if path == DESCRIPTION and method == "GET":
             return self._description
-        found = [(one, match) for route, one in self._routes if (match := route.fullmatch(path))]
         caller, scopes, release = await self._caller(scope, headers)
-        if not found:
-            raise NotFoundError("there is nothing here", remedy=f"See {DESCRIPTION}.")
-        route = next(((one, match) for one, match in found if one.method == method), None)
-        if route is None:
-            allowed = ", ".join(sorted(one.method for one, _ in found))
-            raise RefusedError(405, f"this takes {allowed}", Allow=allowed)
-        resource, match = route
+        resource, names = self._routed(path, method)
         if resource.scope not in scopes:
             raise DeniedError(
                 f"the token has no scope {resource.scope.value}", where="Authorization", remedy="Ask for another token."
             )
-        if release and match.groups() != (release,):
+        if release and names != (release,):
             raise DeniedError(
                 "the token is good for one release alone, by its whole id",
                 where="Authorization",
@@ -138,7 +131,7 @@ class Api:
             )
         given = await self._given(resource, scope, headers, receive)
         _log.info("%s: %s", caller, resource.name)
-        work = partial(resource.handle, *match.groups(), **given)
+        work = partial(resource.handle, *names, **given)
         if resource.is_computed:
             async with self._computing:
                 return await self._in_thread(work)
@@ -151,6 +144,17 @@ class Api:
             return await self._in_thread(work)
         finally:
             self._waiting -= 1
+
+    def _routed(self, path: str, method: str) -> tuple[Resource, tuple[str, ...]]:
+        """Return what is asked for, and the name of the release in its path if there is one."""
+        found = [(one, match.groups()) for route, one in self._routes if (match := route.fullmatch(path))]
+        if not found:
+            raise NotFoundError("there is nothing here", remedy=f"See {DESCRIPTION}.")
+        route = next((route for route in found if route[0].method == method), None)
+        if route is None:
+            allowed = ", ".join(sorted(one.method for one, _ in found))
+            raise RefusedError(405, f"this takes {allowed}", Allow=allowed)
+        return route
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -1,8 +1,8 @@
 """A link that opens the report of one release in a browser.
 
-The token stands behind the # of the address. No browser sends that part: it is in no log, not that of a proxy either, and
-in no Referer. The page at the address is the same for every release and says nothing of any; its script sends the token
-as a program does, and shows the report that comes, or why none does. Nothing is kept in the browser but the address.
+The token stands behind the # of the address. No browser sends that part: it is in no log, not that of a proxy either,
+and in no Referer. The page at the address is the same for every release and says nothing of any; its script sends the
+token as a program does, and shows the report that comes, or why none does. The browser keeps nothing but the address.
 """
 
 import re
@@ -35,8 +35,8 @@ def link_page() -> Answer:
     (script,) = _SCRIPT.findall(html)
     digest = b64encode(sha256(script.encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; style-src 'unsafe-inline'; img-src data:;"
-        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; style-src 'unsafe-inline';"
+        " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     return Answer(
         body=html.encode(), media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": policy}

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from tests.researcher.api.asking import Program
 from tests.researcher.made_client import FAILED, LINKED, WAGES, WAITING, MadeClient
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, VeiltabError
-from veiltab.common.study.file import Study
 from veiltab.researcher.api.report_link import report_link
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.cli import researcher
@@ -35,7 +34,7 @@ def with_link(program: Program, release: str, *scopes: Scope) -> Program:
 def test_a_link_reads_the_report_that_the_command_writes(program: Program, release: str) -> None:
     answer = with_link(program, release).ask(f"/v1/releases/{release}/report")
     client = cast("Client", program.made)
-    known, study = client.release(release), cast("Study", program.made.study)
+    known, study = client.release(release), client.study
     if release == WAGES:
         written = report_page(study, known.status(), known.estimate())
     else:
