@@ -73,10 +73,10 @@ def test_a_link_shows_the_report_again_and_again_until_it_is_revoked(
     link = link_of(served, "board", release)
     click(page, link)
     for _ in range(2):
+        page.locator("figure svg").first.wait_for()
         expect(page.get_by_role("heading", level=1)).to_contain_text("region, income")
-        expect(page.locator("figure svg").first).to_be_visible()
         page.reload()
-    expect(page.locator("figure svg").first).to_be_visible()
+    page.locator("figure svg").first.wait_for()
     eye.look_at(page, "report-link")
     assert said == [], "the browser refused nothing of the report's"
     token = link.partition("#")[2]
@@ -108,7 +108,7 @@ def test_what_is_wrong_with_a_link_is_said(served: Served, release: str, page: P
     page.goto(f"{head.rpartition('/')[0]}/{'0' * 32}/report#{token}")
     expect(status).to_contain_text("good for one release alone")
     page.goto(link)
-    expect(page.locator("figure svg").first).to_be_visible()
+    page.locator("figure svg").first.wait_for()
     page.goto(link[:-1])
     expect(status).to_contain_text("Open the link as it was sent to you")
 
@@ -122,7 +122,7 @@ def test_without_a_script_the_page_says_why_it_is_empty(chromium: Browser, serve
 
 def test_a_service_that_is_gone_is_said(served: Served, release: str, page: Page) -> None:
     page.goto(link_of(served, "gone", release))
-    expect(page.locator("figure svg").first).to_be_visible()
+    page.locator("figure svg").first.wait_for()
     page.route("**/v1/**", lambda route: route.abort())
     page.reload()
     expect(page.get_by_role("status")).to_have_text("The service does not answer. Try again later.")
