@@ -123,7 +123,7 @@ docs-pictures: .venv/dev ## the pictures of pages that the tutorial shows, taken
 compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 4 min
 	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)
 
-console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 2 min
+console-test: .venv/dev ## the console and the report in a real browser, Debian's chromium: 2 min
 	$(BIN)/python -m pytest -v -m browser -n 2 --dist loadfile tests/browser
 
 client-test: .venv/dev ## clients in other languages against real services; says what is missing here: 4 min

@@ -1,23 +1,14 @@
 """`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, json_option
+from veiltab.common.command.cli import EXIT_CODES
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.command.options import ServeOptions, serve_options
-from veiltab.common.extras import importing
-from veiltab.researcher.commands.options_cli import with_client
-
-if TYPE_CHECKING:
-    from veiltab.researcher.client.client import Client
-
 
 _PLACES = {
     "access-log": "veiltab.researcher.commands.downloads_cli:access_log",
     "certificate": "veiltab.researcher.commands.downloads_cli:certificate",
-    "console": "veiltab.researcher.cli:console",
     "estimate": "veiltab.researcher.commands.tables_cli:estimate",
     "http": "veiltab.researcher.api.api_cli:http",
     "report": "veiltab.researcher.commands.tables_cli:report",
@@ -49,20 +40,3 @@ def serve(options: ServeOptions) -> None:
     from veiltab.researcher.desk.serving import serve_researcher
 
     serve_researcher(options)
-
-
-@click.command(epilog="Example: veiltab researcher console study.toml --name rosa --identity pki/researcher-rosa")
-@with_client
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), default=0, help="Of the loopback interface; 0 takes a free one."
-)
-@json_option
-def console(client: "Client", port: int, as_json: bool) -> None:
-    """Show releases, tables and plans as pages of a browser on this machine, and ask for releases there.
-
-    It prints a link that works once. An analyst's console has no page that asks for a release.
-    """
-    with importing("console", "the console"):
-        from veiltab.researcher.console.console import run_console
-
-    run_console(client, port=port, as_json=as_json)

@@ -36,19 +36,29 @@ class HttpOptions:
                 where="certificate, key",
                 remedy="Give both, or none for the party's own.",
             )
-        if self.origin and not _ORIGIN.fullmatch(self.origin):
-            raise InvalidInputError(
-                "this is not the origin of a site over HTTPS",
-                where="--allow-origin",
-                remedy="Give https://HOST or https://HOST:PORT, in small letters and without a path; http://localhost:PORT"
-                " serves for a trial.",
-            )
+        if self.origin:
+            check_origin(self.origin, "--allow-origin")
 
     def files(self, identity_folder: Path, name: str) -> tuple[Path, Path]:
         """Return the files of the certificate and its key."""
         if self.certificate is not None and self.key is not None:
             return self.certificate, self.key
         return identity_folder / f"{name}.pem", identity_folder / f"{name}.key"
+
+
+def check_origin(origin: str, option: str) -> None:
+    """Refuse what is not the origin of a site over HTTPS.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    if not _ORIGIN.fullmatch(origin):
+        raise InvalidInputError(
+            "this is not the origin of a site over HTTPS",
+            where=option,
+            remedy="Give https://HOST or https://HOST:PORT, in small letters and without a path; http://localhost:PORT"
+            " serves for a trial.",
+        )
 
 
 def http_options(

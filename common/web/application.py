@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -29,7 +28,7 @@ from veiltab.common.web.links import LinkFolder, entrance
 from veiltab.common.web.pages import FRAME, Console, Frame, Page, Visit
 from veiltab.common.web.sessions import Session, Sessions
 
-_MEDIA_TYPES: Mapping[str, str] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MEDIA_TYPES: Mapping[str, str] = {".css": "text/css", ".svg": "image/svg+xml"}
 _NO_SESSION = (
     "You have no session here. A link works once and for ten minutes, a session ends after half an hour without a page."
     " Ask the person who runs the console for a new link."
@@ -55,7 +54,10 @@ class ConsoleApplication:
         self._host = host
         self._frame = Frame(console)
         self._sessions = Sessions(clock, links)
-        self._assets = _read_assets(FRAME / "assets") | _read_assets(console.folder / "assets")
+        self._assets = {
+            f"/assets/{path.name}": (path.read_bytes(), _MEDIA_TYPES[path.suffix])
+            for path in (FRAME / "assets").iterdir()
+        }
         self._pages = [(compile_path(page.path)[0], page) for page in console.pages]
 
     def new_link(self, person: str, *, decides: bool = True) -> str:
@@ -202,9 +204,3 @@ async def _run(function: Callable[..., Result], *arguments: object) -> Result:
     sentence = f"{refusal.problem[:1].upper()}{refusal.problem[1:]}."
     problem = f"{refusal.where}: {refusal.problem}." if refusal.where else sentence
     raise RefusedRequestError(http_status(refusal), problem, refusal.remedy)
-
-
-def _read_assets(folder: Path) -> dict[str, tuple[bytes, str]]:
-    """Return path -> content and type of the files that a console serves."""
-    files = folder.iterdir() if folder.is_dir() else ()
-    return {f"/assets/{path.name}": (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in files}

@@ -25,7 +25,7 @@ FORM_TOKEN: Final = "form_token"  # noqa: S105 - the name of the field
 _FORM = "application/x-www-form-urlencoded"
 
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self';"
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:;"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",

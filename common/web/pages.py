@@ -105,7 +105,7 @@ class Console:
 
     Args:
         title: whose it is, such as "Curator alice".
-        folder: with templates/ and assets/ of its own, beside those of every console; assets/ may be missing.
+        folder: with templates/ of its own, beside those of every console.
         pages: in the order of the navigation; the first has the path "/".
         filters: functions of its templates, beside those of every console.
     """

@@ -21,7 +21,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def serve_console(
-    console: Console, persons: Mapping[str, bool], *, port: int, as_json: bool, folder: LinkFolder | None = None
+    console: Console, persons: Mapping[str, bool], *, port: int, as_json: bool, folder: LinkFolder
 ) -> None:
     """Serve a console, and print a one-time link for each person.
 
@@ -29,7 +29,7 @@ def serve_console(
         persons: who may enter -> whether to decide, or only to read.
         port: of the loopback interface; 0 takes a free one.
         as_json: whether the links are printed as one JSON object.
-        folder: where a command leaves links while the console runs; None if it leaves none.
+        folder: where a command leaves links while the console runs.
 
     Raises:
         InvalidInputError: no person, one twice or without a name, or a port that is not free.
@@ -40,8 +40,7 @@ def serve_console(
         listener = stack.enter_context(closing(_bound(port)))
         host = f"{LOOPBACK}:{listener.getsockname()[1]}"
         application = ConsoleApplication(console, host, links=folder)
-        if folder is not None:
-            stack.enter_context(folder.opened(host))
+        stack.enter_context(folder.opened(host))
         links = {person: application.new_link(person, decides=decides) for person, decides in persons.items()}
         print_links(links, as_json=as_json)
         note("Ctrl-C ends the console.")

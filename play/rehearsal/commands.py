@@ -52,7 +52,6 @@ def _of_releases(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
         [
             _line("researcher", "estimate", *as_researcher, *result),
             _line("researcher", "report", *as_researcher, *result, "--out", report),
-            _line("researcher", "console", *as_researcher),
         ],
     )
     for analyst in study.analysts_of(researcher)[:1]:

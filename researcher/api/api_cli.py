@@ -10,14 +10,18 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.command.options import identity_option, name_option, study_argument
 from veiltab.common.extras import importing
-from veiltab.common.https.http_options import http_options
+from veiltab.common.https.http_options import check_origin, http_options
+from veiltab.researcher.commands.options_cli import release_option, with_client
 
 if TYPE_CHECKING:
     from veiltab.researcher.api.tokens import Token
+    from veiltab.researcher.client.client import Client
 
 _state_option = click.option(
     "--state", "state", required=True, type=PATH, help="Folder of the tokens; not the one of `serve`."
 )
+_label_option = click.option("--label", required=True, help="Whose it is, or for what: a-z, 0-9 and -.")
+_days_option = click.option("--days", type=float, default=30.0, show_default=True, help="Days until it expires.")
 _SCOPES = ("read", "microdata", "request", "certificate")
 
 
@@ -66,7 +70,7 @@ def token() -> None:
 
 @token.command(epilog="Example: veiltab researcher token add --state state-http --label laptop --scope read --days 90")
 @_state_option
-@click.option("--label", required=True, help="Whose it is, or for what: a-z, 0-9 and -.")
+@_label_option
 @click.option(
     "--scope",
     "scopes",
@@ -76,7 +80,7 @@ def token() -> None:
     show_default=True,
     help="What it is good for; repeat it for more. `request` spends curators' budgets.",
 )
-@click.option("--days", type=float, default=30.0, show_default=True, help="Days until it expires.")
+@_days_option
 @json_option
 def add(state: Path, label: str, scopes: tuple[str, ...], days: float, as_json: bool) -> None:
     """Make a token and print it: this once, for only its hash is kept."""
@@ -85,6 +89,42 @@ def add(state: Path, label: str, scopes: tuple[str, ...], days: float, as_json: 
     with closing(Tokens(state)) as tokens:
         kept, text = tokens.add(label, frozenset(map(Scope, scopes)), days)
     emit(as_json, _facts(kept, kept.created) | {"token": text}, f"{text}\n{_line(kept, kept.created)}")
+
+
+@token.command(
+    epilog="Example: veiltab researcher token link study.toml --name rosa --identity pki/researcher-rosa"
+    " --state state-http --label board --release cover --at https://rosa.example.org:7480"
+)
+@with_client
+@_state_option
+@_label_option
+@release_option
+@_days_option
+@click.option(
+    "--at",
+    "origin",
+    required=True,
+    metavar="https://HOST[:PORT]",
+    help="Where browsers reach `veiltab researcher http`.",
+)
+@json_option
+def link(client: "Client", state: Path, label: str, release_name: str, days: float, origin: str, as_json: bool) -> None:
+    """Make a link that opens the report of one release in a browser, and print it: this once.
+
+    Its token reads this release and nothing else. Anyone who has the link can open it, until it expires or is revoked
+    by its label.
+    """
+    from veiltab.researcher.api.report_link import report_link
+    from veiltab.researcher.api.tokens import Scope, Tokens
+
+    check_origin(origin, "--at")
+    release = client.release(release_name)
+    attributes = release.domain().names  # a release without a result is refused
+    with closing(Tokens(state)) as tokens:
+        kept, text = tokens.add(label, frozenset({Scope.READ}), days, release.id)
+    address = report_link(origin, release.id, text)
+    facts = _facts(kept, kept.created) | {"attributes": attributes, "link": address}
+    emit(as_json, facts, f"{address}\n{_line(kept, kept.created)}")
 
 
 @token.command("list", epilog="Example: veiltab researcher token list --state state-http")
@@ -119,6 +159,7 @@ def _facts(one: "Token", now: float) -> dict[str, object]:
         "label": one.label,
         "id": one.id,
         "scopes": sorted(scope.value for scope in one.scopes),
+        "release": one.release or None,
         "created": one.created,
         "expires": one.expires,
         "state": one.state(now),
@@ -127,6 +168,5 @@ def _facts(one: "Token", now: float) -> dict[str, object]:
 
 def _line(one: "Token", now: float) -> str:
     scopes = ", ".join(sorted(scope.value for scope in one.scopes))
-    return (
-        f"{one.label}  {scopes}  {one.state(now)}  until {datetime.fromtimestamp(one.expires, UTC):%Y-%m-%d %H:%M} UTC"
-    )
+    until = f"until {datetime.fromtimestamp(one.expires, UTC):%Y-%m-%d %H:%M} UTC"
+    return "  ".join(filter(None, (one.label, scopes, one.state(now), until, one.release and f"release {one.release}")))

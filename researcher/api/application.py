@@ -23,6 +23,7 @@ from veiltab.common.rpc.call_id import begin_request
 from veiltab.common.rpc.statuses import http_status, refusal_of
 from veiltab.common.web.forms import parse_form
 from veiltab.researcher.api.openapi import PROBLEM, description
+from veiltab.researcher.api.report_link import PAGE_PATH, link_page
 from veiltab.researcher.api.resources import Answer, Resource, json_answer
 from veiltab.researcher.api.tokens import Scope, Tokens
 from veiltab.researcher.api.vocabulary import Parameter, read
@@ -73,7 +74,7 @@ class Api:
 
     def __init__(self, resources: Sequence[Resource], tokens: Tokens, is_own: Callable[[bytes], bool]) -> None:
         self._tokens, self._is_own = tokens, is_own
-        self._description = json_answer(description(resources))
+        self._description, self._link_page = json_answer(description(resources)), link_page()
         self._routes = [(re.compile(re.escape(one.path).replace(r"\{release\}", "([^/]+)")), one) for one in resources]
         self._under_way = self._waiting = 0
         self._threads = ThreadPoolExecutor(MOST_UNDER_WAY)
@@ -109,27 +110,28 @@ class Api:
 
     async def _asked(self, scope: Message, receive: Receive) -> Answer:
         headers = _headers(scope)
+        path, method = scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method == "GET" and PAGE_PATH.fullmatch(path):  # a link in a page elsewhere may lead here
+            return self._link_page
         if headers.get("origin") or headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
             raise RefusedError(403, "a page in a browser asked; this serves programs")
-        path, method = scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"]
         if path == DESCRIPTION and method == "GET":
             return self._description
-        found = [(one, match) for route, one in self._routes if (match := route.fullmatch(path))]
-        caller, scopes = await self._caller(scope, headers)
-        if not found:
-            raise NotFoundError("there is nothing here", remedy=f"See {DESCRIPTION}.")
-        route = next(((one, match) for one, match in found if one.method == method), None)
-        if route is None:
-            allowed = ", ".join(sorted(one.method for one, _ in found))
-            raise RefusedError(405, f"this takes {allowed}", Allow=allowed)
-        resource, match = route
+        caller, scopes, release = await self._caller(scope, headers)
+        resource, names = self._routed(path, method)
         if resource.scope not in scopes:
             raise DeniedError(
                 f"the token has no scope {resource.scope.value}", where="Authorization", remedy="Ask for another token."
             )
+        if release and names != (release,):
+            raise DeniedError(
+                "the token is good for one release alone, by its whole id",
+                where="Authorization",
+                remedy="Ask for another token.",
+            )
         given = await self._given(resource, scope, headers, receive)
         _log.info("%s: %s", caller, resource.name)
-        work = partial(resource.handle, *match.groups(), **given)
+        work = partial(resource.handle, *names, **given)
         if resource.is_computed:
             async with self._computing:
                 return await self._in_thread(work)
@@ -143,11 +145,22 @@ class Api:
         finally:
             self._waiting -= 1
 
+    def _routed(self, path: str, method: str) -> tuple[Resource, tuple[str, ...]]:
+        """Return what is asked for, and the name of the release in its path if there is one."""
+        found = [(one, match.groups()) for route, one in self._routes if (match := route.fullmatch(path))]
+        if not found:
+            raise NotFoundError("there is nothing here", remedy=f"See {DESCRIPTION}.")
+        route = next((route for route in found if route[0].method == method), None)
+        if route is None:
+            allowed = ", ".join(sorted(one.method for one, _ in found))
+            raise RefusedError(405, f"this takes {allowed}", Allow=allowed)
+        return route
+
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def _caller(self, scope: Message, headers: dict[str, str]) -> tuple[str, frozenset[Scope]]:
-        """Return who asks, for the log, and what the caller may ask for."""
+    async def _caller(self, scope: Message, headers: dict[str, str]) -> tuple[str, frozenset[Scope], str]:
+        """Return who asks, for the log, what the caller may ask for, and of which release alone; "" for all."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         certificate = scope.get("state", {}).get("client_certificate")
         if kind.lower() == "bearer":
@@ -155,9 +168,9 @@ class Api:
                 known = await self._in_thread(partial(self._tokens.check, token.strip()))
             except DeniedError as error:
                 raise RefusedError(401, error.problem, error.remedy, WWW_Authenticate="Bearer") from None
-            return f"token {known.label}", known.scopes
+            return f"token {known.label}", known.scopes, known.release
         if not kind and certificate and self._is_own(certificate):
-            return "the party's own certificate", frozenset(Scope)
+            return "the party's own certificate", frozenset(Scope), ""
         raise RefusedError(401, "a token is missing", "Send it as Authorization: Bearer.", WWW_Authenticate="Bearer")
 
     async def _given(

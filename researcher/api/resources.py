@@ -256,7 +256,7 @@ class Desk:
     def plan(self, **wished: Any) -> Answer:  # noqa: ANN401 - fields of a Wish
         """Answer with what a release would cost."""
         cost = cost_of(Wish(**wished), self._client.study, _within(SEARCH_SECONDS))
-        numbers = {name: value for name, value in asdict(cost).items() if name not in {"asked", "plan", "errors"}}
+        numbers = {name: value for name, value in asdict(cost).items() if name not in {"asked", "errors"}}
         errors = [{"attributes": list(names), "error": error} for names, error in cost.errors]
         return json_answer({"asked": cost.asked.value, **numbers, "errors": errors})
 

@@ -28,6 +28,7 @@ _MIGRATIONS = (
         label TEXT NOT NULL UNIQUE,
         sha256 BLOB NOT NULL,
         scopes TEXT NOT NULL,
+        release TEXT NOT NULL,
         created INTEGER NOT NULL,
         expires INTEGER NOT NULL,
         revoked INTEGER
@@ -35,6 +36,7 @@ _MIGRATIONS = (
     """,
 )
 _TOKEN = re.compile(r"vt-([0-9a-f]{8})-([A-Za-z0-9_-]{43})")
+_REMEDY = "Ask the researcher for another token or link."
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -61,7 +63,7 @@ class Token:
     Args:
         id: 8 hexadecimal digits, which the token begins with.
         label: whose it is, or for what.
-        scopes: what it is good for.
+        release: id of the only release that it is good for; "" if it is good for all of them.
         created: Unix seconds.
         expires: Unix seconds; from then on it is refused.
         revoked: Unix seconds, or None.
@@ -70,6 +72,7 @@ class Token:
     id: str
     label: str
     scopes: frozenset[Scope]
+    release: str
     created: int
     expires: int
     revoked: int | None
@@ -106,8 +109,11 @@ class Tokens:
             )
         return cls(folder)
 
-    def add(self, label: str, scopes: frozenset[Scope], days: float) -> tuple[Token, str]:
+    def add(self, label: str, scopes: frozenset[Scope], days: float, release: str = "") -> tuple[Token, str]:
         """Make a token; return what is kept, and the token itself.
+
+        Args:
+            release: as of a Token.
 
         Raises:
             InvalidInputError: a label of other characters, no scope, or a lifetime out of range.
@@ -124,13 +130,21 @@ class Tokens:
         now = int(self._clock())
         number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         token = f"vt-{number}-{secret}"
-        kept = Token(id=number, label=label, scopes=scopes, created=now, expires=now + int(days * 86_400), revoked=None)
+        kept = Token(
+            id=number,
+            label=label,
+            scopes=scopes,
+            release=release,
+            created=now,
+            expires=now + int(days * 86_400),
+            revoked=None,
+        )
         with transaction(self._database) as database:
             if database.execute("SELECT 1 FROM tokens WHERE label = ?", (label,)).fetchone():
                 raise ConflictError("there is a token of this label", where="--label", remedy="Take another label.")
             database.execute(
-                "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, NULL)",
-                (number, label, _digest(token), _texts(scopes), now, kept.expires),
+                "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+                (number, label, _digest(token), _texts(scopes), release, now, kept.expires),
             )
         return kept, token
 
@@ -162,13 +176,11 @@ class Tokens:
         match = _TOKEN.fullmatch(token)
         row = match and self._database.execute("SELECT * FROM tokens WHERE id = ?", (match[1],)).fetchone()
         if row is None or not hmac.compare_digest(row["sha256"], _digest(token)):
-            raise DeniedError("this token is not known here", where="Authorization")
+            raise DeniedError("this token is not known here", where="Authorization", remedy=_REMEDY)
         kept = _token(row)
         state = kept.state(self._clock())
         if state != "good":
-            raise DeniedError(
-                f"the token is {state}", where="Authorization", remedy="Ask the researcher for another one."
-            )
+            raise DeniedError(f"the token is {state}", where="Authorization", remedy=_REMEDY)
         return kept
 
     def close(self) -> None:
@@ -189,6 +201,7 @@ def _token(row: Any) -> Token:  # noqa: ANN401 - a row
         id=row["id"],
         label=row["label"],
         scopes=frozenset(map(Scope, row["scopes"].split())),
+        release=row["release"],
         created=row["created"],
         expires=row["expires"],
         revoked=row["revoked"],

@@ -57,7 +57,7 @@ NARROW = Sheet(width=4.0, letters=20)
 
 
 _ONE_AT_A_TIME = RLock()
-"""matplotlib's settings are those of the process, and a console draws in several threads."""
+"""matplotlib's settings are those of the process, and `veiltab researcher http` draws in several threads."""
 
 
 @contextmanager

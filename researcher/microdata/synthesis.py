@@ -116,19 +116,13 @@ class Microdata:
     def _kinds(self) -> Kinds:
         return Kinds(self.rows())
 
-    def weights(self, progress: Progress = no_progress) -> Weights | None:
-        """Return the replicate weights, shape (rows, M), float32, each column with the mean 1; None without any.
-
-        Args:
-            progress: told how many of how many are made; may raise, and so end the work.
-        """
+    def weights(self) -> Weights | None:
+        """Return the replicate weights, shape (rows, M), float32, each column with the mean 1; None without any."""
         if not self.errors or self.provenance.copies:
             return None
         weights: Weights = np.empty((self.provenance.rows, len(self.errors)), np.float32)
-
         for replicate in range(len(self.errors)):
             weights[:, replicate] = (self._counts(replicate) / self._kinds.counts)[self._kinds.places]
-            progress(replicate + 1, len(self.errors))
         return weights
 
     def copy(self, number: int) -> Rows:

@@ -1,4 +1,4 @@
-"""What a release would cost and how near to the truth it would come, as a page says it before anybody is asked."""
+"""What a release would cost and how near to the truth it would come, before anybody is asked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from veiltab.common.privacy.pricing.price import Price, price_budget, price_with
 from veiltab.common.release.tables import Prospect, Workload, asked_tables
 from veiltab.common.study.file import Study
 
-SHAPES = {"table": "One table", "pairs": "All pairs", "linked": "All pairs, strongest twice, or all triples"}
-"""What may be released of some attributes, as a form names it."""
+SHAPES = ("table", *(one.value for one in Workload))
+"""What may be released of some attributes: one table, or a workload."""
 
 _UP = Context(prec=12, rounding=ROUND_CEILING)
 
@@ -24,6 +24,7 @@ class Wish:
     """What somebody would like to release; what is None is asked for.
 
     Args:
+        shape: "table", "pairs" of the attributes, or "linked": pairs, strongest twice, or all triples.
         attributes: of the study, in its order; may be empty where `cells` says how large a table is.
         cells: K of one table without attributes.
         asked: what is to be computed from the others.
@@ -67,7 +68,6 @@ class Cost:
         feasible: whether it reaches the error that was aimed at.
         advice: what is best, or what would make it possible.
         share: about what part of a curator's whole budget it takes; None if the study's budget cannot price it.
-        plan: of one table; None of several.
         errors: of several tables, (attributes, foreseen error) of each.
     """
 
@@ -82,7 +82,6 @@ class Cost:
     feasible: bool
     advice: str
     share: Decimal | None
-    plan: Plan | None
     errors: Sequence[tuple[tuple[str, ...], float]]
 
 
@@ -118,12 +117,11 @@ def _of_one(wish: Wish, study: Study, check: Check) -> Cost:
         tables=1,
         epsilon=plan.epsilon,
         delta=plan.delta,
-        error=rounded_up(reply.root_mse),
-        cell_error=rounded_up(plan.cell_root_mse()),
+        error=_rounded_up(reply.root_mse),
+        cell_error=_rounded_up(plan.cell_root_mse()),
         feasible=reply.feasible,
         advice=" ".join((reply.advice, *plan.warnings)),
         share=_share_of_table(plan, study),
-        plan=plan,
         errors=(),
     )
 
@@ -132,7 +130,7 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
     if wish.asked is Quantity.CELLS:
         raise InvalidInputError(
             "the cells of several tables are those of their attributes",
-            where="find",
+            where="asked",
             remedy="Ask for another quantity, or plan one table.",
         )
     if wish.asked is not Quantity.DELTA and wish.delta is None:
@@ -161,17 +159,16 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
         tables=len(found.tables),
         epsilon=found.epsilon,
         delta=found.delta,
-        error=rounded_up(reply.pair_error),
+        error=_rounded_up(reply.pair_error),
         cell_error=None,
         feasible=reply.feasible,
         advice=_advice(reply),
         share=_share_of_budget(price_budget(found.epsilon, found.delta), study),
-        plan=None,
         errors=tuple(zip(tables.tables, reply.errors, strict=True)),
     )
 
 
-def rounded_up(value: float) -> Decimal:
+def _rounded_up(value: float) -> Decimal:
     """Return a number with three significant digits, upward: no error is shown smaller than it is."""
     return Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)
 
@@ -192,7 +189,7 @@ def _given(wish: Wish, quantity: Quantity) -> Any:  # noqa: ANN401 - the type of
         return None
     value = getattr(wish, quantity.value)
     if value is None:
-        raise InvalidInputError("nothing was entered here", where=quantity.value, remedy="Give a number.")
+        raise InvalidInputError("this is missing", where=quantity.value, remedy="Give a number.")
     return value
 
 

@@ -36,6 +36,7 @@ class Question:
         given: attributes that are conditioned on.
         contrast: how to compare; None asks for the shares, totals or coefficients themselves.
         reference: the group that others are compared with, as a subgroup; "" for the first.
+        totals: subgroups that are counted, such as "sex=f & age=old".
         model: the formula of a regression, or "".
         mean: the attribute whose mean is asked for, in each group that is given; or "".
         sum: likewise, whose sum.

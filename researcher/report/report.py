@@ -30,7 +30,7 @@ from veiltab.researcher.estimates.independence import IndependenceTest, independ
 from veiltab.researcher.numbers.means import means, means_by_each
 from veiltab.researcher.status.release_status import TestResult
 
-CELLS_LISTED = 1000
+_CELLS_LISTED = 1000
 """Rows of the table of cells; of a larger release the largest estimates are listed."""
 
 MINUS = "\N{MINUS SIGN}"
@@ -87,7 +87,7 @@ def render(report: ReportInput) -> str:
     Returns:
         A complete HTML document, to be written as UTF-8.
     """
-    tests = pair_tests(report.estimate, report.level)
+    tests = _pair_tests(report.estimate, report.level)
     sections = [
         *_first(report, tests),
         *_means(report.estimate),
@@ -205,8 +205,8 @@ def _marginals(report: ReportInput) -> str:
     rows: list[Sequence[str]] = []
     for name in report.estimate.domain.names:
         one = report.estimate.marginal([name])
-        shown = largest(one.raw, CELLS_LISTED)
-        numbers = cell_texts(one, shown, None)
+        shown = largest(one.raw, _CELLS_LISTED)
+        numbers = _cell_texts(one, shown, None)
         rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
     headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
     rounded = any(attribute.number for attribute in report.estimate.domain.attributes)
@@ -255,14 +255,14 @@ def _dependence(
         f"probability of about {report.level:g} of its own. Association is Cramér's V less what noise adds: 0 is none, "
         f"1 is complete.</p>"
     )
-    rows = [texts_of_test(names, test) for names, test in tests]
+    rows = [_texts_of_test(names, test) for names, test in tests]
     return [
         (f"{escape(pair[0])} and {escape(pair[1])}", drawn),
         ("Which attributes depend on each other", table(headings, rows, numeric={1, 2, 3, 4}) + note),
     ]
 
 
-def pair_tests(estimate: Estimate, level: float) -> list[tuple[tuple[str, str], IndependenceTest | str]]:
+def _pair_tests(estimate: Estimate, level: float) -> list[tuple[tuple[str, str], IndependenceTest | str]]:
     """Test every pair of attributes for dependence; where that is impossible keep the reason."""
     outcomes: list[tuple[tuple[str, str], IndependenceTest | str]] = []
     for left, right in combinations(estimate.domain.names, 2):
@@ -273,7 +273,7 @@ def pair_tests(estimate: Estimate, level: float) -> list[tuple[tuple[str, str], 
     return outcomes
 
 
-def texts_of_test(names: tuple[str, str], test: IndependenceTest | str) -> tuple[str, ...]:
+def _texts_of_test(names: tuple[str, str], test: IndependenceTest | str) -> tuple[str, ...]:
     """Return a pair and its test as texts: statistic, degrees of freedom, p-value, association and verdict."""
     pair = TIMES.join(names)
     if isinstance(test, str):
@@ -287,20 +287,20 @@ def texts_of_test(names: tuple[str, str], test: IndependenceTest | str) -> tuple
 
 def _cells(report: ReportInput) -> str:
     estimate = report.estimate
-    shown = largest(estimate.raw, CELLS_LISTED)
+    shown = largest(estimate.raw, _CELLS_LISTED)
     rows = [
         (*estimate.domain.categories_of(int(cell)), *row)
-        for cell, row in zip(shown, cell_texts(estimate, shown, report.truth), strict=True)
+        for cell, row in zip(shown, _cell_texts(estimate, shown, report.truth), strict=True)
     ]
     truth = () if report.truth is None else ("truth",)
     headings = (*estimate.domain.names, "estimate", "se", "interval", "projected", "people, about", *truth)
     first = len(estimate.domain.names)
-    note = f'<p class="note">The {CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
+    note = f'<p class="note">The {_CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
     listed = table(headings, rows, numeric=set(range(first, len(headings))))
     return (note if len(shown) < estimate.domain.cells else "") + listed
 
 
-def cell_texts(
+def _cell_texts(
     estimate: TableEstimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None
 ) -> list[tuple[str, ...]]:
     """Return cells as texts: estimate, se, interval, projected, people and, where known, the truth.

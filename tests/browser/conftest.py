@@ -1,4 +1,4 @@
-"""A study of real processes, its consoles, and a real browser that looks at them."""
+"""A study of real processes, consoles of its curators, and a real browser that looks at them."""
 
 import json
 import os
@@ -72,10 +72,17 @@ class Console:
 
 
 @contextmanager
-def console(local: LocalStudy, *words: str | Path) -> Iterator[Console]:
-    """Run the command of a console until the block ends."""
+def curator_console(local: LocalStudy, persons: Sequence[str], name: str = "alice") -> Iterator[Console]:
+    """Run a curator's console until the block ends."""
+    named = [word for person in persons for word in ("--person", person)]
+    paths: dict[str, Path] = {
+        "--state": local.state_folder(Role.CURATOR, name),
+        "--identity": local.identity_folder(Role.CURATOR, name),
+        "--table": local.tables[name],
+    }
+    options = [str(word) for option in paths.items() for word in option]
     log = local.folder / f"console-{time.monotonic_ns()}.log"
-    command = [*local.launcher, *map(str, words), "--json"]
+    command = [*local.launcher, "curator", "console", str(local.study_path), "--name", name, *options, *named, "--json"]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -87,30 +94,6 @@ def console(local: LocalStudy, *words: str | Path) -> Iterator[Console]:
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
-
-
-@contextmanager
-def curator_console(local: LocalStudy, persons: Sequence[str], name: str = "alice") -> Iterator[Console]:
-    """Run a curator's console."""
-    named = [word for person in persons for word in ("--person", person)]
-    paths: dict[str, Path] = {
-        "--state": local.state_folder(Role.CURATOR, name),
-        "--identity": local.identity_folder(Role.CURATOR, name),
-        "--table": local.tables[name],
-    }
-    options = [str(word) for option in paths.items() for word in option]
-    with console(local, "curator", "console", local.study_path, "--name", name, *options, *named) as running:
-        yield running
-
-
-@contextmanager
-def researcher_console(world: World, name: str) -> Iterator[Console]:
-    """Run a researcher's console."""
-    identity = world.local.identity_folder(Role.RESEARCHER, name)
-    with console(
-        world.local, "researcher", "console", world.local.study_path, "--name", name, "--identity", identity
-    ) as running:
-        yield running
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,14 +116,6 @@ class Seat:
         """Open a page again and again until it shows a text."""
         end = time.monotonic() + seconds
         while text not in self.open(path).inner_text("body"):
-            assert time.monotonic() < end, self.page.inner_text("body")
-            time.sleep(0.3)
-        return self.page
-
-    def wait_without(self, path: str, selector: str, seconds: float = 60) -> Page:
-        """Open a page again and again until nothing on it fits a selector."""
-        end = time.monotonic() + seconds
-        while self.open(path).locator(selector).count():
             assert time.monotonic() < end, self.page.inner_text("body")
             time.sleep(0.3)
         return self.page

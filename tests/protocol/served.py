@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.protocol.world import World
+from tests.protocol.world import Answer, World
 from veiltab.play.local.processes import LocalStudy
 
 
@@ -40,6 +40,12 @@ class Served:
         assert made.code == 0, made.errors
         return str(made.data["token"])
 
+    def link(self, label: str, release: str) -> Answer:
+        """Run the command that makes a link of a report."""
+        common = (self.world.local.study_path, "--name", "rosa", "--identity", self.identity, "--state", self.state)
+        words = (*common, "--label", label, "--release", release, "--at", self.url)
+        return self.world.command("researcher", "token", "link", *words)
+
     def client(self, token: str) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx.Client(base_url=self.url, verify=self.tls, headers=headers, timeout=30)
@@ -48,16 +54,23 @@ class Served:
 @contextmanager
 def served_over_http(world: World) -> Iterator[Served]:
     """Start the parties of a study, and the service over HTTP."""
-    folder = world.local.folder
-    identity, state = folder / "pki" / "researcher-rosa", folder / "state-http"
     with world.local:
         world.local.start_all()
-        words = ("researcher", "http", str(world.local.study_path), "--name", "rosa", "--identity", str(identity))
-        command = [*LocalStudy.launcher, *words, "--state", str(state), "--listen", "127.0.0.1:0"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stderr is not None
-            port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
-            assert port is not None
-            yield Served(world=world, url=f"https://localhost:{port[1]}", state=state, identity=identity)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(15) == 0
+        with http_beside(world) as served:
+            yield served
+
+
+@contextmanager
+def http_beside(world: World) -> Iterator[Served]:
+    """Start the service over HTTP of a study whose parties run."""
+    folder = world.local.folder
+    identity, state = folder / "pki" / "researcher-rosa", folder / "state-http"
+    words = ("researcher", "http", str(world.local.study_path), "--name", "rosa", "--identity", str(identity))
+    command = [*LocalStudy.launcher, *words, "--state", str(state), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
+        assert port is not None
+        yield Served(world=world, url=f"https://localhost:{port[1]}", state=state, identity=identity)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0

@@ -60,26 +60,6 @@ def approve_in_browser(screen: str, person: str, camera: Camera) -> None:
         page.get_by_text("Approved: ").wait_for()
 
 
-def look_at_table(screen: str, camera: Camera) -> None:
-    """Open the link that a researcher's console printed, and look at the hours of each group of the release."""
-    with browser_page() as page:
-        page.goto(_LINK.findall(screen)[0])
-        page.get_by_role("button", name="Begin as rosa").click()
-        page.get_by_role("link", name="cover", exact=True).click()
-        page.get_by_role("button", name="Show the table").click()
-        wanted, given = (
-            page.get_by_role("group", name="Attributes", exact=True),
-            page.get_by_role("group", name="Given"),
-        )
-        wanted.get_by_label("education").uncheck()
-        wanted.get_by_label("hours").check()
-        given.get_by_label("hhi").check()
-        page.get_by_label("Show", exact=True).select_option("mean of hours")
-        page.get_by_role("button", name="Show", exact=True).click()
-        page.get_by_role("heading", name="mean of hours given hhi").first.wait_for()
-        camera.take(page, "console-table")
-
-
 def look_at_report(path: Path, camera: Camera) -> None:
     """Open a report, on a wide screen and on a phone's: on neither is it wider than the screen."""
     with browser_page() as page:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tutorial.browsing import BROWSER, Camera, approve_in_browser, look_at_report, look_at_table
+from tests.tutorial.browsing import BROWSER, Camera, approve_in_browser, look_at_report
 from tests.tutorial.reading import sections
 from tests.tutorial.terminals import Reader
 from veiltab.play.local.processes import free_ports
@@ -56,8 +56,6 @@ def follow_tutorial(reader: Reader, camera: Camera | None) -> None:
                 assert "mean of" in screens[-1]
                 assert len(re.findall(r"\d\.\d", screens[-1])) >= 3 * 2
                 assert reader.typed < 15 + (camera is None)
-            case "The same in a browser" if camera:
-                look_at_table(screens[-1], camera)
             case "A page to show around" if camera:
                 look_at_report(reader.folder / "cover.html", camera)
             case _:

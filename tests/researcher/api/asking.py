@@ -9,7 +9,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from tests.researcher.console.made_client import MadeClient
+from tests.researcher.made_client import MadeClient
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.researcher.api.application import Api
 from veiltab.researcher.api.resources import Desk

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tests.researcher.api.asking import OWN, Program, made_program
-from tests.researcher.console.made_client import WAGES, MadeClient, N
+from tests.researcher.made_client import WAGES, MadeClient, N
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.researcher.api.application import DESCRIPTION, MOST_BODY, MOST_UNDER_WAY, MOST_WAITING
 from veiltab.researcher.api.tokens import Scope

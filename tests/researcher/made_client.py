@@ -13,7 +13,7 @@ from tests.conftest import STUDY, spec_with
 from tests.made_receipts import made_tests
 from tests.researcher.made_status import made_status, result_of
 from tests.researcher.made_workload import PAIRS, workload_with
-from veiltab.common.errors import NotFoundError, UnavailableError
+from veiltab.common.errors import NotFoundError
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
@@ -105,7 +105,7 @@ def statuses(study: Study) -> tuple[Status, ...]:
 
 @dataclass
 class MadeClient:
-    """What the pages ask of a client."""
+    """A client whose service is in memory."""
 
     study: Study = field(default_factory=study_with_delta)
     role: Role = Role.RESEARCHER
@@ -113,7 +113,6 @@ class MadeClient:
     counts: Mapping[str, Sequence[int]] = field(default_factory=lambda: COUNTS)
     asked: list[dict[str, Any]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    is_away: bool = False
 
     check_study = Client.check_study
 
@@ -126,7 +125,7 @@ class MadeClient:
         return self.role is Role.RESEARCHER
 
     def releases(self) -> tuple[Status, ...]:
-        self._call("releases")
+        self.calls.append("releases")
         return self.releases_known
 
     def release(self, name: str) -> Release:
@@ -134,32 +133,27 @@ class MadeClient:
 
     def status(self, name: str, *, seconds: float = 0.0) -> Status:
         del seconds
-        self._call("status")
+        self.calls.append("status")
         for one in self.releases_known:
             if name in {one.release_id, one.label}:
                 return one
         raise NotFoundError("there is no such release", where="release", remedy="List them.")
 
     def histogram(self, release_id: str) -> bytes:
-        self._call("histogram")
+        self.calls.append("histogram")
         return np.array(self.counts[release_id], "<i8").tobytes()
 
     def certificate(self, release_id: str) -> str:
-        self._call("certificate")
+        self.calls.append("certificate")
         return f"certificate of {release_id}"
 
     def study_file(self, digest: str) -> bytes:
-        self._call("study_file")
+        self.calls.append("study_file")
         if digest not in {"", hashlib.sha256(CHARGED_STUDY).hexdigest()}:
             raise NotFoundError("the service never had this study file", where="study")
         return CHARGED_STUDY
 
     def request(self, attributes: tuple[str, ...] = (), **choices: Any) -> Release:  # noqa: ANN401 - as the client's
-        self._call("request")
+        self.calls.append("request")
         self.asked.append({"attributes": attributes} | choices)
         return Release(self, WAITING, continued=False)  # type: ignore[arg-type]
-
-    def _call(self, what: str) -> None:
-        self.calls.append(what)
-        if self.is_away:
-            raise UnavailableError("does not answer", where="researcher rosa", remedy="Start its service.")
