@@ -10,7 +10,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.command.options import identity_option, name_option, study_argument
 from veiltab.common.extras import importing
-from veiltab.common.https.http_options import check_origin, http_options
+from veiltab.common.https.http_options import HttpOptions, check_origin
 from veiltab.researcher.commands.options_cli import release_option, with_client
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def http(
         from veiltab.researcher.api.serving_api import serve_api
     from veiltab.researcher.client.client import Client
 
-    options = http_options(listen, certificate, key)
-    if options is None:
-        raise AssertionError("--listen is required")
+    options = HttpOptions(address=listen, certificate=certificate, key=key)
     with Client(study_path, identity=identity_folder, name=name) as client:
         serve_api(client, identity_folder, state, options)
 

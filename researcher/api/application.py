@@ -24,7 +24,7 @@ from veiltab.common.rpc.statuses import http_status, refusal_of
 from veiltab.common.web.forms import parse_form
 from veiltab.researcher.api.openapi import PROBLEM, description
 from veiltab.researcher.api.report_link import PAGE_PATH, link_page
-from veiltab.researcher.api.resources import Answer, Resource, json_answer
+from veiltab.researcher.api.resource import Answer, Resource, json_answer
 from veiltab.researcher.api.tokens import Scope, Tokens
 from veiltab.researcher.api.vocabulary import Parameter, read
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from veiltab.researcher.api.resources import Resource
+from veiltab.researcher.api.resource import Resource
 from veiltab.researcher.api.tokens import Scope
 
 _TEXT, _WHOLE, _NUMBER, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}

@@ -10,7 +10,7 @@ from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
-from veiltab.researcher.api.resources import Answer
+from veiltab.researcher.api.resource import Answer
 
 PAGE_PATH = re.compile(r"/releases/[^/]+/report")
 """Where the page is."""

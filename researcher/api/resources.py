@@ -2,20 +2,20 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from veiltab.common.command.cli import json_text
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.researcher.api.formats import FORMATS, codebook, table_file
+from veiltab.researcher.api.resource import Answer, Resource, json_answer, optional
 from veiltab.researcher.api.tokens import Scope
-from veiltab.researcher.api.vocabulary import Parameter, parameters_of
+from veiltab.researcher.api.vocabulary import parameters_of
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
@@ -51,65 +51,14 @@ _KEPT = 16
 """Releases whose model is kept in memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a request is answered.
-
-    Args:
-        body: bytes, or a file that is sent and then deleted with its folder.
-        after: called when it was sent.
-    """
-
-    body: bytes | Path
-    media_type: str = "application/json"
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    after: Callable[[], object] = lambda: None
-
-
-def json_answer(data: Mapping[str, object], status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-    """Return data as JSON."""
-    return Answer(body=json_text(data).encode(), status=status, headers=headers or {})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """Something that can be asked.
-
-    Args:
-        name: of the operation, in the description.
-        path: with {release} for the name of a release.
-        parameters: of the query, or of the body of a POST.
-        schema: of a JSON answer: a name among the components of the description.
-        is_computed: whether it takes a processor, and so waits for its turn.
-        handle: answers, given the parts of the path and the parameters that were given.
-    """
-
-    name: str
-    method: str
-    path: str
-    scope: Scope
-    summary: str
-    parameters: tuple[Parameter, ...] = ()
-    media_types: tuple[str, ...] = ("application/json",)
-    schema: str = ""
-    is_computed: bool = True
-    handle: Callable[..., Answer]
-    status: int = 200
-
-
-def _parameter(name: str, kind: Any, description: str, default: Any = None) -> Parameter:  # noqa: ANN401 - a type
-    return Parameter(name=name, kind=kind, default=default, is_required=False, description=description)
-
-
-_ATTRIBUTES = _parameter(
+_ATTRIBUTES = optional(
     "attributes", tuple[str, ...], "names from the study; those that the question names if left out."
 )
-_CONFIDENCE = _parameter("confidence", float, "of the intervals, between 0 and 1.", CONFIDENCE)
-_LINKS = _parameter(
+_CONFIDENCE = optional("confidence", float, "of the intervals, between 0 and 1.", CONFIDENCE)
+_LINKS = optional(
     "linkage_error", str, "wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it."
 )
-_FORMAT = _parameter("format", str, f"of the answer: {', '.join(FORMATS)}.", "json")
+_FORMAT = optional("format", str, f"of the answer: {', '.join(FORMATS)}.", "json")
 
 
 class Desk:
@@ -161,8 +110,8 @@ class Desk:
                 path="/v1/releases",
                 summary="Releases, newest first.",
                 parameters=(
-                    _parameter("limit", int, f"of a page, 1 to {MOST_RELEASES}.", MOST_RELEASES),
-                    _parameter("after", str, "the id that the page before names as `next`."),
+                    optional("limit", int, f"of a page, 1 to {MOST_RELEASES}.", MOST_RELEASES),
+                    optional("after", str, "the id that the page before names as `next`."),
                 ),
                 schema="ReleaseList",
                 is_computed=False,
@@ -173,7 +122,7 @@ class Desk:
                 name="getRelease",
                 path=one,
                 summary="How a release stands.",
-                parameters=(_parameter("wait", int, f"seconds to wait until it is over, 0 to {MOST_WAIT}.", 0),),
+                parameters=(optional("wait", int, f"seconds to wait until it is over, 0 to {MOST_WAIT}.", 0),),
                 schema="Release",
                 is_computed=False,
                 handle=self.release,
@@ -215,7 +164,7 @@ class Desk:
                 path=f"{one}/microdata",
                 scope=Scope.MICRODATA,
                 summary="Rows drawn from a model, which are no people.",
-                parameters=(*made, _parameter("format", str, "of the file: csv or parquet.", "csv")),
+                parameters=(*made, optional("format", str, "of the file: csv or parquet.", "csv")),
                 media_types=("text/csv", FORMATS["parquet"]),
                 handle=self.microdata,
             ),

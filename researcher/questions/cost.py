@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any, assert_never
+from typing import Any, cast
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import Plan
@@ -150,20 +150,19 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
         check,
     )
     found = reply.question
-    if found.population is None or found.epsilon is None or found.delta is None:
-        raise AssertionError("an answer has everything")
+    epsilon, delta = cast("Decimal", found.epsilon), cast("Decimal", found.delta)  # an answer has everything
     return Cost(
         asked=reply.asked,
-        population=found.population,
+        population=cast("int", found.population),
         cells=sum(found.cells),
         tables=len(found.tables),
-        epsilon=found.epsilon,
-        delta=found.delta,
+        epsilon=epsilon,
+        delta=delta,
         error=_rounded_up(reply.pair_error),
         cell_error=None,
         feasible=reply.feasible,
         advice=_advice(reply),
-        share=_share_of_budget(price_budget(found.epsilon, found.delta), study),
+        share=_share_of_budget(price_budget(epsilon, delta), study),
         errors=tuple(zip(tables.tables, reply.errors, strict=True)),
     )
 
@@ -199,19 +198,8 @@ def _advice(reply: WorkloadAnswer) -> str:
             "Errors are foreseen by the central limit; where rows are few, what runs may be some per cent worse."
             " A model fitted to all tables is usually nearer to the truth than each of them."
         )
-    match reply.asked:
-        case Quantity.EPSILON | Quantity.DELTA:
-            return (
-                "This error cannot be reached. It could be with fewer tables, coarser attributes or more respondents."
-            )
-        case Quantity.POPULATION:
-            return (
-                "This error cannot be reached. It could be with fewer tables, coarser attributes or a larger epsilon."
-            )
-        case Quantity.CELLS | Quantity.ERROR:
-            raise AssertionError(f"the {reply.asked.value} is not searched for")
-        case _:
-            assert_never(reply.asked)
+    other = "a larger epsilon" if reply.asked is Quantity.POPULATION else "more respondents"
+    return f"This error cannot be reached. It could be with fewer tables, coarser attributes or {other}."
 
 
 def _share_of_table(plan: Plan, study: Study) -> Decimal | None:
