@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from veiltab.common.core.numbers.rounding import upward
+from veiltab.common.core.numbers.rounding import bound_text, downward, upward
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.curator.budget.doubts import Doubt
 from veiltab.curator.budget.entries import Entry, percent
@@ -20,7 +20,7 @@ def purpose_of(entry: Entry, store: CuratorStore) -> str:
 def spent_text(book: Ledger) -> str:
     """Return in a sentence what is spent and what is left."""
     if book.delta is None:
-        return f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left."
+        return f"Spent {upward(book.spent)} of {book.budget}; {downward(book.remaining)} left."
     return (
         f"Spent epsilon {upward(book.spent)} at delta {delta_text(book.delta)}, {percent(book.share)} of the budget of"
         f" {book.budget}; one more release may have {book.left}."
@@ -31,7 +31,7 @@ def spent_text(book: Ledger) -> str:
 def statements_text(book: Ledger) -> str:
     """Return in a sentence what is spent in Gaussian and zero-concentrated differential privacy."""
     price = book.spent_price
-    leak = f", both but for a probability of {delta_text(price.slack)}" if price.slack else ""
+    leak = f", both but for a probability of {bound_text(price.slack, 2)}" if price.slack else ""
     return f"Spent so far, of a plan made beforehand: {upward(price.mu)}-GDP and {upward(price.rho)}-zCDP{leak}."
 
 

@@ -13,6 +13,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.command.options import identity_option, study_argument
+from veiltab.common.core.numbers.rounding import downward
 from veiltab.common.errors import DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.observe.status import Budget, Observation, Work
 from veiltab.common.privacy.cards.guarantee_text import delta_text
@@ -120,7 +121,7 @@ def lines(status: "PartyStatus", now: float) -> list[str]:
 
 def _budget_line(budget: Budget) -> str:
     if budget.delta is None:
-        return f"  budget of {budget.protects}: epsilon {budget.left:.6f} of {budget.epsilon} left"
+        return f"  budget of {budget.protects}: epsilon {downward(budget.left)} of {budget.epsilon} left"
     delta = "" if budget.left_delta is None else f" at delta {delta_text(budget.left_delta)}"
     return (
         f"  budget of {budget.protects}: epsilon {budget.epsilon} at delta {delta_text(budget.delta)}; one more release"

@@ -237,9 +237,24 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
     }
 
 
+_LEAST, _NEAR_ONE = Fraction(1, 10**6), Fraction(1, 1000)
+
+
 def _error(value: float) -> str:
     """Return an error with five decimals, or with two digits where these say too little."""
     return f"{value:.5f}" if value >= 1e-4 else f"{value:.1e}"
+
+
+def _probability(value: Fraction) -> str:
+    """Return a probability with six decimals, or how far from 0 or 1 it is where these say nothing."""
+    if 0 < 1 - value < _LEAST:
+        return f"1 - {float(1 - value):.2g}"
+    return f"{float(value):.2g}" if 0 < value < _LEAST else f"{float(value):.6f}"
+
+
+def _ratio(gamma: Fraction) -> str:
+    """Return gamma with four decimals, or how far from 1 it is where these say nothing."""
+    return f"1 + {float(gamma - 1):.2g}" if 0 < gamma - 1 < _NEAR_ONE else f"{float(gamma):.4f}"
 
 
 def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
@@ -250,9 +265,10 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
     )
     return (
         f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
-        f" {float(1 - best.mechanism.retention):.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
-        f"The curators replace it with probability {best.mechanism.curator_replacement / UNIT:.6f} before they encrypt,"
-        f" the server with {best.mechanism.server_replacement / UNIT:.6f} after.\n"
+        f" {_probability(1 - best.mechanism.retention)} (gamma = {_ratio(best.mechanism.gamma)}, K ="
+        f" {best.mechanism.cells} cells).\nThe curators replace it with probability"
+        f" {_probability(Fraction(best.mechanism.curator_replacement, UNIT))} before they encrypt, the server with"
+        f" {_probability(Fraction(best.mechanism.server_replacement, UNIT))} after.\n"
         f"Up to {_canaries(best):,} canaries travel with the rows and show whether the server added its noise.\n"
         f"Expected root-mean-square error of the joint distribution, all cells together: {_error(reply.root_mse)}"
         f" (the paper's m* = {paper.sample}, pure: {_error(question.root_mse(paper))}).\n"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from math import expm1, log1p
 
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import MultiplicityLaw, amplified_delta
-from veiltab.common.privacy.profiles import GroupProfile
+from veiltab.common.privacy.profiles import GammaDiagonalProfile, GroupProfile
 from veiltab.common.schemes import Relation
 
 
@@ -62,11 +63,18 @@ def amplify(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float) -> A
         Upper bounds; tight for sampling without replacement and Poisson.
 
     Raises:
-        InvalidInputError: epsilon is not a number from 0 to 700.
+        InvalidInputError: epsilon is not a number from 0 to 700, or the mechanism releases a row for each sampled one,
+            whose profile is one of substitution, and the scheme's relation adds or removes a respondent.
 
     Source: Balle, Barthe, Gaboardi 2018, Theorems 8 to 10; MUST, Theorem 5. Smith's lemma is the Poisson case, Theorem
     1 of Hu, Drechsler, Kim that without replacement.
     """
+    if scheme.relation is Relation.ADD_REMOVE and isinstance(profile, GammaDiagonalProfile):
+        raise InvalidInputError(
+            "the mechanism releases a row for each sampled one, so adding a respondent shows in their number",
+            where="--scheme",
+            remedy="Take wor, and as --sample the size that came out: that is the guarantee under substitution.",
+        )
     delta = amplified_delta(scheme, profile, epsilon)
     return Amplified(
         eta=scheme.eta,

@@ -75,7 +75,7 @@ def gain(
     if statistic == "mean":
         size = int(required(population, "--population"))
         comparison, sample, extra = _of_mean(
-            size, rate, epsilon, required(value_range, "--range"), required(variance, "--variance")
+            size, rate, epsilon, required(value_range, "--range"), required(variance, "--variance") + 0.0
         )
     else:
         comparison, sample, size, extra = _of_median(
@@ -98,7 +98,7 @@ def gain(
     lines = [
         f"Privatised population: variance {comparison.population.total:.6g}, all noise.",
         (
-            f"Privatised sample of {sample}, at epsilon {comparison.sample_epsilon:.4f}:"
+            f"Privatised sample of {sample}, at epsilon {comparison.sample_epsilon:.6g}:"
             f" variance {comparison.sample.total:.6g}"
             f" = {comparison.sample.sampling:.6g} sampling + {comparison.sample.noise:.6g} noise."
         ),

@@ -1,16 +1,19 @@
 """`veiltab lab privacy`: what sampling, secret order and repetition are worth."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
-from veiltab.common.core.numbers.rounding import ln_above, parse_delta, parse_epsilon
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.numbers.rounding import bound_text, floor_text, ln_above, parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import base_epsilon
 from veiltab.common.privacy.calibration import calibrate as calibrated
 from veiltab.common.privacy.cards.card import delta_warning
+from veiltab.common.privacy.planning.noise_split import curators_part, parse_split, servers_part
 from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile
 from veiltab.common.privacy.shuffle import LEAST_DELTA, OrderCertificate
 from veiltab.common.schemes import SCHEMES, Relation, scheme_of
@@ -24,6 +27,9 @@ population_option = click.option("--population", required=True, type=click.IntRa
 sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
 cells_option = click.option("--cells", required=True, type=click.IntRange(min=2), help="Cells of the table, K.")
 scheme_option = click.option("--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True)
+split_option = click.option(
+    "--noise-split", default="0", show_default=True, help="The curators' part of the noise; of a plan it is .5."
+)
 stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
 
 
@@ -124,7 +130,8 @@ def amplify(
     emit(
         as_json,
         data,
-        f"({result.base_epsilon:g}, {result.base_delta:.6g}) becomes ({result.epsilon:.6g}, {result.delta:.6g}):"
+        f"({bound_text(result.base_epsilon)}, {bound_text(result.base_delta)}) becomes ({bound_text(result.epsilon)},"
+        f" {bound_text(result.delta)}):"
         f" {result.effect.value} amplification; a respondent is drawn with probability {result.eta:.6g}"
         f" ({result.relation.value}).{_pair_attains(attained, result.delta)}",
     )
@@ -140,19 +147,28 @@ def amplify(
 @click.option("--gamma", required=True, help="Worst-case ratio of the mechanism, above 1.")
 @click.option("--epsilon", type=float, help="Ask for delta at this epsilon, nats.")
 @click.option("--delta", type=float, help="Ask for epsilon at this delta.")
+@split_option
 @json_option
 def certify(
-    population: int, sample: int, cells: int, gamma: str, epsilon: float | None, delta: float | None, as_json: bool
+    population: int,
+    sample: int,
+    cells: int,
+    gamma: str,
+    epsilon: float | None,
+    delta: float | None,
+    noise_split: str,
+    as_json: bool,
 ) -> None:
     """Say what a release in secret order guarantees: delta at an epsilon, or epsilon at a delta."""
     if (epsilon is None) == (delta is None):
         raise InvalidInputError("give either --epsilon or --delta", where="certify")
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=read_fraction(gamma))
     if epsilon is not None:
+        epsilon = abs(epsilon) if epsilon == 0 else epsilon  # -0.0 reads as 0
         guarantee = (epsilon, certificate.delta(epsilon))
     else:
         guarantee = (certificate.epsilon(float(delta or 0)), float(delta or 0))
-    _emit_guarantee(as_json, certificate, guarantee, {})
+    _emit_guarantee(as_json, certificate, noise_split, guarantee, {})
 
 
 @privacy.command(
@@ -167,11 +183,25 @@ def certify(
 @click.option(
     "--max-local-epsilon", help="Largest epsilon of a row against an adversary who knows the sample, ln gamma, nats."
 )
+@split_option
 @json_option
 def calibrate(
-    population: int, sample: int, cells: int, epsilon: str, delta: str, max_local_epsilon: str | None, as_json: bool
+    population: int,
+    sample: int,
+    cells: int,
+    epsilon: str,
+    delta: str,
+    max_local_epsilon: str | None,
+    noise_split: str,
+    as_json: bool,
 ) -> None:
     """Find the least noise that keeps (epsilon, delta)."""
+    if max_local_epsilon is not None and parse_split(noise_split) > 0:
+        raise InvalidInputError(
+            "the cap is on the whole noise here, and a row faces the server's part alone",
+            where="--max-local-epsilon, --noise-split",
+            remedy="Give one of them; `veiltab plan` takes both.",
+        )
     wanted = parse_epsilon(epsilon)
     mechanism = calibrated(
         population=population,
@@ -183,7 +213,9 @@ def calibrate(
     )
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=mechanism.gamma)
     guarantee = (float(wanted), certificate.delta(float(wanted)))
-    _emit_guarantee(as_json, certificate, guarantee, {"replacement_probability": mechanism.replacement / 2**64})
+    _emit_guarantee(
+        as_json, certificate, noise_split, guarantee, {"replacement_probability": mechanism.replacement / 2**64}
+    )
 
 
 @privacy.command(
@@ -242,7 +274,7 @@ def compose(
         moves = {Relation.SUBSTITUTION: 2, Relation.ADD_REMOVE: 1}[drawn.relation]
         attained = attained_by_steps(drawn, mechanism=mechanism, ratio=moves / multiplier, steps=count, delta=upper)
         steps_data = {"delta_upper": upper, "epsilon": epsilon, "attained": attained, "relation": drawn.relation.value}
-        said = f"({epsilon:g}, {upper:.6g}) after {count} steps ({drawn.relation.value})."
+        said = f"({epsilon:g}, {bound_text(upper)}) after {count} steps ({drawn.relation.value})."
         emit(as_json, steps_data, said + _pair_attains(attained, upper))
         return
     if path is None:
@@ -258,8 +290,9 @@ def compose(
         **total.price.statements(),
     }
     said = (
-        f"({total.epsilon:.6g}, {total.delta:g}) together; pure epsilon {total.pure_epsilon:.6f}."
-        f"\n{total.price.mu}-GDP and {total.price.rho:.8f}-zCDP, both but for a probability of {total.price.slack:.3g}."
+        f"({bound_text(total.epsilon)}, {bound_text(total.delta)}) together; pure epsilon"
+        f" {bound_text(total.pure_epsilon)}.\n{total.price.mu}-GDP and {bound_text(total.price.rho)}-zCDP, both but"
+        f" for a probability of {bound_text(total.price.slack, 3)}."
     )
     emit(as_json, data, said + _pair_attains(together, total.delta))
 
@@ -267,20 +300,27 @@ def compose(
 def _pair_attains(epsilon: float | None, delta: float) -> str:
     """Say what a pair attains, or that it is not worked out here."""
     if epsilon is not None:
-        return f"\nA pair of tables attains epsilon {epsilon:.6g} at delta {delta:.6g}: a guarantee is no smaller."
+        return (
+            f"\nA pair of tables attains epsilon {floor_text(epsilon)} at delta {bound_text(delta)}: a guarantee is no"
+            " smaller."
+        )
     return "\nWhat a pair of tables attains is not worked out for this."
 
 
 def _emit_guarantee(
-    as_json: bool, certificate: OrderCertificate, epsilon_delta: tuple[float, float], extra: dict[str, object]
+    as_json: bool,
+    certificate: OrderCertificate,
+    noise_split: str,
+    epsilon_delta: tuple[float, float],
+    extra: dict[str, object],
 ) -> None:
     epsilon, delta = epsilon_delta
-    stated = f"below {LEAST_DELTA:g}" if 0 < delta <= LEAST_DELTA else f"{delta:.6g}"
-    pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)
+    stated = f"below {LEAST_DELTA:g}" if 0 < delta <= LEAST_DELTA else bound_text(delta)
+    pure, local = ln_above(certificate.pure_ratio), _row_epsilon(certificate, parse_split(noise_split))
     warning = delta_warning(Decimal(delta), certificate.population)
     # A pure epsilon that is no larger makes the other guarantee redundant.
-    both = f"({epsilon:.6g}, {stated}), and purely epsilon = {pure:.6f}; both hold"
-    guarantee = both if epsilon < pure else f"purely epsilon = {pure:.6f}, which is not above {epsilon:.6g}"
+    both = f"({bound_text(epsilon)}, {stated}), and purely epsilon = {bound_text(pure)}; both hold"
+    guarantee = both if epsilon < pure else f"purely epsilon = {bound_text(pure)}, which is not above {epsilon:.6g}"
     data = {
         "gamma": float(certificate.gamma),
         "epsilon": epsilon,
@@ -293,9 +333,17 @@ def _emit_guarantee(
     emit(
         as_json,
         data,
-        f"gamma = {float(certificate.gamma):.6g}. Against the researcher: {guarantee}. Against an adversary who"
-        f" knows the sample: {local:.6f} a row.{warning and ' ' + warning}",
+        f"gamma = {bound_text(float(certificate.gamma))}. Against the researcher: {guarantee}. Against an adversary who"
+        f" knows the sample and the curators' coins: {bound_text(local)} a row.{warning and ' ' + warning}",
     )
+
+
+def _row_epsilon(certificate: OrderCertificate, split: Decimal) -> Decimal:
+    """Return ln gamma(r_s), nats, rounded up: what a row faces if the curators have their part of the noise."""
+    if split == 0:
+        return ln_above(certificate.gamma)
+    least = GammaDiagonal.from_gamma(certificate.cells, certificate.gamma)
+    return ln_above(replace(least, replacement=servers_part(least, curators_part(least, split))).gamma)
 
 
 privacy.add_command(gain)

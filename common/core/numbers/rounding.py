@@ -20,6 +20,7 @@ MAX_DIGITS = 100
 """Most characters of an epsilon or a delta; more cost time in every plan and composition, and say nothing."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_SMALL, _MILLIONTH = Decimal("1e-4"), Decimal("1e-6")
 _PRECISION = 60
 _UP = Context(prec=_PRECISION, rounding=ROUND_CEILING)
 _DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR)
@@ -92,9 +93,35 @@ def _rewritten(value: Parameter) -> str:
     return f"Write it with a point: {text.replace(',', '.')}." if _DECIMAL_COMMA.fullmatch(text) else ""
 
 
+def spelled(value: Decimal) -> str:
+    """Write a number from 0 on in one spelling, with every digit: 0.01, 1e-6, 2.5e-7."""
+    plain = value.normalize()
+    if plain == 0 or plain.adjusted() > -3:
+        return f"{plain:f}"
+    mantissa = plain.scaleb(-plain.adjusted()).normalize()
+    return f"{mantissa:f}e{plain.adjusted()}"
+
+
+def bound_text(value: Decimal | float, digits: int = 6) -> str:
+    """Write an upper bound with so many digits, rounded up; no smaller than it stands in JSON."""
+    return spelled(Context(prec=digits, rounding=ROUND_CEILING).plus(exact_decimal(value)))
+
+
+def floor_text(value: Decimal | float, digits: int = 6) -> str:
+    """Write a lower bound with so many digits, rounded down; no larger than it stands in JSON."""
+    return spelled(Context(prec=digits, rounding=ROUND_FLOOR).plus(exact_decimal(value)))
+
+
 def upward(value: Decimal) -> str:
-    """Write an upper bound with six decimals, rounded up."""
-    return f"{value.quantize(Decimal('1e-6'), rounding=ROUND_CEILING):f}"
+    """Write an upper bound with six decimals, rounded up; one below 1e-4 with three digits."""
+    if 0 < value < _SMALL:
+        return bound_text(value, 3)
+    return f"{value.quantize(_MILLIONTH, rounding=ROUND_CEILING):f}"
+
+
+def downward(value: Decimal) -> str:
+    """Write a lower bound with six decimals, rounded down."""
+    return f"{value.quantize(_MILLIONTH, rounding=ROUND_FLOOR):f}"
 
 
 def exp_below(x: Decimal) -> Fraction:

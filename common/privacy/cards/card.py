@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from veiltab.common.core.numbers.rounding import upward
+from veiltab.common.core.numbers.rounding import bound_text, upward
 from veiltab.common.privacy.cards.guarantee_text import delta_text, guarantee_text, odds_text
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
@@ -109,7 +109,7 @@ def _plain(guarantee: tuple[Decimal, Decimal] | None) -> dict[str, Decimal] | No
 def _guarantee(epsilon: Decimal, delta: Decimal) -> str:
     if delta == 0:
         return f"epsilon = {upward(epsilon)} (pure)"
-    return f"(epsilon, delta) = ({upward(epsilon)}, {delta:.3g})"
+    return f"(epsilon, delta) = ({upward(epsilon)}, {bound_text(delta, 3)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from decimal import ROUND_CEILING, Context, Decimal
 
-from veiltab.common.core.numbers.rounding import exp_above
+from veiltab.common.core.numbers.rounding import exp_above, spelled
 
 _LARGEST_FACTOR = Decimal(10) ** 6
 
@@ -20,11 +20,7 @@ def epsilon_text(epsilon: Decimal) -> str:
 
 def delta_text(delta: Decimal | str | None) -> str:
     """Write a delta (probability) in one spelling, with every digit: 1e-6, 2.5e-7, 0.01; 0 if none."""
-    plain = Decimal(delta or 0).normalize()
-    if plain == 0 or plain.adjusted() > -3:
-        return f"{plain:f}"
-    mantissa = plain.scaleb(-plain.adjusted()).normalize()
-    return f"{mantissa:f}e{plain.adjusted()}"
+    return spelled(Decimal(delta or 0))
 
 
 def odds_text(epsilon: Decimal) -> str:

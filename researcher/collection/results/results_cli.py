@@ -8,6 +8,7 @@ import click
 
 from veiltab.common.command.cli import PATH, emit, json_option, note
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.core.numbers.rounding import bound_text
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.researcher.collection.round_options import CONNECTION, round_option, with_rounds
 from veiltab.researcher.collection.text import status_dict
@@ -171,7 +172,7 @@ def _together_text(paid: "dict[str, Decimal | None]") -> str:
     said = f"A node that answered all of these rounds paid epsilon {paid['pure_epsilon']:f} against everybody"
     if paid["epsilon"] is None:
         return f"{said}. What the counts alone tell of it needs `pip install 'veiltab[composition]'`."
-    return f"{said}; the counts alone guarantee ({float(paid['epsilon']):.4g}, {float(paid['delta'] or 0):.3g})."
+    return f"{said}; the counts alone guarantee ({bound_text(paid['epsilon'])}, {bound_text(paid['delta'] or 0)})."
 
 
 @click.command(epilog=f"Example: veiltab collect balance {CONNECTION} --round ID")

@@ -108,9 +108,17 @@ def test_deltas_are_kept_exactly(text: str) -> None:
     assert parse_delta(text) == Decimal(text)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [("0.1", "0.100000"), ("0.1000001", "0.100001"), ("1e-30", "0.000001"), ("12", "12.000000")]
-)
+UPPER = [
+    ("0.1", "0.100000"),
+    ("0.1000001", "0.100001"),
+    ("0.0001", "0.000100"),
+    ("9.9991e-5", "1e-4"),
+    ("1e-30", "1e-30"),
+    ("12", "12.000000"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), UPPER)
 def test_upper_bounds_are_written_rounded_up(value: str, text: str) -> None:
     assert upward(Decimal(value)) == text
 

@@ -106,7 +106,7 @@ def test_the_rows_name_each_coalition_and_what_it_faces() -> None:
     assert rows["desk, server and curator"].startswith("no protection")
     assert set(rows) >= {"analyst", "desk with server", "analyst with curators"}
     full = dict(card.rows_in_full())
-    both = f"({upward(found.epsilon)}, 0.0001), and epsilon = {upward(found.other[0])} (pure) (both hold)"
+    both = f"({upward(found.epsilon)}, 1e-4), and epsilon = {upward(found.other[0])} (pure) (both hold)"
     assert full["desk"].startswith(f"(epsilon, delta) = {both}: rows")
     assert full["desk with curators"].startswith(f"epsilon = {upward(row)} (pure) per row: ")
     assert full["server with curators"] == rows["server with curators"]

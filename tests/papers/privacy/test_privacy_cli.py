@@ -1,6 +1,9 @@
 """`veiltab lab privacy`, as one types it."""
 
 import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +293,67 @@ def test_any_base_mechanism() -> None:
 )
 def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], message: str) -> None:
     assert message in refused(*words)
+
+
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\d)")
+BOUNDS = {"epsilon", "delta", "delta_upper", "pure_epsilon", "local_epsilon", "gdp", "zcdp", "slack"}
+ONE = {"population": 1_000_000, "sample": 1_000_000, "cells": 4, "gamma": 1.05}
+LITTLE = {"population": 10**9, "sample": 1000, "cells": 65_536, "gamma": 1.000001}
+TWO = [
+    {"population": 45_222, "sample": 45_222, "cells": 24, "gamma": 356.78, "count": 3},
+    {"population": 30, "sample": 30, "cells": 4, "gamma": 3, "count": 2},
+]
+
+
+def bounds(data: Any, name: str = "") -> Iterator[Decimal]:  # noqa: ANN401 - what JSON holds
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from bounds(value, key) if key not in {"attained", "base"} else ()
+    elif name in BOUNDS and data is not None:
+        yield Decimal(str(data))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "amplify --scheme wr --population 1000 --sample 400 --mechanism gaussian --epsilon .5 --ratio .25",
+        "amplify --scheme must.ow --population 997 --sample 391 --stage 500 --mechanism laplace --epsilon 1 --ratio .3",
+        "certify --population 1000 --sample 1000 --cells 24 --gamma 1.0000001 --delta 1e-6",
+        "certify --population 45222 --sample 45222 --cells 24 --gamma 356.78 --epsilon .5 --noise-split 0",
+        "certify --population 45222 --sample 4522 --cells 24 --gamma 1e6 --delta 1.2345e-7",
+        "calibrate --population 1003 --sample 1003 --cells 7 --epsilon .77 --delta 3.3e-5",
+        "compose --mechanism gaussian --population 991 --sample 97 --steps 20 --noise-multiplier 3 --epsilon 1",
+    ],
+)
+def test_no_number_is_printed_below_its_bound(words: str) -> None:
+    check_printed("lab", "privacy", *words.split())
+
+
+@pytest.mark.parametrize("releases", [[ONE], [LITTLE], TWO])
+def test_no_number_of_releases_together_is_printed_below_its_bound(
+    releases: list[dict[str, float]], tmp_path: Path
+) -> None:
+    (tmp_path / "releases.json").write_text(json.dumps(releases), "utf-8")
+    check_printed("lab", "privacy", "compose", str(tmp_path / "releases.json"), "--delta", "1.2345e-6")
+
+
+def check_printed(*words: str) -> None:
+    """Find every bound of the JSON in the text: a number that is a little above, and none that is a little below."""
+    printed = [Decimal(one) for one in NUMBER.findall(text(*words).split("A pair of tables")[0])]
+    for bound in bounds(run(*words)):
+        near = [one for one in printed if abs(one - bound) <= bound / 50]
+        assert bound == 0 or near, (bound, printed)
+        assert min(near, default=Decimal(0)) >= bound or bound in near, (bound, near)
+
+
+def test_poisson_and_a_mechanism_of_rows_have_no_guarantee_by_the_expected_size() -> None:
+    words = ("lab", "privacy", "amplify", "--scheme", "poisson", "--population", "2", "--sample", "1")
+    assert "--scheme" in refused(
+        *words, "--mechanism", "gamma-diagonal", "--epsilon", "1.1", "--gamma", "3", "--cells", "4"
+    )
+
+
+def test_the_part_of_the_curators_is_that_of_a_plan() -> None:
+    certified = run("lab", "privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6", "--noise-split", ".5")
+    planned = run("plan", "--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6")
+    assert certified["local_epsilon"] == planned["local_epsilon"]
