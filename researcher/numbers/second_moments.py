@@ -2,8 +2,13 @@
 
 Of rounded numbers g the mean of g^2 is not that of X^2; of two independent roundings of the same number, twins, the
 product has it: E[g g'] = E[X^2]. So the variance of a group with weight W is V = sum g g' T / W - (sum g T / W)
-(sum g' T / W), and to first order V_hat - V = T_hat(((g - m)(g' - m') - V) 1_group) / W: a contrast of the table, whose
-variance is known. Of exact numbers g' = g.
+(sum g' T / W). With the contrasts u = (g - m) 1_group, v = (g' - m') 1_group and s = ((g - m)(g' - m') - V) 1_group of
+the table, exactly
+
+    V_hat - V = T_hat(s) / W_hat - T_hat(u) T_hat(v) / W_hat^2
+
+so that to second order V_hat is too small by (Cov(T_hat u, T_hat v) + Cov(T_hat s, W_hat)) / W^2, which is added back,
+and its error is that of T_hat(s) / W. Of exact numbers g' = g.
 """
 
 from collections.abc import Sequence
@@ -12,7 +17,7 @@ import numpy as np
 
 from veiltab.researcher.analysis.comparisons import Table, given_text, quantile
 from veiltab.researcher.analysis.result import Analysis
-from veiltab.researcher.analysis.shares import Floats
+from veiltab.researcher.analysis.shares import Floats, paired_errors
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.means import by_group, groups_of, number_analysis
 from veiltab.researcher.numbers.points import check_given, deviations, numbers_of, twin_of
@@ -47,8 +52,12 @@ def variances(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
     if isinstance(part, TableEstimate):
         said &= whole > quantile(table) * deviations(part, by_group(len(groups), known.astype(np.float64)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            score = ((first - mean[:, None]) * (second - other[:, None]) - value[:, None]) / whole[:, None]
-        contrasts = by_group(len(groups), np.where(known & said[:, None], score, 0.0))
+            off, apart = (first - mean[:, None]) / whole[:, None], (second - other[:, None]) / whole[:, None]
+            score = off * apart * whole[:, None] - (value / whole)[:, None]
+        inside = known & said[:, None]
+        u, v, contrasts = (by_group(len(groups), np.where(inside, one, 0.0)) for one in (off, apart, score))
+        weights = by_group(len(groups), inside / np.where(said, whole, 1.0)[:, None])
+        value = value + paired_errors(part, u, v)[1] + paired_errors(part, contrasts, weights)[1]
         half = np.where(said, quantile(table) * deviations(part, contrasts), np.nan)
         most = (np.nanmax(first) - np.nanmin(first)) ** 2 / 4
         low, high = np.maximum(value - half, 0.0), np.maximum(np.minimum(value + half, most), value)
