@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
+from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
@@ -52,12 +52,6 @@ def test_a_party_that_serves_is_told_as_json(folder: Path, study: Study) -> None
     assert (told["party"], told["serving"]) == ("veiltab://survey/server/cloud", True)
 
 
-def test_a_party_may_ask_itself(folder: Path, study: Study) -> None:
-    result = while_serving(folder, study, [], lambda at: ask(folder, "server-cloud", *CLOUD, "--endpoint", at))
-    assert result.exit_code == 0, result.exception
-    assert "server cloud serves at localhost:" in result.output
-
-
 def test_who_is_no_peer_is_refused(folder: Path, study: Study) -> None:
     result = while_serving(folder, study, [], lambda at: ask(folder, "researcher-rosa", *CLOUD, "--endpoint", at))
     assert isinstance(result.exception, DeniedError)
@@ -69,28 +63,11 @@ def test_nobody_at_the_endpoint_is_no_health(folder: Path) -> None:
     assert UnavailableError.exit_code == 4
 
 
-def test_another_party_at_the_endpoint_is_no_health(folder: Path, study: Study) -> None:
-    alice = ("--name", "alice", "--role", "curator", "--within", "0.5")
-    result = while_serving(
-        folder, study, [(Role.RESEARCHER, "rosa")], lambda at: ask(folder, "researcher-rosa", *alice, "--endpoint", at)
-    )
-    assert isinstance(result.exception, UnavailableError)
-
-
 @pytest.mark.parametrize("args", [("--name", "cloud", "--role", "curator"), ("--name", "zoe", "--role", "researcher")])
 def test_a_party_that_the_study_lacks_is_named(folder: Path, args: tuple[str, ...]) -> None:
     result = ask(folder, "researcher-rosa", *args)
     assert isinstance(result.exception, InvalidInputError)
     assert "the study has no" in result.exception.problem
-
-
-def test_a_folder_must_hold_one_identity(folder: Path, tmp_path: Path) -> None:
-    study = str(folder / "study.toml")
-    result = CliRunner().invoke(health, [study, "--identity", str(tmp_path), *CLOUD])
-    assert isinstance(result.exception, InvalidInputError)
-    (tmp_path / "zoe.key").touch()
-    result = CliRunner().invoke(health, [study, "--identity", str(tmp_path), *CLOUD])
-    assert isinstance(result.exception, NotFoundError)
 
 
 def test_no_heavy_module_is_loaded_for_a_health_check() -> None:

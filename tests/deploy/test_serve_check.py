@@ -1,7 +1,6 @@
 """`serve --check` is the start of a party up to listening: what it refuses, the start refuses, and nothing is left."""
 
 import json
-import socket
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -124,12 +123,6 @@ def test_what_the_start_refuses_is_said(
     assert words in said
     assert "4711" not in said
     assert not (folder / "state").exists()
-
-
-def test_an_address_that_is_taken_is_refused(check: Check) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert "cannot be bound" in refusal(check(SERVER, "--listen", address))
 
 
 def test_metrics_need_their_package(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,12 +150,6 @@ def test_a_party_that_does_not_run(ask: Ran) -> None:
     assert err.rstrip().endswith("A curator answers once it has read its table.")
 
 
-def test_a_screen_is_no_place_for_json(ask: Ran) -> None:
-    code, out, err = ask("--watch", "--json")
-    assert (code, out) == (2, "")
-    assert "--watch is for a screen" in err
-
-
 def test_a_name_is_taken_as_every_command_takes_it(ask: Ran, port: int) -> None:
     assert ask("--endpoint", f"localhost:{port}", "--name", "alice")[0] == 0
     code, _, err = ask("--endpoint", f"localhost:{port}", "--name", "bob")
@@ -163,12 +157,6 @@ def test_a_name_is_taken_as_every_command_takes_it(ask: Ran, port: int) -> None:
     assert "--name: the identity is that of curator alice of study survey, not of 'bob'" in err.replace(
         "curator alice, not", "curator alice of study survey, not"
     )
-
-
-def test_a_folder_without_one_key(ask: Ran) -> None:
-    code, _, err = ask(who="absent")
-    assert code == 2
-    assert "there are 0 private keys here" in err
 
 
 @pytest.mark.long

@@ -157,9 +157,3 @@ def test_the_cells_of_one_table_come_from_the_study(study_path: Path) -> None:
     refused = CliRunner().invoke(plan, words).exception
     assert isinstance(refused, InvalidInputError)
     assert "has 6 cells; the study allows 5" in str(refused)
-
-
-def test_a_release_of_one_table_needs_its_cells() -> None:
-    ran = CliRunner().invoke(plan, ["--population", "100", "--epsilon", "1"])
-    assert ran.exit_code == 2
-    assert "Missing option '--cells', or '--study'" in ran.output

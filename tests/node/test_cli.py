@@ -83,12 +83,6 @@ def test_a_node_reports_and_repeats_itself(terminal: Terminal, monkeypatch: pyte
     assert terminal.store.status(ID).reports == (1,)
 
 
-def test_a_token_comes_from_a_file_too(terminal: Terminal) -> None:
-    path = terminal.folder / "token"
-    path.write_text(f"{TOKENS[3]}\n", "utf-8")
-    assert terminal.json("report", "--value", "7", "--token-file", str(path))[1]["state"] == "counted"
-
-
 @pytest.mark.parametrize("line", [f"{ID},everyone,{TOKENS[3]}", f"everyone,{TOKENS[3]}"])
 def test_a_token_may_be_its_whole_line(terminal: Terminal, line: str) -> None:
     path = terminal.folder / "token"
@@ -134,12 +128,6 @@ def test_a_file_wins_over_the_environment_and_not_over_an_option(
     monkeypatch.setenv("VEILTAB_TOKEN", "no token")
     monkeypatch.setenv("VEILTAB_VALUE", "no value")
     assert terminal.json("report", *files)[1]["state"] == "counted"
-
-
-def test_no_time_at_all_is_no_number(terminal: Terminal) -> None:
-    for command, words in (("report", ("--value", "7", "--token", TOKENS[0])), ("fleet", terminal.files("1"))):
-        assert terminal.run(command, *words, "--timeout", "nan")[0] == 2
-    assert terminal.store.status(ID).reports == (0,)
 
 
 def test_without_a_token_nothing_is_decided(terminal: Terminal) -> None:
@@ -193,23 +181,6 @@ def test_bad_rows_are_named_up_to_a_number(terminal: Terminal) -> None:
     assert "a-secret" not in out + err
 
 
-def test_bad_rows_are_told_by_problem(terminal: Terminal) -> None:
-    words = terminal.files(*["1"] * 29, "x", *["2"] * 30)
-    _, _, err = terminal.run("fleet", *words)
-    shown = ", ".join(str(line) for line in range(32, 52))
-    assert "the value is outside the domain: 1 line: 31\n" in err
-    assert f"no token is left for stratum everyone: 30 lines: {shown} and 10 more\n" in err
-
-
-@pytest.mark.parametrize("values", [(), ("x", "", "y")])
-def test_a_file_without_a_node_binds_nothing(terminal: Terminal, values: tuple[str, ...]) -> None:
-    code, out, err = terminal.run("fleet", *terminal.files(*values))
-    assert (code, out) == (2, "")
-    assert "there is no node with a value and a token" in err
-    assert ("the line is blank: a node's value is missing: 1 line: 3\n" in err) == bool(values)
-    assert terminal.run("fleet", *terminal.files(*["1"] * 30))[0] == 0
-
-
 def test_refused_and_unanswered_reports_have_their_exit_codes(terminal: Terminal) -> None:
     terminal.stub.faults = iter([""] * 10 + [REQUEST_LOST] * 10_000)
     words = terminal.files(*["1"] * 30)
@@ -232,13 +203,3 @@ def test_only_spent_tokens_and_closed_rounds_are_conflicts(terminal: Terminal) -
     tokens.write_text(tokens.read_text("utf-8").replace(TOKENS[1], "f" * 32), "utf-8")
     code, said = terminal.json("fleet", *words, "--state", str(terminal.folder / "other"))
     assert (code, said["refused"]) == (2, {"TOKEN_SPENT": 29, "DENIED": 1})
-
-
-def test_a_fleet_has_values_or_a_distribution(terminal: Terminal) -> None:
-    words = terminal.files("1")
-    for some in (words[:2], (*words, "--distribution", "uniform:20")):
-        code, _, err = terminal.run("fleet", *some)
-        assert code == 2
-        assert "give either values or a distribution" in err
-    code, said = terminal.json("fleet", *words[:2], "--distribution", "uniform:20")
-    assert (code, said["counted"]) == (0, 30)

@@ -133,15 +133,6 @@ def test_a_node_that_stays_silent_sends_nothing_ever(device: Device) -> None:
     assert not np.any(device.counts())
 
 
-def test_a_node_may_be_asked_where_a_loop_runs(device: Device) -> None:
-    device.open(plain_round())
-
-    async def notebook() -> State:
-        return device.report()
-
-    assert asyncio.run(notebook()) is State.COUNTED
-
-
 def test_a_node_in_a_stratum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(tmp_path, STUDY, monkeypatch)
     device.open(round_with(), stratum="south")
@@ -154,13 +145,6 @@ def test_a_node_in_a_stratum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     device.store.close()
 
 
-def test_an_integer_is_a_value(device: Device) -> None:
-    device.open(plain_round(epsilon=Decimal(4)))
-    with pytest.raises(InvalidInputError, match="outside the domain"):
-        device.node().report(ID, value=21, token=TOKENS[0].hex())
-    assert device.node().report(ID, value=20, token=TOKENS[0].hex()) is State.COUNTED
-
-
 @pytest.mark.parametrize(
     "wrong", [{"value": 7j}, {"value": True}, {"value": None}, {"token": TOKENS[0]}, {"token": None}, {"token": 7}]
 )
@@ -168,26 +152,6 @@ def test_another_type_is_refused_before_anything_is_asked(device: Device, wrong:
     with pytest.raises(InvalidInputError, match=r"neither a text nor|not a text"):
         device.node().report(ID, **({"value": "7", "token": TOKENS[0].hex()} | wrong))
     assert device.connections == 0
-
-
-def test_an_answer_says_whether_it_was_given_before(device: Device) -> None:
-    device.open(plain_round())
-    device.stub.faults = iter([REQUEST_LOST] * 10_000)
-    with pytest.raises(UnavailableError):
-        device.report(within=0.3)
-    device.stub.faults = iter(())
-    found = [device.node().answer(ID, value="7", token=TOKENS[0].hex()) for _ in range(2)]
-    # A report that waited is settled by the first of these calls.
-    assert [(one.state, one.before) for one in found] == [(State.COUNTED, False), (State.COUNTED, True)]
-
-
-@pytest.mark.parametrize("value", ["0", "21", "", "seven"])
-def test_a_value_outside_the_domain_decides_nothing(device: Device, value: str) -> None:
-    device.open(plain_round())
-    with pytest.raises(InvalidInputError, match="the value is outside the domain"):
-        device.report(value)
-    assert device.stub.sent == []
-    assert device.report() is State.COUNTED
 
 
 @pytest.mark.parametrize("token", ["", "0" * 31, "Z" * 32])

@@ -179,18 +179,6 @@ def test_a_run_that_is_repeated_repeats_what_it_said(tmp_path: Path) -> None:
     village(tmp_path, work)
 
 
-def test_a_refused_report_whose_repeat_is_lost_waits(tmp_path: Path) -> None:
-    async def work(stub: Loopback) -> None:
-        fleet = fleet_of(TOKENS[:1])
-        await stub.Report(report_to_proto(ID, TOKENS[0], "everyone", Category(symbol=0)), 1.0)
-        assert dict((await run(stub, tmp_path, fleet=fleet)).refused) == {"TOKEN_SPENT": 1}
-        stub.faults = iter([REQUEST_LOST] * 1000)
-        assert (await run(stub, tmp_path, fleet=fleet, within=0.05)).unanswered == 1
-        assert list(kept(tmp_path).values()) == [State.WAITING]
-
-    village(tmp_path, work)
-
-
 def test_a_server_that_is_away_for_good_ends_the_run(tmp_path: Path) -> None:
     """One wait for all of them, not one for each: 33 waits of up to a second would take longer than the guard."""
 

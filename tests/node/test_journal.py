@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID, round_with
-from veiltab.common.errors import BudgetExceededError, ConflictError, IntegrityError
+from veiltab.common.errors import BudgetExceededError, ConflictError
 from veiltab.node.answers.journal import Journal, ReportDecision, State
 
 ORIGIN, BUDGET = bytes(32), Decimal(4)
@@ -98,9 +98,3 @@ def test_a_node_adds_up_what_its_rounds_cost_itself(journal: Journal) -> None:
     journal.begin(round_with(epsilon=Decimal("2.5")), ORIGIN, BUDGET)
     with pytest.raises(BudgetExceededError):
         journal.begin(round_with(round_id="a" * 32, epsilon=Decimal("1e-12")), ORIGIN, BUDGET)
-
-
-def test_another_file_is_no_journal(tmp_path: Path) -> None:
-    (tmp_path / "node.sqlite").write_bytes(b"no database" * 100)
-    with pytest.raises(IntegrityError, match="not a sound veiltab database"):
-        Journal(tmp_path)

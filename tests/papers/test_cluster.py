@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.common.tasks.cluster import WAIT, cluster
-from veiltab.common.tasks.dask import Dask
+from tests.common.tasks.cluster import cluster
 from veiltab.common.tasks.engine import InProcess
 from veiltab.common.tasks.engine_options import dask_engine
 from veiltab.papers import smith
@@ -30,12 +29,3 @@ def test_two_workers_compute_what_one_process_computes(tmp_path: Path, *, tls: b
     assert there == here
     again = compute(points(), Store(tmp_path / "there"), dask_engine(running.address, running.client))
     assert again == here  # nothing is left to compute, so nobody is asked
-
-
-@pytest.mark.long
-def test_a_task_that_fails_there_fails_here(tmp_path: Path) -> None:
-    task = Task(key="bad", function=smith.simulated, arguments={"rate": 0.5})
-    bad = Point(experiment="smith", task=task, seed=1)
-    with cluster(tmp_path, workers=1) as running, pytest.raises(KeyError) as caught:
-        compute([bad], Store(tmp_path / "points"), Dask(running.address, wait=WAIT))
-    assert "while computing smith/bad" in caught.value.__notes__

@@ -96,9 +96,3 @@ def test_a_version_follows_imports_and_libraries(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(version, "version", lambda _: "0")
     assert now() != second
     version.code_version.cache_clear()
-
-
-def test_pictures_are_no_part_of_a_version() -> None:
-    sources = version._sources("veiltab.papers.point")
-    assert "veiltab.papers.version" in sources
-    assert not [name for name in sources if name.endswith((".style", ".page", ".cli"))]

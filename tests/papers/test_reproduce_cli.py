@@ -9,8 +9,6 @@ from veiltab.common.tasks.engine import InProcess
 from veiltab.papers import reproduce_cli
 from veiltab.papers.reproduce_cli import reproduce
 
-Captured = pytest.CaptureFixture[str]
-
 
 @pytest.fixture
 def command(ran: Ran) -> Ran:
@@ -84,16 +82,6 @@ def test_bad_input_is_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("files", [(), ("adult.data",), ("adult.test",)])
-def test_a_folder_without_the_census_is_refused(command: Ran, tmp_path: Path, files: tuple[str, ...]) -> None:
-    for file in files:
-        (tmp_path / file).touch()
-    code, text, errors = command("lin", "--out", str(tmp_path / "out"), "--adult", str(tmp_path))
-    assert (code, text) == (2, "")
-    assert str(tmp_path) in errors
-    assert "leave it out" in errors
-
-
 @pytest.mark.parametrize("out", ["file", "file/below", "/proc/none/below"])
 def test_a_place_that_cannot_be_written_is_refused(command: Ran, tmp_path: Path, out: str) -> None:
     (tmp_path / "file").touch()
@@ -101,21 +89,3 @@ def test_a_place_that_cannot_be_written_is_refused(command: Ran, tmp_path: Path,
     assert (code, text) == (2, "")
     assert str(tmp_path / out) in errors
     assert "--out" in errors
-
-
-def test_help_has_an_example(command: Ran) -> None:
-    code, text, errors = command("--help")
-    assert (code, errors) == (0, "")
-    assert "Example: veiltab lab reproduce lin --out pictures" in text
-
-
-@pytest.mark.long
-def test_csv_has_the_same_bytes_whatever_the_jobs(command: Ran, tmp_path: Path) -> None:
-    for name in ("lin", "smith"):
-        for jobs in ("1", "2"):
-            out = str(tmp_path / jobs)
-            assert command(name, "--out", out, "--quick", "--trials", "20", "--jobs", jobs)[0] == 0
-    one, two = ({p.name: p.read_bytes() for p in (tmp_path / jobs).glob("*.csv")} for jobs in ("1", "2"))
-    assert len(one) == 9
-    assert one == two
-    assert (tmp_path / "1" / "lin-figure-5.svg").read_bytes() == (tmp_path / "2" / "lin-figure-5.svg").read_bytes()

@@ -64,11 +64,6 @@ def test_a_damaged_point_alone_is_computed_anew(tmp_path: Path) -> None:
     assert CALLS == [2]
 
 
-def test_a_result_is_named_by_experiment_and_key(tmp_path: Path) -> None:
-    assert list(compute(points(2), Store(tmp_path), InProcess())) == ["lin/i=0", "lin/i=1"]
-    assert compute([], Store(tmp_path), InProcess()) == {}
-
-
 def test_a_disk_that_forgets_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "keep", lambda *_: None)
     with pytest.raises(UnavailableError, match="cannot be read back"):
@@ -107,16 +102,6 @@ def test_processes_compute_what_one_computes(pool: Pool, tmp_path: Path) -> None
     with closing(Pool(1)) as alone:
         for number, engine in enumerate((alone, pool)):
             assert compute(simulated(), Store(tmp_path / str(number)), engine) == here
-
-
-@pytest.mark.long
-def test_a_refusal_crosses_processes_and_the_rest_is_kept(tmp_path: Path) -> None:
-    bad = Point(experiment="smith", task=Task(key="bad", function=smith.simulated, arguments={"rate": 0.5}), seed=1)
-    with closing(Pool(1)) as alone, pytest.raises(KeyError) as caught:
-        compute([*simulated(3), bad], Store(tmp_path), alone)
-    assert caught.value.__notes__ == ["while computing smith/bad"]
-    store = Store(tmp_path)
-    assert all(store.load(point) is not None for point in simulated(3))
 
 
 def test_what_ends_a_run_says_that_points_are_kept(tmp_path: Path) -> None:

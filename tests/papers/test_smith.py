@@ -1,5 +1,4 @@
-from fractions import Fraction
-from math import e, exp, expm1, log, log1p
+from math import e, expm1, log, log1p
 
 import numpy as np
 import pytest
@@ -20,12 +19,6 @@ def findings(trials: int) -> Findings:
 def test_the_accountant_has_the_closed_form(rate: float, base: float) -> None:
     assert exact(rate, base) == pytest.approx(log1p(rate * expm1(base)), rel=1e-12)
     assert exact(rate, base) >= log1p(rate * expm1(base))
-
-
-def test_the_tight_example_attains_it_exactly() -> None:
-    # Binary randomised response with odds 3, rate 1/4: (3/4 * 1/4 + 1/4 * 3/4) / (1/4) = 1 + 1/4 * 2.
-    present = Fraction(3, 4) * Fraction(1, 4) + Fraction(1, 4) * Fraction(3, 4)
-    assert exp(exact(0.25, log(3))) == pytest.approx(float(present / Fraction(1, 4)), rel=1e-12)
 
 
 def test_the_simulation_is_about_it() -> None:
@@ -61,16 +54,3 @@ def test_a_wrong_simulation_would_be_noticed() -> None:
     }
     verdicts = [one.agrees for one in EXPERIMENT.findings(settings, results).comparisons]
     assert verdicts[:2] == [True, False]
-
-
-@pytest.mark.parametrize("trials", [1, 2, 10])
-def test_few_runs_are_enough_for_a_picture(trials: int) -> None:
-    findings(trials)
-
-
-def test_the_figure_has_what_its_caption_says() -> None:
-    (figure,) = findings(1000).figures
-    assert "Lemma 3" in figure.title
-    left, right = figure.panels
-    assert [curve.label for curve in left.curves][:2] == ["bound 2 eta (Lemma 3)", "exact ln(1 + eta(e - 1))"]
-    assert len(right.curves) == 5

@@ -39,10 +39,6 @@ def test_series_have_names_of_their_own_and_only_numbers_that_json_has() -> None
         series_of([figure(twice, twice)])
 
 
-def test_a_panel_without_a_title_leaves_no_gap_in_the_name() -> None:
-    assert list(series_of([figure(Curve(label="c", x=(), y=()), title="")])) == ["test-1/c"]
-
-
 def test_comparisons_say_whether_they_agree() -> None:
     rows = rows_of(
         [

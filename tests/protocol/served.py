@@ -48,7 +48,7 @@ class Served:
 
     def client(self, token: str) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(base_url=self.url, verify=self.tls, headers=headers, timeout=30)
+        return httpx.Client(base_url=self.url, verify=self.tls, headers=headers, timeout=120)
 
 
 @contextmanager

@@ -1,13 +1,11 @@
 """Parties that are away: the command says who, and the same command goes on with the same release."""
 
-import asyncio
 import signal
 from functools import partial
 
 import pytest
 
 from tests.protocol.chance import agreement
-from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
 from veiltab.common.errors import UnavailableError
 
@@ -40,22 +38,6 @@ def test_the_same_command_continues_once_the_party_is_back(mortal: World, who: W
     assert mortal.charges("alice").count(release_id) == mortal.charges("bob").count(release_id) == 1
 
 
-@pytest.mark.long
-def test_without_a_label_the_unfinished_release_is_continued(mortal: World) -> None:
-    mortal.local.kill(*BOB)
-    first, second = (mortal.ask(NAMES, "--wait", "--timeout", "0.3") for _ in range(2))
-    assert (first.code, second.code) == (4, 4)
-    assert first.data["error"]["where"] == second.data["error"]["where"]
-    assert "(continued)" in second.errors
-    mortal.start(BOB)
-    release_id = first.data["error"]["where"].removeprefix("release ")
-    with mortal.client() as client:
-        client.release(release_id).wait(30)
-        third = client.request(NAMES, epsilon="4")
-        assert (third.continued, third.id == release_id) == (False, False)
-        third.wait(30)
-
-
 def test_a_researcher_whose_service_is_down_is_told_so(mortal: World) -> None:
     mortal.local.kill(*ROSA)
     try:
@@ -80,20 +62,3 @@ def test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing(mortal: Worl
         again.wait(40)
         assert agreement(again.estimate(), mortal.people.counts(NAMES)) > SURE
     assert mortal.charges("alice").count(release.id) == mortal.charges("bob").count(release.id) == 1
-
-
-@pytest.mark.long
-def test_the_server_s_publication_outlives_it(mortal: World) -> None:
-    with mortal.client() as client:
-        release = client.request(NAMES, epsilon="4", label=mortal.label())
-        release.wait(40)
-    before = mortal.published(release.id)
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        mortal.local.kill(*CLOUD, number=number)
-        mortal.start(CLOUD)
-
-    async def fetched() -> dict[str, bytes]:
-        async with connection(mortal, ROSA, CLOUD) as channel:
-            return {name: await Published.on(channel).column(release.id, name) for name in NAMES}
-
-    assert asyncio.run(fetched()) == mortal.published(release.id) == before

@@ -82,50 +82,6 @@ def test_no_count_of_a_test_of_the_server_is_read_by_an_analyst(village: World, 
     assert not (tmp_path / "ana.certificate").exists()
 
 
-@pytest.mark.long
-def test_every_reading_command_works_for_an_analyst(village: World, label: str, tmp_path: Path) -> None:
-    listed = command(village, "status", ANA)
-    assert listed.code == 0, listed.errors
-    assert label in [release["release"]["label"] for release in listed.data["releases"]]
-    outputs = []
-    for who in (ROSA, ANA):
-        out = tmp_path / f"{who[1]}.csv"
-        told = command(village, "estimate", who, "--release", label, "--out", str(out))
-        assert told.code == 0, told.errors
-        outputs.append((told.data | {"out": None}, out.read_bytes()))
-    assert outputs[0] == outputs[1]
-    page = command(village, "report", ANA, "--release", label, "--out", str(tmp_path / "report.html"))
-    assert page.code == 0, page.errors
-    assert "<html" in (tmp_path / "report.html").read_text("utf-8")
-    shown = command(village, "access-log", ROSA)
-    entries = [entry for entry in shown.data["accesses"] if (entry["analyst"], entry["label"]) == ("ana", label)]
-    assert {entry["subject"] for entry in entries} == {"status", "counts"}
-    assert f"counts  {entries[0]['release']}  {label}" in command(village, "access-log", ROSA, as_json=False).text
-
-
-@pytest.mark.long
-def test_what_is_the_researcher_s_alone_says_so(village: World) -> None:
-    before = command(village, "status", ROSA).data
-    denied = command(village, "request", ANA, "--attributes", "region", "--epsilon", "1")
-    assert denied.code == 3
-    assert "analyst ana: only researcher rosa may start a release. Ask rosa." in denied.errors
-    secret = command(village, "access-log", ANA)
-    assert secret.code == 3
-    assert "only researcher rosa may read who asked for what" in secret.errors
-    state = ("--state", str(village.local.folder / "desk-of-ana"))
-    served = command(village, "serve", ANA, *state, as_json=False)
-    assert served.code == 2
-    assert "analyst ana is no researcher" in served.errors
-    own = ("--name", "ana", "--identity", village.local.identity_folder(*ANA))
-    rounds = village.command("collect", "close", village.local.study_path, *own, "--round", "0" * 32)
-    assert rounds.code == 2
-    assert "analyst ana is no researcher" in rounds.errors
-    status = village.command("status", village.local.study_path, "--identity", village.local.identity_folder(*ANA))
-    assert status.code == 2
-    assert "no analyst ana that serves" in status.errors
-    assert command(village, "status", ROSA).data == before
-
-
 def test_an_analyst_is_known_by_its_own_name_alone(village: World, label: str, tmp_path: Path) -> None:
     path, folder = village.local.study_path, village.local.identity_folder
     posing = shutil.copytree(folder(*ANA), tmp_path / "posing")

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
 from tests.protocol.wire import Published, answer, connection
-from tests.protocol.world import ALICE, ANA, ARI, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
+from tests.protocol.world import ALICE, ANA, ARI, BOB, CLOUD, RITA, ROSA, Who, World
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
 from veiltab.common.rpc.authorisation import declared_roles
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -123,30 +122,3 @@ def test_a_call_without_a_deadline_is_refused(village: World) -> None:
 
     with pytest.raises(InvalidInputError, match="the call has no deadline"):
         asyncio.run(asked())
-
-
-@pytest.mark.long
-def test_a_curator_whose_certificate_expires_is_renewed_and_goes_on(tmp_path: Path) -> None:
-    world = made_world(tmp_path / "study")
-    world.local.launcher = launcher(PACE)
-    alice = Party(study=world.local.study.id, role=Role.CURATOR, name="alice")
-    pki = world.local.folder / "pki"
-    issue_party(world.local.study, pki, alice, lifetime=timedelta(seconds=25))
-    born = time.monotonic()
-    with world.local:
-        world.start(ALICE, CLOUD, ROSA)
-        world.start(
-            BOB, how=launcher(PACE, "veiltab.curator.columns.encryption:ColumnEncryption.encrypt_together:1:35")
-        )
-        with world.client() as client:
-            release = client.request(("region", "income"), epsilon="4", label="once")
-        # Alice has sent her columns, and waits for Bob, who encrypts for long.
-        world.wait_for_state("alice", release.id, "perturbing")
-        time.sleep(max(0.0, born + 28 - time.monotonic()))
-        assert "expired" in world.log(BOB)
-        assert world.local._running[ALICE].poll() is None
-        issue_party(world.local.study, pki, alice)
-        world.restart(ALICE)
-        with world.client() as client:
-            client.release(release.id).wait(40)
-        assert world.charges("alice") == world.charges("bob") == [release.id]

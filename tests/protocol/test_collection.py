@@ -1,18 +1,15 @@
 """A server process, real TLS, and nodes by the hundred: each report counts once, and nothing joins it to its token."""
 
 import asyncio
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 
 import numpy as np
 import pytest
 
 from tests.common.collection.rounds import GOOD_PAYLOADS
 from tests.protocol.polling import STRATA, Asked, Poll, all_at_once, made_poll, poll_fixture  # noqa: F401 - a fixture
-from tests.protocol.world import CLOUD
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.core.randomness import SystemSource
 from veiltab.node.answers.decision import decide
@@ -104,22 +101,3 @@ def test_nothing_on_the_servers_disk_or_in_its_log_joins_a_token_to_a_report(pol
             assert secret not in text
             assert secret.hex().encode() not in text
     assert all(digest.hex().encode() not in poll.log() for digest in digests)
-
-
-def test_after_closing_the_log_of_the_database_is_empty_and_tokens_stand_in_no_order_of_arrival(poll: Poll) -> None:
-    asked = poll.opened(20)
-    assert set(asyncio.run(all_at_once(poll, honest(asked, 6)[:7], connections=1))) == {""}
-    asked.counts()
-    folder = poll.local.state_folder(*CLOUD)
-    assert (folder / "collection.sqlite-wal").stat().st_size == 0
-    with closing(sqlite3.connect(f"file:{folder / 'collection.sqlite'}?mode=ro", uri=True)) as db:
-        columns = {
-            name: {row[1] for row in db.execute(f"PRAGMA table_info({name})")}
-            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        }
-        rows = db.execute("SELECT * FROM token WHERE round_id = ?", [asked.spec.round_id]).fetchall()
-    assert columns["token"] == {"round_id", "digest", "stratum", "spent"}
-    assert [name for name, names in columns.items() if "digest" in names] == ["token"]
-    digests = [row[1] for row in rows]
-    assert digests == sorted(digests)
-    assert (len(rows), sum(row[3] for row in rows)) == (40, 7)

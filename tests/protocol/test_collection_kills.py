@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -18,7 +17,6 @@ import pytest
 from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
 from tests.protocol.world import CLOUD, launcher
 from veiltab.common.collection.round import RoundState
-from veiltab.common.errors import UnavailableError
 from veiltab.node.answers.journal import Journal, State
 from veiltab.node.answers.values import Fleet, NodeValue
 from veiltab.node.reporters.fleet import FleetResult, FleetRun
@@ -138,32 +136,6 @@ def test_a_server_that_is_killed_at_random_points(mortal: Poll, tmp_path: Path, 
     survive(mortal, tmp_path, points, nodes=1000)
 
 
-@pytest.mark.long
-def test_a_server_that_is_killed_from_outside_at_random_moments(mortal: Poll, tmp_path: Path) -> None:
-    moments = sorted(np.random.default_rng(4).choice(np.arange(1, 700), 6, replace=False).tolist())
-    mortal.start()
-    asked = mortal.opened(500)
-
-    async def strike(ear: Ear) -> None:
-        for moment in moments:
-            await ear.bells[moment].wait()
-            await asyncio.to_thread(mortal.local.kill, *CLOUD)
-            await asyncio.to_thread(mortal.start)
-
-    async def scenario() -> tuple[Ear, FleetResult]:
-        with closing(Journal(tmp_path)) as journal:
-            async with mortal.stub() as stub:
-                ear = Ear(stub)
-                ear.bells = {moment: asyncio.Event() for moment in moments}
-                striking = asyncio.create_task(strike(ear))
-                result = await run(mortal, asked, ear, journal)
-                await striking
-                return ear, result
-
-    check(asked, *asyncio.run(scenario()))
-    mortal.local.kill(*CLOUD, signal.SIGTERM)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """A fleet as a process of its own, on files of its own."""
@@ -232,48 +204,4 @@ def test_a_fleet_that_is_killed_hands_in_the_same_reports(mortal: Poll, tmp_path
     assert (code, said["counted"], said["silent"]) == (0, len(reports), 400 - len(reports))
     assert (said["unanswered"], said["refused"], fleet.reports()) == (0, {}, [])
     assert fleet.asked.counts() == fleet.asked.sum_of(reports)
-    mortal.local.kill(*CLOUD, signal.SIGTERM)
-
-
-@pytest.mark.long
-def test_a_fleet_that_is_interrupted_has_saved_what_was_settled(mortal: Poll, tmp_path: Path) -> None:
-    mortal.start()
-    fleet = Command.of(mortal.opened(2000), tmp_path)
-    process = fleet.start("", "--concurrency", "4")
-    while sum(fleet.asked.reports()) < 200:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors.splitlines()[-1]) == (130, "Interrupted. Nothing acknowledged is lost.")
-    states, counted = fleet.states(), sum(fleet.asked.reports())
-    assert 0 <= counted - states[State.COUNTED] <= 4
-    assert states[State.COUNTED] + states[State.WAITING] == 4000
-    code, said = fleet.run()
-    assert (code, said["counted"], sum(fleet.asked.reports())) == (0, 4000, 4000)
-    mortal.local.kill(*CLOUD, signal.SIGTERM)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_fleet_whose_server_is_away_for_good_ends(mortal: Poll, tmp_path: Path, number: signal.Signals) -> None:
-    mortal.start()
-    fleet = Command.of(mortal.opened(1500), tmp_path)
-    process = fleet.start("", "--timeout", "3", "--concurrency", "4")
-    while sum(fleet.asked.reports()) < 100:
-        time.sleep(0.02)
-    server = mortal.local._running[CLOUD]
-    server.send_signal(number)
-    # One wait for all of them: a wait for each four would take half an hour.
-    out, _ = process.communicate(timeout=60)
-    said = json.loads(out)
-    assert process.returncode == UnavailableError.exit_code
-    assert said["unanswered"] > 0
-    assert said["counted"] + said["unanswered"] == 3000
-    mortal.local.kill(*CLOUD)
-    code, said = fleet.run("", "--timeout", "3")
-    assert (code, said) == (UnavailableError.exit_code, {"error": said["error"]})
-    assert said["error"]["reason"] == "UNAVAILABLE"
-    mortal.start()
-    code, said = fleet.run()
-    assert (code, said["counted"], sum(fleet.asked.reports())) == (0, 3000, 3000)
     mortal.local.kill(*CLOUD, signal.SIGTERM)

@@ -10,7 +10,7 @@ import pytest
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
-from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError
+from veiltab.common.errors import DeniedError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.progress import APPROVED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
@@ -88,45 +88,6 @@ def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> N
             key_of(village, ROSA, curator, release_id, attribute)
 
 
-@pytest.mark.long
-def test_a_request_that_nobody_decides_about_expires_and_costs_nothing(village: World) -> None:
-    with village.client() as client:
-        asked = client.request(("region", "health"), epsilon="4", label=village.label(), lifetime_seconds=4)
-        with pytest.raises(FailedReleaseError, match="the deadline passed") as ended:
-            asked.wait(20)
-    # Whose deadline is noticed first is chance: bob waits for a person, the others for bob.
-    said = ("a person decides about health", "has not decided about the request yet")
-    assert any(reason in str(ended.value) for reason in said), str(ended.value)
-    assert asked.id not in village.charges("alice") + village.charges("bob")
-    late = village.curator_command("approve", "bob", "--release", asked.id)
-    assert (late.code, "are not held" in late.errors) == (2, True)
-
-
-def test_a_denied_attribute_is_left_out_when_a_part_will_do(village: World) -> None:
-    names = ("region", "smoker", "faith")
-    label = village.label()
-    refused = village.ask(names, "--wait", "--timeout", "20", "--label", label)
-    assert (refused.code, refused.data["error"]["reason"]) == (3, "DENIED")
-    assert "denied: faith (by bob). Ask without them, or ask with --partial" in refused.errors
-    with village.client() as client, pytest.raises(DeniedError, match=r"denied: faith \(by bob\)"):
-        client.release(label).estimate()
-
-
-def test_a_denied_attribute_ends_the_request_before_anybody_is_asked(village: World) -> None:
-    """Bob's policy denies faith and holds health: nobody has to decide about health."""
-    names = ("region", "health", "faith")
-    refused = village.ask(names, "--wait", "--timeout", "20", "--label", village.label())
-    assert (refused.code, refused.data["error"]["reason"]) == (3, "DENIED")
-    assert "denied: faith (by bob)" in refused.errors
-    release_id = refused.data["error"]["where"].removeprefix("release ")
-    village.wait_for_state("bob", release_id, "denied")
-    with village.store("alice") as store:
-        was_asked = store.releases.knows(release_id)
-    if was_asked:  # Bob may refuse so soon that the desk does not ask Alice any more.
-        village.wait_for_state("alice", release_id, "denied")
-        assert "curator bob: attributes: denied: faith (by bob)" in listed(village, "alice", release_id)["failure"]
-
-
 def test_a_part_is_released_without_what_is_denied(village: World) -> None:
     names = ("region", "smoker", "faith")
 
@@ -188,25 +149,6 @@ def test_an_expired_grant_gives_no_key_and_alices_columns_alone_are_read(village
             return agreement(asked.estimate(), village.people.counts(("region", "smoker")))
 
     assert not confirmed(partly)
-
-
-@pytest.mark.long
-def test_a_grant_that_ends_after_the_release_ends_for_keys_too(village: World) -> None:
-    release_id = held_release(village, "rosa")
-    approved = village.curator_command("approve", "bob", "--release", release_id, "--expires-days", "1")
-    assert approved.code == 0, approved.errors
-    rows_until(village, "rosa", release_id, lambda state: state is ReleaseState.READY)
-    assert len(key_of(village, ROSA, BOB, release_id, "health")) == 32
-    with village.store("bob") as store:
-        (expires,) = (d.expires for d in store.decisions.decisions(release_id) if d.attribute == "health")
-        assert expires is not None
-        assert 86_000 < expires - time.time() <= 86_400
-        store.connection.execute(
-            "UPDATE decision SET expires = ? WHERE release_id = ?", [int(time.time()) + 1, release_id]
-        )
-    time.sleep(1.2)
-    with pytest.raises(DeniedError, match="the grant has expired"):
-        key_of(village, ROSA, BOB, release_id, "health")
 
 
 def test_keys_go_to_the_researcher_who_asked_and_not_before_the_column_is_sent(village: World) -> None:

@@ -85,7 +85,7 @@ RESTATED = """
     seen, said = ChangesCollector.changes, CuratorDriver.changes_of_canaries
 
     def turned_for_others(self, release_id, owner):
-        spec = self.store.release(release_id).planned_spec
+        spec = self.store.releases.release(release_id).planned_spec
         changes = CanaryChanges.from_bytes(said(self, release_id, owner), spec.columns_of(self.name), spec.canaries)
         return turned(changes).to_bytes()
 """

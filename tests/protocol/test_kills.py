@@ -302,13 +302,13 @@ def killed_or_not(world: World, kill: Kill) -> bool:
 
 ALIGNING = [
     *(
-        f"veiltab.curator.{point}:1{when}"
+        f"{point}:1{when}"
         for point in (
-            "table_rows:TableRows.append",
-            "alignment.token_order:TokenOrder.write",
-            "alignment.token_exchange:TokenExchange._fetch",
-            "alignment.intersection:AlignedTable.write",
-            "store_alignments:Alignments.set_alignment",
+            "veiltab.curator.table.table_rows:TableRows.append",
+            "veiltab.curator.alignment.token_order:TokenOrder.write",
+            "veiltab.curator.alignment.token_exchange:TokenExchange._fetch",
+            "veiltab.curator.alignment.intersection:AlignedTable.write",
+            "veiltab.curator.records.alignments:Alignments.set_alignment",
         )
         for when in ("", ":after")
     ),

@@ -7,10 +7,9 @@ import pytest
 
 from tests.protocol.test_desk import OTHER_ANSWER
 from tests.protocol.village import FREE
-from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
+from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Role
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import Status, TableStatus
 
@@ -106,47 +105,6 @@ def test_one_file_proves_all_its_tables_and_an_owner_takes_it_as_evidence(
     assert any(one["what"] == "certificates" for one in found.data["findings"])
 
 
-@pytest.mark.long
-def test_a_desk_lists_the_release_and_not_its_tables(village: World, label: str) -> None:
-    listed = command(village, "status")
-    ids = [one["release"]["id"] for one in listed.data["releases"]]
-    known = standing(village, label)
-    assert known.release_id in ids
-    assert not {one.release_id for one in known.tables} & set(ids)
-    told = command(village, "estimate", "--release", label, "--attributes", "region,smoker", analyst=True)
-    assert told.code == 0, told.errors
-    assert len(told.data["cells"]) == 6
-    text = command(village, "status", "--release", label, as_json=False).text
-    assert "phase 2: 3 of 3 tables ready" in text
-
-
-@pytest.mark.long
-def test_an_analyst_reads_all_tables(village: World, label: str) -> None:
-    with village.client() as rosa, village.client("ana", role=Role.ANALYST) as ana:
-        mine, hers = ana.release(label), rosa.release(label)
-        assert [one.counts.tolist() for one in mine.measurements()] == [o.counts.tolist() for o in hers.measurements()]
-        asked_for = {access.release_id for access in rosa.accesses()}
-        assert asked_for.isdisjoint(one.release_id for one in hers.tables())
-        with pytest.raises(DeniedError, match="only researcher rosa may start a release"):
-            ana.request(THREE, workload="pairs", epsilon=1, delta=DELTA)
-
-
-@pytest.mark.long
-def test_every_table_has_a_certificate_of_its_own(village: World, label: str, tmp_path: Path) -> None:
-    with_two = command(
-        village, "certificate", "--release", label, "--table", "smoker,region", "--out", tmp_path / "two"
-    )
-    assert with_two.code == 0, with_two.errors
-    names = sorted(path.name for path in (tmp_path / "two").iterdir())
-    assert names == ["0001-region-smoker.certificate", "0004-region-smoker.certificate"]
-    trusted = ("--study", village.local.study_path, "--authority", village.local.folder / "pki" / "ca.pem")
-    verified = village.command("verify", tmp_path / "two" / names[0], *trusted)
-    assert verified.data["holds"], verified.text
-    missing = command(village, "certificate", "--release", label, "--table", "region", "--out", tmp_path / "none")
-    assert missing.code == 2
-    assert "no table of the release has exactly region" in missing.errors
-
-
 def test_an_epsilon_too_small_for_the_tables_is_refused_in_words(village: World) -> None:
     before = village.charges("alice")
     with village.client() as client:
@@ -154,22 +112,6 @@ def test_an_epsilon_too_small_for_the_tables_is_refused_in_words(village: World)
         with pytest.raises((DeniedError, FailedReleaseError), match="the epsilon is too small for 6 tables"):
             asked.wait(30)
     assert village.charges("alice") == before
-
-
-@pytest.mark.long
-def test_tables_are_listed_on_the_command_line(village: World) -> None:
-    asked = command(
-        village,
-        "request",
-        *("--tables", "smoker,region", "region,income", "--epsilon", "4", "--delta", DELTA, "--canaries", "20"),
-        *("--label", village.label(), "--wait"),
-    )
-    assert asked.code == 0, asked.errors
-    assert [one["attributes"] for one in asked.data["tables"]] == [["region", "smoker"], ["region", "income"]]
-    assert asked.data["release"]["attributes"] == list(THREE)
-    extra = command(village, "request", "region,income", "--attributes", "region", "--epsilon", "4")
-    assert extra.code == 2
-    assert "unexpected extra argument (region,income)" in extra.errors
 
 
 @pytest.mark.long
@@ -241,21 +183,6 @@ def test_what_was_paid_for_stands_when_a_curator_is_gone_between_the_phases(mort
 
 
 @pytest.mark.long
-def test_a_release_waits_for_curators_that_nobody_reaches(tmp_path: Path) -> None:
-    world = made_world(tmp_path / "study", people=60)
-    with world.local:
-        world.start(CLOUD, ROSA)
-        with world.client() as client:
-            release = client.request(FREE, workload="pairs", epsilon=4, delta=DELTA, lifetime_seconds=6)
-            world.wait_until(lambda: "curator alice" in release.status().waiting_for)
-            with pytest.raises(NotReadyError):
-                release.estimate(["region", "income"])
-            with pytest.raises(FailedReleaseError, match=r"the deadline passed; .*curator alice"):
-                release.wait(20)
-            assert release.status().tables == ()
-
-
-@pytest.mark.long
 def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> None:
     mortal.restart(CLOUD, how=OTHER_ANSWER)
     try:
@@ -287,42 +214,3 @@ def test_microdata_are_written_by_an_analyst_and_repeat_by_their_seed(
     with village.client() as client:
         again = client.release(label).synthesise(rows=300, copies=2, seed="s")
         assert frame.astype(str).equals(again.frame(2).astype(str))
-
-
-@pytest.mark.long
-def test_a_page_goes_with_the_microdata(village: World, label: str, tmp_path: Path) -> None:
-    page, report = tmp_path / "page.html", tmp_path / "report.html"
-    options = ("--replicates", "2", "--out", tmp_path / "rows.csv", "--report", page)
-    written = command(village, "synthesise", "--release", label, *options, as_json=False)
-    assert written.code == 0, written.errors
-    assert "Rows are drawn from a model and are not people." in written.text
-    frame = pd.read_csv(tmp_path / "rows.csv")
-    assert len(frame) == 1500
-    assert list(frame.columns[-3:]) == ["weight", "replicate_1", "replicate_2"]
-    assert (tmp_path / "rows.csv.json").exists()
-    assert command(village, "report", "--release", label, "--out", report).code == 0
-    for file in (page, report):
-        assert "expected, mean over all pairs" in file.read_text("utf-8")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--rows", "0"), "rows were asked for, not 1 to"),
-        (("--rows", "1000000000"), "rows were asked for, not 1 to"),
-        (("--copies", "3"), "there are 2, 4, ... or 100 copies"),
-        (("--replicates", "5", "--copies", "4"), "both replicates and copies were asked for"),
-        (("--attributes", "region,smoker,employed"), "no table of the release has employed"),
-        (("--out", "rows.xlsx"), "microdata cannot be written as .xlsx"),
-        (("--out", "/no/such/folder/rows.csv"), "the folder of the microdata does not exist"),
-    ],
-)
-def test_microdata_that_cannot_be_are_refused_in_words(
-    village: World, label: str, tmp_path: Path, options: tuple[str, ...], said: str
-) -> None:
-    out = () if "--out" in options else ("--out", tmp_path / "rows.csv")
-    refused = command(village, "synthesise", "--release", label, *options, *out)
-    assert refused.code == 2
-    assert said in refused.errors
-    assert not list(tmp_path.iterdir())

@@ -96,34 +96,6 @@ def test_means_and_models_of_a_release(world: World) -> None:
             release.mean("hours", given="age")
 
 
-def test_curves_of_a_release(world: World) -> None:
-    with world.client() as client:
-        release = client.request(["region", "age_bins", "smoker"], epsilon=EPSILON, label="curves")
-        release.wait(60)
-        found = release.survival("age_bins:smoker=yes", given="region", confidence=SURE)
-    identity = world.local.folder / "pki" / "researcher-rosa"
-    common = ("researcher", "estimate", world.local.study_path, "--name", "rosa", "--identity", identity)
-    sure = ("--confidence", str(SURE))
-    told = world.command(
-        *common, "--release", "curves", "--survival", "age_bins:smoker=yes", "--given", "region", *sure
-    )
-    assert (told.code, told.data["rows"]) == (0, found.records())
-    assert told.data["facts"]["degrees of freedom"] == 2
-    here = world.people.symbols["region"] == 0
-    smokes, left = here & (world.people.symbols["smoker"] == 0), 1.0
-    for place, (low, high) in enumerate(((0, 30), (30, 60), (60, 100))):
-        left *= 1 - (smokes & (low <= AGES) & (high > AGES)).sum() / (here & (low <= AGES)).sum()
-        assert found.labels["age_bins up to"][place] == str(high)
-        assert found.low[place] <= left <= found.high[place]
-    for question in (("--until", "60"), ("--given", "region", "--until", "60")):
-        answer = world.command(*common, "--release", "curves", "--survival", "age_bins:smoker=yes", *question)
-        assert answer.code == 0, answer.errors
-    model = world.command(*common, "--release", "curves", "--survival", "age_bins:smoker=yes ~ region", "--ratio")
-    assert (model.code, model.data["rows"][0]["labels"]) == (0, {"coefficient": "region=south"})
-    refused = world.command(*common, "--release", "curves", "--until", "60")
-    assert (refused.code, "until stands without survival" in refused.errors) == (2, True)
-
-
 def test_the_command_says_the_same(world: World) -> None:
     with world.client() as client:
         release = client.request(["region", "age"], epsilon=EPSILON, label="ages")
@@ -171,16 +143,3 @@ def test_each_release_rounds_anew(world: World) -> None:
         # Everybody is in both, and hardly a symbol changes at this epsilon: the same coins would give the same counts.
         assert np.abs(counts[0] - counts[1]).sum() > 5
     assert list(world.local.folder.rglob("rounded-*")) == []
-
-
-def test_a_check_says_what_was_clipped(world: World) -> None:
-    path = world.local.tables["bob"].with_name("clipped.csv")
-    text = Path(world.local.tables["bob"]).read_text("utf-8").splitlines()
-    last = text[-1].rpartition(",")[0]
-    path.write_text("\n".join([*text[:-1], f"{last},168"]) + "\n", "utf-8")
-    found = world.command("curator", "check", world.local.study_path, "--name", "bob", "--table", path)
-    assert found.code == 2
-    assert "168" in found.text + found.errors
-    path.write_text("\n".join([*text[:-1], f"{last},80"]) + "\n", "utf-8")
-    found = world.command("curator", "check", world.local.study_path, "--name", "bob", "--table", path)
-    assert found.code == 0

@@ -1,29 +1,22 @@
 """Private alignment between real processes: the same respondents as by tokens, and no secret that stays."""
 
-import asyncio
 import json
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-import grpc
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from tests.protocol.chance import agreement
-from tests.protocol.village import FREE, THREE, TWO, Rules
-from tests.protocol.wire import connection
+from tests.protocol.village import FREE, TWO, Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher, made_world
 from veiltab.common.core.derivation import derive
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.common.study.differences import study_differences
-from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.peers.coins import alignment_coin
 from veiltab.curator.table.tokens import tokens
 from veiltab.deploy.operate.status_cli import status
-from veiltab.v1.curator_peer_pb2 import FLOW_KIND_QUERY, FetchFlowRequest, FetchTokensRequest, HelloRequest
-from veiltab.v1.curator_peer_pb2_grpc import CuratorPeerServiceStub
 
 CAROL = (Role.CURATOR, "carol")
 SURE = 1e-6  # level at which an answer is wrong
@@ -72,14 +65,6 @@ def test_two_curators_release_what_they_share(tmp_path: Path) -> None:
     assert world.mentions(world.logs()) == []
 
 
-@pytest.mark.long
-def test_three_curators_release_what_they_share(tmp_path: Path) -> None:
-    world = private_world(tmp_path, THREE)
-    with world.local:
-        world.local.start_all()
-        check_release(world)
-
-
 KILLS = {
     "masking its own ids": (ALICE, "veiltab.curator.alignment.private.masking:_write_all:2:after"),
     "in the check of its own ids": (ALICE, "veiltab.curator.alignment.private.masking:_write_all:6"),
@@ -126,55 +111,6 @@ def test_a_curator_killed_while_it_masks_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in KILLS if name != QUICK])
 def test_a_curator_killed_anywhere_in_a_private_alignment_goes_on(tmp_path: Path, name: str) -> None:
     check_kill(private_world(tmp_path), *KILLS[name])
-
-
-@pytest.mark.long
-def test_a_party_that_aligns_otherwise_is_refused_by_name(tmp_path: Path) -> None:
-    """Bob's study file says tokens: he is refused, the difference is named, and nothing is charged."""
-    world = private_world(tmp_path)
-    other = (world.local.folder / "study.toml").read_bytes().replace(b'alignment = "psi"\n', b"")
-    assert study_differences(study_from_bytes(other, "other"), world.local.study) == "gives another alignment"
-    with world.local:
-        world.start(ALICE, CLOUD, ROSA)
-
-        async def greeted() -> str:
-            async with connection(world, BOB, ALICE) as channel:
-                stub = CuratorPeerServiceStub(channel)
-                digest = study_from_bytes(other, "other").digest
-                with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await stub.Hello(HelloRequest(study_digest=digest), timeout=20)
-                return str(refused.value.details())
-
-        assert "has another study file" in asyncio.run(greeted())
-    assert world.charges("alice") == []
-
-
-@pytest.mark.long
-def test_a_study_of_one_kind_answers_no_call_of_the_other(tmp_path: Path) -> None:
-    world = private_world(tmp_path)
-
-    async def codes() -> list[grpc.StatusCode]:
-        async with connection(world, BOB, ALICE) as channel:
-            stub, found = CuratorPeerServiceStub(channel), []
-            for call in (
-                stub.FetchTokens(FetchTokensRequest(alignment_id="a" * 32), timeout=20),
-                stub.FetchFlow(FetchFlowRequest(alignment_id="a" * 32, session="b" * 32), timeout=20),
-                stub.FetchFlow(
-                    FetchFlowRequest(alignment_id="a" * 32, session="../../../", kind=FLOW_KIND_QUERY, owner="alice"),
-                    timeout=20,
-                ),
-            ):
-                with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    async for _ in call:
-                        pass
-                found.append(refused.value.code())
-            return found
-
-    with world.local:
-        world.start(ALICE)
-        denied, unknown, outside = asyncio.run(codes())
-    assert denied is grpc.StatusCode.PERMISSION_DENIED
-    assert unknown is outside is grpc.StatusCode.INVALID_ARGUMENT
 
 
 @pytest.mark.long

@@ -65,13 +65,6 @@ def test_an_epsilon_that_is_none_is_refused_at_once(strict: World) -> None:
         assert client.releases() == ()
 
 
-@pytest.mark.parametrize("option", ["--lifetime-hours nan", "--lifetime-hours 1e9", "--timeout nan", "--sample 0"])
-def test_options_that_no_clock_or_table_has_are_refused_at_once(strict: World, option: str) -> None:
-    answer = strict.ask(FREE, "--wait", *option.split())
-    assert answer.code == 2
-    assert "Traceback" not in answer.errors
-
-
 def test_what_the_study_does_not_allow_is_refused(strict: World) -> None:
     refused(strict, 2, "no attribute 'street'", "Attributes: region, income,", attributes=("region", "street"))
     refused(strict, 2, "names attribute 'region' twice", attributes=("region", "region"))
@@ -88,21 +81,6 @@ def test_what_the_study_does_not_allow_is_refused(strict: World) -> None:
         options="--epsilon 1e-999999999",
     )
     refused(strict, 3, "1 to n = 1500 rows, not 1501", options="--sample 1501")
-
-
-def test_a_label_names_one_release(strict: World) -> None:
-    before = spent(strict)
-    first = strict.ask(("health",), "--label", "taken")
-    assert first.code == 0
-    other = strict.ask(("health",), "--label", "taken", epsilon="3")
-    assert (other.code, other.data["error"]["reason"]) == (5, "CONFLICT")
-    assert "label taken: a release of this label asks for something else: epsilon (" in other.errors
-    assert ", now 3). Use another label." in other.errors
-    assert strict.ask(("health",), "--label", "taken").data["release"]["id"] == first.data["release"]["id"]
-    assert strict.curator_command(
-        "deny", "bob", "--release", first.data["release"]["id"], "--reason", "not agreed"
-    ).code in {0, 2}
-    assert spent(strict) == before
 
 
 def with_table(world: World, path: Path) -> None:

@@ -1,6 +1,5 @@
 """A release from the request to the estimate, in all its variants, with the truth beside it."""
 
-import asyncio
 from decimal import Decimal
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import pytest
 
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.village import FREE, THREE
-from tests.protocol.wire import Published, connection
-from tests.protocol.world import ALICE, CLOUD, ROSA, World, made_world
+from tests.protocol.world import ALICE, ROSA, World, made_world
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
@@ -74,18 +72,6 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
     assert not confirmed(lambda: release("3", 800, Sampling.SERVER))
     assert plan_release(population=N, cells=6, epsilon=Decimal(1)).sample < N
     assert not confirmed(lambda: release("1", None))
-
-
-def test_a_publication_is_fetched_twice_with_equal_bytes(village: World) -> None:
-    with village.client() as client:
-        asked = client.request(("region", "income"), epsilon="4", label=village.label())
-        asked.wait(30)
-
-    async def fetched() -> dict[str, bytes]:
-        async with connection(village, ROSA, CLOUD) as channel:
-            return {name: await Published.on(channel).column(asked.id, name) for name in ("region", "income")}
-
-    assert asyncio.run(fetched()) == asyncio.run(fetched()) == village.published(asked.id)
 
 
 @pytest.mark.long

@@ -111,25 +111,6 @@ def test_tables_run_under_one_charge_and_one_of_them_again(desk: RawDesk) -> Non
 
 
 @pytest.mark.long
-def test_a_release_that_nobody_chooses_a_second_result_of_ends_with_the_first(desk: RawDesk) -> None:
-    asked = several(repeats=2)
-    desk.propose(asked)
-    desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING})
-    for curator in desk.curators:
-        desk.choose(curator, asked.release_id, [])
-    desk.wait_for(asked.release_id, ReleaseState.READY)
-    assert isinstance(refusal(desk, asked.release_id, [1]), ConflictError)
-
-
-@pytest.mark.long
-def test_without_repeats_nothing_can_be_chosen(desk: RawDesk) -> None:
-    asked = several()
-    desk.propose(asked)
-    desk.wait_for(asked.release_id, ReleaseState.READY)
-    assert isinstance(refusal(desk, asked.release_id, []), InvalidInputError)
-
-
-@pytest.mark.long
 def test_no_table_exists_before_everyone_has_decided_and_a_denial_ends_all(desk: RawDesk) -> None:
     asked = several(attributes=("region", "income", "health"), tables=(("region", "health"), ("income", "health")))
     desk.propose(asked)
@@ -179,15 +160,6 @@ def test_tables_with_an_attribute_that_is_denied_are_left_out_and_the_others_cos
     assert price is not None
     most = planned.first[0].mu ** 2 + planned.first[2].mu ** 2 + 2 * planned.again.mu**2
     assert most * Decimal("0.97") < price.mu**2 < most * Decimal("1.06")  # in another currency
-
-
-def test_bad_tables_are_refused_at_once(desk: RawDesk) -> None:
-    for changes, words in (
-        ({"attributes": ("income", "region"), "tables": (("income", "region"), ("region",))}, "study order"),
-        ({"attributes": FREE, "tables": (FREE, ("region", "colour"))}, "in their order"),
-    ):
-        with pytest.raises(InvalidInputError, match=words):
-            desk.propose(several(**changes))
 
 
 @pytest.mark.long

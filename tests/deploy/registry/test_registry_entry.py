@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import yaml
-from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.common.rpc.test_linked_certificate import certificate as linked_certificate
@@ -27,7 +26,6 @@ from veiltab.common.release.spec import release_of
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.registry.certified_release import NOT_STATED, CertifiedRelease, _below
-from veiltab.deploy.registry.registry_cli import registry
 from veiltab.deploy.registry.registry_entry import PRODUCTS, Facts, _slug, _yaml, registry_entry
 
 AUTHOR = ("--author", "Ana Díaz")
@@ -138,10 +136,6 @@ def test_an_option_that_is_not_one_printable_line_is_refused(given: Given, text:
     assert isinstance(given.refused("wages.yaml", *AUTHOR, "--use", text), InvalidInputError)
 
 
-def test_without_an_author_there_is_no_entry(given: Given) -> None:
-    assert isinstance(given.refused("wages.yaml"), SystemExit)
-
-
 def test_the_address_of_an_entry_is_computed_as_the_registry_computes_it() -> None:
     facts = replace(FACTS, name="A survey, part 2", curators=("Office A", "B-Fund"))
     assert _slug(facts) == "a-survey-part-2-office-a-b-fund-2030"
@@ -192,53 +186,8 @@ def test_nothing_is_written_over_what_is_there(given: Given) -> None:
         (out.rmdir if out.is_dir() else out.unlink)()
 
 
-def test_a_file_that_is_missing_is_refused(given: Given) -> None:
-    for name in ("ca.pem", "study.toml", "wages.certificate"):
-        given.path(name).unlink()
-        assert isinstance(given.refused("wages.yaml", *AUTHOR), InvalidInputError)
-
-
-def test_without_an_authority_there_is_no_entry(given: Given) -> None:
-    inputs = given.inputs("wages.yaml")
-    place = inputs.index("--authority")
-    made = CliRunner().invoke(registry, [*inputs[:place], *inputs[place + 2 :], *AUTHOR])
-    assert made.exit_code == 2
-    assert "--authority" in made.output
-    assert not Path(inputs[-1]).exists()
-
-
-def test_a_list_of_revoked_certificates_that_is_none_is_refused(given: Given) -> None:
-    given.path("crl.pem").write_text("no list")
-    error = given.refused("wages.yaml", *AUTHOR, "--revoked", str(given.path("crl.pem")))
-    assert "revocation" in str(error)
-
-
-AWKWARD = [
-    "yes",
-    "No",
-    "null",
-    "a: b",
-    "a #b",
-    "- a",
-    "1",
-    "1e3",
-    "x'y",
-    'say "a"',
-    "~",
-    "{a}",
-    "æøå",
-    "[1]",
-    "a\\b",
-    "=",
-    "&a",
-    "*a",
-    "!a",
-    "%a",
-    "@a",
-    "`a`",
-    "a:",
-    "n",
-]
+WORDS = "yes No null 1 1e3 x'y ~ {a} æøå [1] a\\b = &a *a !a %a @a `a` a: n"
+AWKWARD = [*WORDS.split(), "a: b", "a #b", "- a", 'say "a"']
 
 
 @pytest.mark.parametrize("text", AWKWARD)

@@ -10,8 +10,6 @@ import pytest
 from veiltab.papers.biswas import EXPERIMENT
 from veiltab.papers.experiment import Findings, Plain, Settings
 from veiltab.papers.point import canonical
-from veiltab.papers.registry import load
-from veiltab.papers.tables import series_of
 
 pytestmark = pytest.mark.long
 
@@ -30,39 +28,6 @@ def results() -> Mapping[str, Plain]:
 @cache
 def findings() -> Findings:
     return EXPERIMENT.findings(SETTINGS, results())
-
-
-def test_it_is_registered() -> None:
-    assert load("biswas") is EXPERIMENT
-    assert EXPERIMENT.name == "biswas"
-    assert "Biswas" in EXPERIMENT.title
-
-
-def test_tasks_have_names_of_their_own_and_quick_is_less() -> None:
-    full, quick = (EXPERIMENT.tasks(Settings(quick=quick)) for quick in (False, True))
-    assert len({task.key for task in full}) == len(full) > len(quick)
-
-
-def test_the_figures_are_there_with_the_paper_s_numbers() -> None:
-    figures = {figure.name: figure for figure in findings().figures}
-    assert list(figures) == [
-        "biswas-figure-1",
-        "biswas-figure-2-sum",
-        "biswas-figure-2-mixture",
-        "biswas-figure-3",
-        "biswas-figure-3-readings",
-        "biswas-figure-3-communication",
-        "biswas-theorem-3-5",
-        "biswas-where-to-stop",
-        "biswas-shuffled",
-        "biswas-shuffled-planned",
-        "biswas-second-round",
-    ]
-    for figure in figures.values():
-        assert figure.caption
-        assert all(curve.x and curve.y for panel in figure.panels for curve in panel.curves)
-        assert all(panel.x_label and panel.y_label for panel in figure.panels)
-    assert series_of(findings().figures)
 
 
 def test_estimates_are_closer_at_nine_tenths_than_at_one() -> None:
@@ -102,14 +67,3 @@ def test_every_disagreement_has_its_reason_and_they_are_the_known_ones() -> None
     assert all(any(part in one.source for part in (*theorems, *statements)) for one in bad)
     assert len(bad) == 30
     assert [one.ours for one in found if "domain of size" in one.source] == [101, 101, 51]
-
-
-def test_a_single_trial_is_enough_for_figures() -> None:
-    settings = Settings(quick=True, trials=1)
-    few = {
-        task.key: json.loads(canonical(task.function(task.arguments, np.random.default_rng(place))))
-        for place, task in enumerate(EXPERIMENT.tasks(settings))
-        if not task.key.startswith("guarantee/")
-    }
-    kept = {key: one for key, one in results().items() if key.startswith("guarantee/")}
-    assert len(EXPERIMENT.findings(settings, few | kept).figures) == 11

@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.numbers.rounding import exp_below
-from veiltab.papers.biswas.populations import EPSILONS, LAWS, NODES, design, randomiser, truth, with_share
+from veiltab.papers.biswas.populations import EPSILONS, LAWS, NODES, design, randomiser, truth
 
 
 @pytest.mark.parametrize("population", LAWS)
@@ -31,16 +31,6 @@ def test_the_laws_are_the_paper_s() -> None:
     }
     for name, law in laws.items():
         assert np.abs(truth(name)[0] - NODES * np.array(law[1:])).max() < 1
-
-
-@pytest.mark.parametrize(("values", "share"), [(4, "0.25"), (100, "0"), (100, "1"), (100, "0.08"), (3, "0.5")])
-def test_a_share_leaves_the_rest_to_the_others_alike(values: int, share: str) -> None:
-    held = with_share(values, Fraction(share))
-    assert held.shape == (1, values)
-    assert held.sum() == NODES
-    assert held[0, 0] == NODES * Fraction(share)
-    assert np.ptp(held[0, 1:]) <= 1
-    assert with_share(values, Fraction(share), 200).sum() == 200
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -1,12 +1,11 @@
 """Single rounds and distances, against formulas by hand and exact moments."""
 
-from math import pi, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
 from veiltab.common.collection.oracles.reports import Category
 from veiltab.common.collection.round_messages import report_to_proto
@@ -14,9 +13,7 @@ from veiltab.papers.biswas.communication import report_length
 from veiltab.papers.biswas.distance_figures import exact_distance, megabytes
 from veiltab.papers.biswas.expected_distance import expected_distance
 from veiltab.papers.biswas.populations import NODES, design, randomiser, truth
-from veiltab.papers.biswas.rounds import COMPARED, MODE, distances, draw_rounds, one_round, tasks
-from veiltab.papers.biswas.stopping import _oracle
-from veiltab.papers.experiment import Settings
+from veiltab.papers.biswas.rounds import COMPARED, MODE, distances, draw_rounds, one_round
 from veiltab.researcher.frequency.estimators import Estimator
 from veiltab.researcher.frequency.variances import moments
 
@@ -64,24 +61,12 @@ def test_projection_brings_an_unbiased_estimate_closer_and_means_are_the_exact_o
     assert abs(mean - NODES * 0.3) < stats.norm.isf(ALPHA / 2) * error
 
 
-def test_one_run_claims_no_accuracy() -> None:
-    found = distances({**FOUR, "runs": 1}, np.random.default_rng(8))
-    mean, error = found["c_hat"]["mode"]
-    assert error == abs(mean)
-    assert len(set(found["c_hat"]["raw"])) == 1
-
-
 @pytest.mark.parametrize(("bias", "variance"), [(0.0, 4.0), (3.0, 4.0), (-3.0, 1.0), (-50.0, 1.0)])
 def test_the_expected_distance_is_an_integral(bias: float, variance: float) -> None:
     law = stats.norm(bias, sqrt(variance))
     by_hand = sum(integrate.quad(lambda x: abs(x) * law.pdf(x), *ends)[0] for ends in ((-70, bias), (bias, 70)))
     found = expected_distance(np.array([bias, bias]), np.array([variance, variance]), 10)
     assert found == pytest.approx(2 * by_hand / 20, rel=1e-4)
-
-
-def test_the_expected_distance_without_noise_is_the_bias_and_without_bias_a_mean_deviation() -> None:
-    assert expected_distance(np.array([-5.0]), np.zeros(1), 10) == 0.25
-    assert expected_distance(0.0, np.full(100, 9.0), 50) == pytest.approx(100 * 3 * sqrt(2 / pi) / 100)
 
 
 def test_a_report_has_one_length_and_more_of_them_cost_more() -> None:
@@ -92,17 +77,3 @@ def test_a_report_has_one_length_and_more_of_them_cost_more() -> None:
     }
     assert lengths == {report_length(oracle)}
     assert megabytes("0.5") == pytest.approx(25_000 * report_length(oracle) / 1e6)
-
-
-@pytest.mark.parametrize("name", ORACLE_NAMES)
-def test_a_report_is_its_payload_and_what_names_the_round(name: str) -> None:
-    oracle = _oracle(name, 100, "1")
-    # Round 32, token 16, stratum 8 bytes, and at most 2 bytes to name a field and 2 for its length.
-    assert 56 < report_length(oracle) - oracle.report_bytes <= 56 + 5 * 2 + 4
-
-
-def test_tasks_are_many_and_quick_ones_fewer() -> None:
-    full, quick = tasks(Settings()), tasks(Settings(quick=True))
-    assert len({task.key for task in full}) == len(full) > len(quick)
-    assert {task.arguments.get("runs") for task in full} == {None, 1000}
-    assert {task.arguments.get("runs") for task in tasks(Settings(trials=3))} == {None, 3}

@@ -6,15 +6,12 @@ from math import exp, pi, sqrt
 import pytest
 
 from veiltab.common.collection.choosing import choose
-from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.papers.biswas.distance_figures import exact_distance
 from veiltab.papers.biswas.populations import EPSILONS, NODES
 from veiltab.papers.biswas.stopping import (
     TARGET,
     best_oracle,
     distance,
-    figure,
-    megabytes,
     relative_error,
     stopping_rate,
 )
@@ -34,13 +31,6 @@ def test_unary_encoding_is_at_the_distance_of_its_known_variance() -> None:
     assert distance("oue", "1", 1.0) == pytest.approx(100 * sqrt(2 * variance / pi) / (2 * NODES), rel=0.01)
 
 
-def test_half_the_distance_takes_four_times_the_bytes_everywhere() -> None:
-    for name in ORACLE_NAMES:
-        for rate in (0.05, 0.25):
-            assert distance(name, "1", rate) / distance(name, "1", 4 * rate) == pytest.approx(2, rel=0.01)
-            assert megabytes(name, "1", 4 * rate) == pytest.approx(4 * megabytes(name, "1", rate))
-
-
 def test_one_stops_where_the_distance_is_the_target() -> None:
     rate = stopping_rate("krr", "4")
     assert rate is not None
@@ -58,21 +48,3 @@ def test_the_best_oracle_is_the_chooser_s_where_lengths_hardly_count() -> None:
         assert variances[best] <= 1.1 * min(variances.values())
         assert relative_error("krr", epsilon, 100) == 1
         assert relative_error(best, epsilon, 100) < 1
-
-
-def test_direct_encoding_pays_for_few_values_only() -> None:
-    assert relative_error("oue", "1", 2) > 1.5
-    assert relative_error("oue", "1", 1024) < 0.25
-    # A subset of one is direct encoding, in fewer bytes.
-    assert 0.97 < relative_error("ss", "4", 8) < 1
-
-
-def test_whoever_has_bytes_to_spare_cannot_ask_a_node_twice() -> None:
-    assert relative_error("oue", "1", 100, budget=1e12) == pytest.approx(relative_error("oue", "1", 100, budget=1e13))
-
-
-def test_the_caption_says_where_to_stop() -> None:
-    caption = figure().caption
-    assert "more than all nodes at epsilon 1" in caption
-    assert "5.9 percent of the nodes at epsilon 4" in caption
-    assert "oue at epsilon 1, ss at epsilon 2" in caption

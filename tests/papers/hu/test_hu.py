@@ -50,14 +50,6 @@ def named(findings: Findings, words: str) -> list[Comparison]:
     return found
 
 
-def test_points_and_runs() -> None:
-    full, quick = EXPERIMENT.tasks(Settings()), EXPERIMENT.tasks(Settings(quick=True))
-    for tasks, runs in ((full, 1000), (quick, 200)):
-        assert len({task.key for task in tasks}) == len(tasks)
-        assert {task.arguments["runs"] for task in tasks if "size" in task.arguments} == {runs}
-    assert EXPERIMENT.name == "hu"
-
-
 def test_every_figure_is_there(findings: Findings) -> None:
     assert [figure.name for figure in findings.figures] == [f"hu-figure-{number}" for number in range(1, 14)]
     series = series_of(findings.figures)
@@ -65,10 +57,6 @@ def test_every_figure_is_there(findings: Findings) -> None:
         np.isfinite([number for number in one["x"] + one["y"] if number is not None]).all() for one in series.values()
     )
     assert not any(None in one["y"] for one in series.values())
-
-
-def test_the_findings_follow_from_kept_results(results: dict[str, Mapping[str, Any]], findings: Findings) -> None:
-    assert EXPERIMENT.findings(QUICK, json.loads(json.dumps(results))) == findings
 
 
 def test_the_printed_numbers_that_agree(findings: Findings) -> None:
@@ -80,22 +68,6 @@ def test_the_printed_numbers_that_agree(findings: Findings) -> None:
         "largest epsilon of the grid at which the median gains, lognormal",
     }
     assert len(findings.comparisons) == 33
-
-
-def test_the_lognormal_median_gains_at_a_half(findings: Findings) -> None:
-    (found,) = named(findings, "gains, lognormal")
-    assert (found.printed, found.ours) == (0.1, 0.5)
-    assert "8 of 8" in found.note
-
-
-@pytest.mark.long
-def test_one_run_is_enough_to_draw_and_too_few_to_claim() -> None:
-    once = Settings(trials=1, quick=True)
-    found = EXPERIMENT.findings(once, {task.key: compute(task) for task in EXPERIMENT.tasks(once)})
-    assert len(found.figures) == 13
-    (median,) = named(found, "gains, lognormal")
-    assert median.ours is not None
-    assert median.ours <= 0.1
 
 
 def test_gains_need_more_than_chance() -> None:

@@ -1,14 +1,13 @@
 """Closed forms of structured matrices, against every output of tiny ones."""
 
 from itertools import product
-from math import log, prod, sqrt
+from math import prod, sqrt
 
 import numpy as np
 import pytest
 
 from veiltab.common.privacy.pricing.price import central_limit_gamma
 from veiltab.common.schemes import scheme_of
-from veiltab.papers.lin import structured
 from veiltab.papers.lin.structured import (
     MU,
     POPULATIONS,
@@ -85,14 +84,6 @@ def test_the_budget_is_the_product_s_own() -> None:
     assert circulant(0.0, MU * MU, 24, 45_222)[0] == pytest.approx((a + 1) / (a + 24), rel=1e-9)
 
 
-def test_at_the_same_row_a_product_keeps_more_of_an_attribute() -> None:
-    # ln 25 a row over eight binary attributes: .199 of an attribute is kept, by the joint table .086.
-    each = 25 ** (1 / 8) - 1
-    assert log(each + 1) * 8 == pytest.approx(log(25))
-    assert each / (each + 2) == pytest.approx(0.1985, abs=1e-4)
-    assert pytest.approx(0.0857, abs=1e-4) == 24 / (24 + 256)
-
-
 def test_at_the_same_card_a_product_never_wins() -> None:
     ratios = [
         ratio(sizes, order, rows, mu * mu)
@@ -114,10 +105,3 @@ def test_a_quarter_of_the_bins_beats_a_circulant_matrix() -> None:
             )
             assert few[1] < many[0] <= many[1]
     assert best_circulant(64, 300, MU * MU, below=True)[0] < 0.76 * best_circulant(64, 300, MU * MU, below=True)[1]
-
-
-def test_the_picture_has_every_study() -> None:
-    products, circulants = structured.figure().panels
-    assert len(products.curves) == 2 * len(STUDIES)
-    assert all(y > 1 for curve in products.curves for y in curve.y)
-    assert all(y <= 1 + 1e-9 for curve in circulants.curves for y in curve.y)

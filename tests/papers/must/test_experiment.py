@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +12,6 @@ from veiltab.papers.must import (
     EXPERIMENT,
     bootstrap,
     bootstrap_findings,
-    classification,
-    classification_findings,
     efficiency,
     efficiency_findings,
     profile_findings,
@@ -49,19 +46,6 @@ def disagreeing(comparisons: Sequence[Comparison], table: str) -> list[Compariso
 @pytest.fixture(scope="module", name="noise")
 def fixture_noise() -> dict[str, Plain]:
     return computed(scales.tasks(QUICK))
-
-
-def test_it_says_what_it_replays() -> None:
-    assert EXPERIMENT.name == "must"
-    assert "Zhao, Liu" in EXPERIMENT.title
-
-
-def test_keys_are_unique_and_arguments_plain() -> None:
-    for settings in (QUICK, Settings(), Settings(trials=1)):
-        tasks = EXPERIMENT.tasks(settings)
-        assert len({task.key for task in tasks}) == len(tasks)
-        for task in tasks:
-            assert json.loads(json.dumps(task.arguments)) == task.arguments
 
 
 def test_table_3_agrees_but_for_the_row_that_is_repeated() -> None:
@@ -150,18 +134,6 @@ def test_tables_6_and_7_with_the_reason_of_the_misprinted_deltas(noise: dict[str
     assert {figure.name for figure in found.figures} == {"must-figure-6", "must-experiment-2"}
 
 
-def test_table_8_is_left_out_with_a_note_where_adult_is_missing(noise: dict[str, Plain], tmp_path: Path) -> None:
-    for folder in (None, tmp_path):
-        settings = Settings(quick=True, adult=folder)
-        assert not classification.tasks(settings)
-        found = classification_findings.findings(settings, noise)
-        assert not found.figures
-        missing = [one for one in found.comparisons if one.ours is None]
-        assert len(missing) == 36
-        assert all("--adult" in one.note for one in missing)
-        assert sum(one.agrees for one in found.comparisons) == 5
-
-
 def test_tables_9_and_10() -> None:
     results = computed(efficiency.tasks(QUICK)[:0])
     for number in (1, 2, 3):
@@ -185,12 +157,6 @@ def test_tables_9_and_10() -> None:
     assert len(wrong) == 4
     assert all("interchanged" in one.note and "experiment 2" in one.what for one in wrong)
     assert all(one.agrees for one in found if one.source.endswith("Section 4.3"))
-
-
-def test_the_spread_of_different_rows_is_about_their_expected_number() -> None:
-    found = efficiency.distinct_rows({"experiment": 1, "scheme": "must.ww", "batches": 1}, np.random.default_rng(1))
-    assert found["min"][0] < found["expected"] < found["max"][0]
-    assert 0 < found["spread"] < 5
 
 
 def test_comparisons_allow_for_the_digits_that_are_printed() -> None:

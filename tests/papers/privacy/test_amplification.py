@@ -1,7 +1,5 @@
 """What sampling makes of any mechanism, beside the papers' numbers, dp-accounting and slow integrals."""
 
-from math import exp, log
-
 import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -9,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veiltab.common.privacy.profiles import Gaussian
-from veiltab.common.schemes import SCHEMES, Relation, scheme_of
+from veiltab.common.schemes import scheme_of
 from veiltab.papers.privacy.amplification import Effect, amplify
 from veiltab.papers.privacy.profiles import Laplace, Pure
 
@@ -73,20 +71,6 @@ def test_sampling_never_raises_epsilon(epsilon: float, n: int, m: int) -> None:
         assert found.epsilon <= epsilon
         assert found.delta == 0
         assert found.effect is Effect.STRONG
-
-
-def test_smith_s_lemma() -> None:
-    for rate in (0.001, 0.01, 0.1, 0.5):
-        found = amplify(scheme_of("poisson", population=10_000, sample=int(10_000 * rate)), Pure(epsilon0=1), 1.0)
-        assert found.epsilon <= 2 * rate
-        assert found.epsilon == pytest.approx(log(1 + rate * (exp(1) - 1)), rel=1e-9)
-
-
-def test_relations_are_named() -> None:
-    for name in SCHEMES:
-        scheme = scheme_of(name, population=10, sample=5, stage=7 if name.startswith("must") else None)
-        wanted = Relation.ADD_REMOVE if name == "poisson" else Relation.SUBSTITUTION
-        assert amplify(scheme, Laplace(ratio=1.0), 1.0).relation is wanted
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3, 5])

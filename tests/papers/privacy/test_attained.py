@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
-from math import exp, factorial, log, sqrt
+from math import exp, log, sqrt
 
 import pytest
 
@@ -53,12 +53,6 @@ def test_one_release_attains_what_its_worst_pair_of_these_tables_does(
     assert found <= exact <= compose([(description_of(facts), 1)], delta).epsilon
 
 
-def test_the_law_of_a_histogram_is_a_law() -> None:
-    law = histogram_law(3, 2, 3, Fraction(4), [0, 2, 2])
-    assert sum(law.values()) == 1
-    assert len(law) == factorial(4) // (factorial(2) * factorial(2))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("releases", "ratio"),
@@ -82,18 +76,6 @@ def test_guarantees_of_several_releases_are_hardly_above_what_a_pair_attains(
     attained = attained_by_releases(read, delta)
     assert attained is not None
     assert attained <= compose(read, delta).epsilon <= ratio * attained
-
-
-def test_two_cells_attain_less_than_is_guaranteed() -> None:
-    release = description_of({"population": 1000, "sample": 400, "cells": 2, "gamma": 9})
-    attained = attained_by_releases([(release, 5)], 1e-6)
-    assert attained is not None
-    assert 0.4 < attained < compose([(release, 5)], 1e-6).epsilon
-
-
-def test_of_a_sample_that_is_not_simple_nothing_is_worked_out() -> None:
-    facts = {"population": 100, "sample": 50, "cells": 4, "gamma": 3, "scheme": "wr"}
-    assert attained_by_releases([(description_of(facts), 1)], 1e-5) is None
 
 
 @pytest.mark.parametrize("steps", [1, 25, 400])

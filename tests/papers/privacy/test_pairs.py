@@ -1,6 +1,6 @@
 """Pairs of data sets against integration, against dp-accounting, and against the sound bound."""
 
-from math import exp, inf, sqrt
+from math import exp, inf
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import norm
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.profiles import Gaussian
 from veiltab.papers.must.designs import COMPOSITION, FIXED_SIZE, Design, Tabulated
 from veiltab.papers.must.pairs import composed_delta, eye_to_eye, one_sided
 from veiltab.papers.privacy.composition import subsampled_delta
@@ -33,15 +32,6 @@ def test_delta_of_one_step_is_the_hockey_stick_divergence(name: str, epsilon: fl
     for pair in (*eye_to_eye(scheme, 1.3), *one_sided(scheme, 1.3)):
         found = pair.delta(np.array([epsilon]))[0]
         assert found == pytest.approx(integrated(pair, epsilon), abs=1e-6)
-
-
-def test_a_row_that_is_always_drawn_once_leaves_the_gaussian_mechanism() -> None:
-    scheme = WHOLE.scheme("wor")
-    for pairs in (eye_to_eye(scheme, 8.0), one_sided(scheme, 8.0)):
-        for steps in (1, 25):
-            ratio = 2 / 8.0 * sqrt(steps)
-            exact = Gaussian(ratio=ratio).delta(1.0, 1)
-            assert composed_delta(pairs, [steps], [1.0])[0][0] == pytest.approx(exact, rel=2e-3, abs=1e-11)
 
 
 @pytest.mark.long
