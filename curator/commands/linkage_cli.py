@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import click
 
-from veiltab.common.command.cli import emit, json_option, json_text
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import spent_text
@@ -24,16 +24,15 @@ U = TypeVar("U")
     "With --sample 200 --to sample.csv it writes a sample for clerks; --checked 200 --wrong 3 counts what they found."
 )
 @with_standing
-@click.option(
-    "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Write the ladder of keys there, as SVG."
-)
+@click.option("--picture", type=NEW_FILE, help="Write the ladder of keys there, as SVG.")
 @click.option(
     "--for-researcher",
     "out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the estimated share of wrong links there, and nothing else: `veiltab researcher estimate"
     " --linkage-error estimated --linkage-report` takes the file.",
 )
+@force_option
 @click.option(
     "--sample",
     type=click.IntRange(1, 10_000),

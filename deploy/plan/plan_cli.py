@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, emit, force_option, json_option
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -58,8 +58,9 @@ if TYPE_CHECKING:
 @click.option("--budget", help="Epsilon of a budget, nats: say what it takes of it; by default the study's.")
 @click.option("--budget-delta", help="Delta of that budget.")
 @workload_options
-@click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
-@click.option("--card", type=PATH, help="Draw who faces which epsilon (.svg or .png).")
+@click.option("--plot", type=NEW_FILE, help="Draw the error against m and epsilon (.svg or .png).")
+@click.option("--card", type=NEW_FILE, help="Draw who faces which epsilon (.svg or .png).")
+@force_option
 @json_option
 def plan(
     population: int | None,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
-from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, refuse_present
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import table_options
@@ -120,7 +120,7 @@ def draft(
     path = out or Path(f"{name}.toml")
     # A large table is read for minutes: what is wrong beside it is said before.
     if yes or not as_json:
-        _refuse_present(path)
+        refuse_present(path)
     if not (yes or as_json):
         check_person_is_there()
     given, named = _missing_texts(missing), _named_fields(fields)
@@ -238,7 +238,7 @@ def merge(
     from veiltab.common.study.toml_text import toml_text
     from veiltab.deploy.study.parties import Parties
 
-    _refuse_present(out)
+    refuse_present(out)
     parties = Parties(takes_all=yes)
     drafts, problems = _drafts(paths, parties)
     if problems:
@@ -363,14 +363,6 @@ def _linking(loaded: "Study") -> list[str]:
     return lines
 
 
-def _refuse_present(path: Path) -> None:
-    """Refuse to write a file that is there already."""
-    if path.exists():
-        raise ConflictError(
-            "this file is there already", where=str(path), remedy="Name another one with --out, or move this one away."
-        )
-
-
 def _write(path: Path, text: str) -> None:
     """Write a file that is not there yet.
 
@@ -378,7 +370,7 @@ def _write(path: Path, text: str) -> None:
         ConflictError: it is there.
         InvalidInputError: it cannot be written.
     """
-    _refuse_present(path)
+    refuse_present(path)
     try:
         with written_whole(path) as file:
             file.write(text.encode())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option, listed, note
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, listed, note, refuse_present
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 @click.option("--seed", help="The same seed gives the same rows; by default a random one, which is printed.")
 @linkage_options
 @click.option(
-    "--out", required=True, type=PATH, help="File to write (.parquet or .csv); copies get numbers, -1, -2, ..."
+    "--out", required=True, type=NEW_FILE, help="File to write (.parquet or .csv); copies get numbers, -1, -2, ..."
 )
-@click.option("--report", "page", type=PATH, help="Also write an HTML page about the file.")
+@click.option("--report", "page", type=NEW_FILE, help="Also write an HTML page about the file.")
+@force_option
 @json_option
 def synthesise(
     client: "Client",
@@ -58,8 +59,8 @@ def synthesise(
     read them by the line that the file brings, and veiltab.with_replicates in Python. Where the rows come from stands
     in the file (Parquet: pandas reads it as attrs) or beside it (CSV: a .json of the same name).
     """
-    from veiltab.common.web.document import check_page, write_page
-    from veiltab.researcher.microdata.files import check_microdata_path
+    from veiltab.common.web.document import write_page
+    from veiltab.researcher.microdata.files import check_microdata_path, copy_paths, provenance_path
     from veiltab.researcher.microdata.provenance import WARNING
     from veiltab.researcher.microdata.synthesis import DEFAULT_REPLICATES
 
@@ -70,8 +71,8 @@ def synthesise(
             remedy="Give --replicates for one file with weights, or --copies for files without.",
         )
     check_microdata_path(out)
-    if page is not None:
-        check_page(page)
+    for path in (*copy_paths(out, copies or 0), provenance_path(out)):
+        refuse_present(path)
     release = client.release(release_name)
     microdata = release.synthesise(
         rows=rows,
@@ -121,7 +122,8 @@ def synthesise(
 )
 @with_client
 @release_option
-@click.option("--out", type=PATH, required=True, help="File to write.")
+@click.option("--out", type=NEW_FILE, required=True, help="File to write.")
+@force_option
 @json_option
 def certificate(client: "Client", release_name: str, out: Path, as_json: bool) -> None:
     """Write the release certificate: description, receipts and ledgers, signed by every curator and the server.

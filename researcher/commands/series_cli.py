@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option, listed
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, listed
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, with_client
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 @question_options
 @linkage_options
 @confidence_option
-@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
-@click.option("--plot", type=PATH, help="Draw the series (.svg or .png).")
+@click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
+@force_option
+@click.option("--plot", type=NEW_FILE, help="Draw the series (.svg or .png).")
 @json_option
 def series(
     client: "Client",

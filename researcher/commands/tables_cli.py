@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option, listed
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, listed
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.commands.linkage_options import Linkage, linkage_options
 from veiltab.researcher.commands.options_cli import attributes_option, confidence_option, release_option, with_client
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 @click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that.")
 @linkage_options
 @confidence_option
-@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
+@click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
+@force_option
 @json_option
 def estimate(
     client: "Client",
@@ -193,7 +194,8 @@ def _emit_analysis(
 @with_client
 @release_option
 @confidence_option
-@click.option("--out", required=True, type=PATH, help="HTML file to write.")
+@click.option("--out", required=True, type=NEW_FILE, help="HTML file to write.")
+@force_option
 @json_option
 def report(client: "Client", release_name: str, confidence: float, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page with pictures, the epsilon card and every number.
@@ -201,11 +203,10 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     Of a release of several tables it is about microdata of as many rows as there are respondents, with the seed
     "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
     """
-    from veiltab.common.web.document import check_page, write_page
+    from veiltab.common.web.document import write_page
     from veiltab.researcher.report.microdata_page import render
     from veiltab.researcher.report.presentation import card_of, microdata_report, report_page
 
-    check_page(out)
     release = client.release(release_name)
     known = release.status()
     if known.tables:

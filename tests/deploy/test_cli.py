@@ -11,6 +11,7 @@ import click
 import pytest
 
 from tests.conftest import STUDY, Ran
+from veiltab.common.command.cli import NewFile
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.curator.budget.allowance import Allowance
@@ -58,6 +59,38 @@ def test_every_example_names_options_that_exist(path: tuple[str, ...]) -> None:
         found = inner
     known = {name for one in (found, command) for parameter in one.params for name in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
+
+
+WRITING = {"--out", "--plot", "--picture", "--card", "--report", "--for-researcher", "--to"}
+KEEP_WHAT_IS_THERE = {
+    "certificate registry --out",
+    "collect enrol --out",
+    "curator evidence --out",
+    "curator linkage --to",
+    "curator match-rates --out",
+    "demo collect --out",
+    "demo link --out",
+    "demo linked --out",
+    "demo table --out",
+    "lab reproduce --out",
+    "pki init --out",
+    "pki cluster --out",
+    "rehearse --out",
+    "study draft --out",
+    "study init --out",
+    "study merge --out",
+}
+"""They refuse what is there without --force, or go on with it; tests of their own show it."""
+
+
+def test_every_command_that_writes_asks_before_it_overwrites() -> None:
+    writing = {
+        f"{' '.join(path)} {option.opts[0]}": option.type
+        for path, command in COMMANDS.items()
+        for option in command.params
+        if isinstance(option.type, click.Path) and WRITING & {*option.opts}
+    }
+    assert {name for name, kind in writing.items() if not isinstance(kind, NewFile)} == KEEP_WHAT_IS_THERE
 
 
 @pytest.mark.parametrize(
@@ -109,7 +142,7 @@ def test_what_is_not_known_or_not_whole_is_bad_input(ran: Ran, args: list[str]) 
 def test_help_and_an_unknown_command_stay_light() -> None:
     script = (
         "import sys; sys.argv = ['veiltab', *sys.argv[1:]];"
-        "from veiltab.common.command.cli import run; from veiltab.deploy.cli import veiltab;"
+        "from veiltab.common.command.cli import NewFile, run; from veiltab.deploy.cli import veiltab;"
         "code = run(veiltab); heavy = {'numpy', 'pandas', 'grpc', 'scipy', 'matplotlib', 'pyarrow'} & set(sys.modules);"
         "sys.exit(f'{code} {sorted(heavy)}')"
     )

@@ -48,7 +48,7 @@ def test_init_takes_no_id_that_a_study_cannot_have_and_replaces_no_file(cli: Ran
     Path("study.toml").write_text("mine")
     code, _, err = cli("init")
     assert (code, Path("study.toml").read_text()) == (5, "mine")
-    assert "this file is there already. Name another one with --out" in err
+    assert "this file is there already. Name another one" in err
 
 
 def test_check_says_all_that_is_wrong(cli: Ran) -> None:

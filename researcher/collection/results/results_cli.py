@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import PATH, emit, json_option, note
+from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, note
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.core.numbers.rounding import bound_text
 from veiltab.common.errors import ConflictError, InvalidInputError
@@ -51,7 +51,8 @@ estimator_option = click.option(
 )
 @estimator_option
 @confidence_option
-@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
+@click.option("--out", type=NEW_FILE, help="Also write the table here (.csv, .parquet or .json).")
+@force_option
 @json_option
 def estimate(
     rounds: "Rounds",
@@ -126,7 +127,8 @@ def estimate(
 @round_option
 @estimator_option
 @confidence_option
-@click.option("--out", required=True, type=PATH, help="HTML file to write.")
+@click.option("--out", required=True, type=NEW_FILE, help="HTML file to write.")
+@force_option
 @json_option
 def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page with the picture, the guarantee and every number."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, NEW_FILE, PATH, emit, force_option, json_option, note
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ class _Setting:
     help="CSV file with the columns stratum, population, rate and, if values differ by stratum, distribution.",
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))
-@click.option("--plot", type=PATH, help="Draw variance against value (.svg or .png).")
+@click.option("--plot", type=NEW_FILE, help="Draw variance against value (.svg or .png).")
+@force_option
 @json_option
 def simulate(
     nodes: int | None,

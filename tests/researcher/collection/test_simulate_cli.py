@@ -116,7 +116,7 @@ def test_the_picture(tmp_path: Path, name: str) -> None:
     assert invoke(*SMALL, "--plot", str(picture)).exit_code == 0
     first = picture.read_bytes()
     assert first.startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
-    assert invoke(*SMALL, "--plot", str(picture)).exit_code == 0
+    assert invoke(*SMALL, "--plot", str(picture), "--force").exit_code == 0
     assert picture.read_bytes() == first
 
 
@@ -124,7 +124,7 @@ def test_a_picture_that_cannot_be_is_refused_before_anything_is_computed(monkeyp
     monkeypatch.setattr(
         "veiltab.researcher.collection.simulation.simulation.simulate", lambda *_, **__: pytest.fail("computed")
     )
-    assert "does not exist" in refused(*SMALL, "--plot", "nowhere/x.svg")
+    assert "no such folder" in refused(*SMALL, "--plot", "nowhere/x.svg")
 
 
 def test_a_picture_of_hardly_any_noise(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ ONE = ("--nodes", "200", "--distribution", "uniform:4")
         ((*ONE, "--epsilon", "2", "--rate", "1", "--trials", "1"), "--trials"),
         ((*ONE, "--epsilon", "2", "--rate", "1", "--nodes", "0"), "--nodes"),
         ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "x.pdf"), "neither in .svg nor in .png"),
-        ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "nowhere/x.svg"), "does not exist"),
+        ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "nowhere/x.svg"), "no such folder"),
         (("--strata", "nowhere.csv", "--epsilon", "2"), "nowhere.csv: the strata cannot be read"),
         ((*ONE, "--epsilon", "2", "--rate", "1e-9"), "had a report"),
     ],
