@@ -10,11 +10,11 @@ from veiltab.common.errors import InvalidInputError
 EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "adapt": frozenset({"scipy"}),
-        "api": frozenset({"httptools", "matplotlib", "pandas", "uvicorn"}),
+        "api": frozenset({"httptools", "matplotlib", "pandas", "starlette", "uvicorn"}),
         "composition": frozenset({"dp_accounting", "scipy"}),
-        "console": frozenset({"jinja2", "starlette", "uvicorn"}),
+        "console": frozenset({"httptools", "jinja2", "starlette", "uvicorn"}),
         "dask": frozenset({"distributed"}),
-        "http": frozenset({"httptools", "uvicorn"}),
+        "http": frozenset({"httptools", "starlette", "uvicorn"}),
         "metrics": frozenset({"prometheus_client"}),
         "notify": frozenset({"apprise"}),
         "otel": frozenset({"opentelemetry"}),

@@ -83,7 +83,7 @@ def serve(
     allow_origin: str | None,
 ) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from veiltab.common.https.http_options import http_options
+    from veiltab.common.web.http_options import http_options
     from veiltab.server.party.serving import serve_server
 
     quota = Quota(releases=quota_releases, gibibytes=quota_gib)

@@ -1,5 +1,6 @@
-"""Pages: the frame of a document in one file, and that of every console on the loopback interface.
+"""Everything that answers over HTTP, and pages.
 
-`document` is a self-contained page. `serving` runs a console; `application` answers its requests after `guard` has
-refused what is not a person's own; `sessions` keeps who is there; `pages` says what a console consists of.
+`answering` is the frame of consoles, a researcher's service and reports of nodes; `serving` is the port, TLS, and what
+a connection may do. `document` is a self-contained page. `application` is a console on the loopback interface:
+`sessions` keeps who is there, and `pages` says what a console consists of.
 """

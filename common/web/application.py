@@ -1,45 +1,51 @@
-"""A console as an ASGI application: one-time links, sessions, pages, and nothing else."""
+"""A console as an ASGI application: one-time links, sessions, pages, and nothing else.
 
+The order is the argument: the address, then the shape, then who asks, then where the form comes from, then its body.
+Nothing is read of a body, and nothing of the party's state, before the session is known.
+"""
+
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from contextlib import ExitStack, closing
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import compile_path
-from starlette.types import Receive, Scope, Send
 
-from veiltab.common.rpc.statuses import http_status, refusal_of
-from veiltab.common.web.forms import Form
-from veiltab.common.web.guard import (
-    SECURITY_HEADERS,
-    RefusedRequestError,
-    check_address,
-    check_form_token,
-    check_origin,
-    check_shape,
-    cookies_of,
-    read_form,
-    read_query,
-)
-from veiltab.common.web.links import LinkFolder, entrance
-from veiltab.common.web.pages import FRAME, Console, Frame, Page, Visit
-from veiltab.common.web.sessions import Session, Sessions
+from veiltab.common.command.cli import note
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.web.answering import Application, RefusedError, body_of, check_shape
+from veiltab.common.web.forms import Form, parse_form
+from veiltab.common.web.links import LinkFolder, check_persons, entrance, print_links
+from veiltab.common.web.pages import FRAME, Console, Frame, Visit
+from veiltab.common.web.serving import address_of, bound, serve
+from veiltab.common.web.sessions import COOKIE_PREFIX, Session, Sessions
 
-_MEDIA_TYPES: Mapping[str, str] = {".css": "text/css", ".svg": "image/svg+xml"}
-_NO_SESSION = (
-    "You have no session here. A link works once and for ten minutes, a session ends after half an hour without a page."
-    " Ask the person who runs the console for a new link."
-)
-_READS = "Your link lets you read everything here. It lets you decide and send nothing."
-Result = TypeVar("Result")
+MOST_HEADER_BYTES = 16 * 1024
+MOST_PATH_BYTES = 4 * 1024
+FORM_SECONDS = 10.0
+_FORM = "application/x-www-form-urlencoded"
+_MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:;"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_READS = "your link lets you read everything here; it lets you decide and send nothing"
 _log = logging.getLogger(__name__)
 
 
-class ConsoleApplication:
-    """Answers the requests to a console; see `guard` for what is refused, and in which order.
+class ConsoleApplication(Application):
+    """Answers the requests to a console.
 
     Args:
         host: the address under which it answers, such as 127.0.0.1:8000.
@@ -47,160 +53,189 @@ class ConsoleApplication:
         links: where a command leaves links while the console runs; None if it leaves none.
     """
 
+    headers = _HEADERS
+
     def __init__(
         self, console: Console, host: str, clock: Callable[[], float] = time.time, links: LinkFolder | None = None
     ) -> None:
-        self._console = console
-        self._host = host
-        self._frame = Frame(console)
+        self._journal, self._host, self._frame = console.journal, host, Frame(console)
         self._sessions = Sessions(clock, links)
-        self._assets = {
-            f"/assets/{path.name}": (path.read_bytes(), _MEDIA_TYPES[path.suffix])
-            for path in (FRAME / "assets").iterdir()
-        }
+        self._assets = {f"/assets/{path.name}": path for path in (FRAME / "assets").iterdir()}
         self._pages = [(compile_path(page.path)[0], page) for page in console.pages]
 
     def new_link(self, person: str, *, decides: bool = True) -> str:
         """Return the address at which a person begins a session: once, and within ten minutes."""
         return entrance(self._host, self._sessions.new_link(person, decides=decides))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or begin and end with the server."""
-        match scope["type"]:
-            case "http":
-                response = await self._answer(Request(scope, receive))
-                response.headers.update(SECURITY_HEADERS)
-                await response(scope, receive, send)
-            case "lifespan":
-                await self._live(receive, send)
-            case kind:
-                raise NotImplementedError(kind)
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        await receive()
-        self._frame.compile_all()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+    def end(self) -> None:
+        """End every session, and record it."""
         for session in self._sessions.end_all():
-            await self._record_end(session, "the console stopped")
-        await send({"type": "lifespan.shutdown.complete"})
+            self._record_end(session, "the console stopped")
 
-    async def _answer(self, request: Request) -> Response:
-        try:
-            check_address(request, self._host)
-            check_shape(request)
-            first, _, _ = request.url.path[1:].partition("/")
-            match first:
-                case "assets":
-                    return self._asset(request)
-                case "enter":
-                    return await self._enter(request)
-                case place:
-                    return await self._visit(request, place)
-        except RefusedRequestError as refusal:
-            return self._refused(refusal)
+    async def answer(self, request: Request, held: ExitStack) -> Response:  # noqa: ARG002 - of every application
+        """Answer one request."""
+        self._check_address(request)
+        check_shape(request, _FORM)
+        path: str = request.scope["path"]
+        if path.startswith("/assets/"):
+            if path not in self._assets or request.method == "POST":
+                raise RefusedError(404, "there is no such page")
+            asset = self._assets[path]
+            return Response(asset.read_bytes(), media_type=_MEDIA_TYPES[asset.suffix])
+        place, _, page = path[1:].partition("/")
+        if place == "enter":
+            return await self._enter(request, page)
+        for over in self._sessions.end_those_over():
+            await run_in_threadpool(self._record_end, over, "its time was over")
+        session = self._sessions.find(place, _cookies_of(request))
+        if session is None:
+            raise _no_session()
+        request.state.session = session
+        return await self._serve(request, session, f"/{page}")
 
-    def _asset(self, request: Request) -> Response:
-        asset = self._assets.get(request.url.path)
-        if asset is None or request.method == "POST":
-            raise RefusedRequestError(404, "There is no such page.")
-        content, media_type = asset
-        return Response(content, media_type=media_type)
+    def refused(self, request: Request, refusal: RefusedError) -> Response:
+        """Return a page of what was wrong."""
+        session = getattr(request.state, "session", None)
+        problem = f"{refusal.problem[:1].upper()}{refusal.problem[1:]}."
+        return self._frame.render(
+            "refused.html",
+            status=refusal.status,
+            session=session if session and self._sessions.is_live(session) else None,
+            problem=f"{refusal.where}: {refusal.problem}." if refusal.where else problem,
+            remedy=refusal.remedy,
+        )
 
-    async def _enter(self, request: Request) -> Response:
+    async def _enter(self, request: Request, below: str) -> Response:
         """Show whose session a link begins; begin it when its form comes back, so that no preview of a link uses it."""
-        token = (read_query(request).texts("link") or ("",))[0]
-        link = self._sessions.link_of(token)
-        if request.url.path != "/enter" or link is None:
-            raise RefusedRequestError(403, _NO_SESSION)
+        token = (parse_form(request.scope["query_string"]).texts("link") or ("",))[0]
+        link = None if below else self._sessions.link_of(token)
+        if link is None:
+            raise _no_session()
         if request.method != "POST":
             return self._frame.render("enter.html", whose=link, link=token)
-        check_origin(request, self._host)
+        self._check_origin(request)
         session = self._sessions.begin(token)
         if session is None:
-            raise RefusedRequestError(403, _NO_SESSION)
+            raise _no_session()
         try:
-            await _run(self._console.journal.session_began, session.person, session.decides)
-        except RefusedRequestError:
+            await run_in_threadpool(self._journal.session_began, session.person, session.decides)
+        except BaseException:
             self._sessions.end(session)
             raise
-        response = RedirectResponse(f"/{session.place}/", status_code=303)
-        response.set_cookie(
-            session.cookie_name, session.secret, path=f"/{session.place}/", httponly=True, samesite="strict"
-        )
+        place = f"/{session.place}/"
+        response = RedirectResponse(place, status_code=303)
+        response.set_cookie(session.cookie_name, session.secret, path=place, httponly=True, samesite="strict")
         return response
 
-    async def _visit(self, request: Request, place: str) -> Response:
-        for over in self._sessions.end_those_over():
-            await self._record_end(over, "its time was over")
-        session = self._sessions.find(place, cookies_of(request))
-        if session is None:
-            raise RefusedRequestError(403, _NO_SESSION)
-        try:
-            return await self._serve(request, session)
-        except RefusedRequestError as refusal:
-            return self._refused(refusal, session if self._sessions.is_live(session) else None)
-
-    async def _serve(self, request: Request, session: Session) -> Response:
-        check_origin(request, self._host)
+    async def _serve(self, request: Request, session: Session, path: str) -> Response:
+        self._check_origin(request)
         form = Form()
-        path = request.url.path.removeprefix(f"/{session.place}")
         if request.method == "POST":
             if not (session.decides or path == "/leave"):
-                raise RefusedRequestError(403, _READS)
-            form = await read_form(request)
-            check_form_token(form, session)
+                raise RefusedError(403, _READS)
+            form = parse_form(await body_of(request, seconds=FORM_SECONDS))
+            if not any(session.has_form_token(token) for token in form.texts("form_token")[:1]):
+                raise RefusedError(403, "this form is not of your session, or is too old", "Open its page again.")
             if not self._sessions.is_live(session):  # it may end before the form has come
-                raise RefusedRequestError(403, _NO_SESSION)
-        if path == "/leave" and request.method == "POST":
-            return await self._leave(session)
-        for pattern, page in self._pages:
-            if matched := pattern.match(path):
-                return await self._show(request, session, page, matched.groupdict(), form)
-        raise RefusedRequestError(404, "There is no such page.")
+                raise _no_session()
+            if path == "/leave":
+                return await self._leave(session)
+        matches = ((page, match) for pattern, page in self._pages if (match := pattern.match(path)))
+        page, match = next(matches, (None, None))
+        if page is None or match is None:
+            raise RefusedError(404, "there is no such page")
+        function = page.act if request.method == "POST" else page.show
+        if function is None:
+            raise RefusedError(405, "nothing can be sent to this page")
+        query = parse_form(request.scope["query_string"])
+        names = match.groupdict()
+        visit = Visit(session=session, parameters=names, query=query, form=form, frame=self._frame, page=page)
+        return await run_in_threadpool(function, visit)
 
     async def _leave(self, session: Session) -> Response:
         if self._sessions.end(session):
-            await self._record_end(session, "signed out")
+            await run_in_threadpool(self._record_end, session, "signed out")
         response = self._frame.render("left.html")
         response.delete_cookie(session.cookie_name, path=f"/{session.place}/", httponly=True, samesite="strict")
         return response
 
-    async def _show(
-        self, request: Request, session: Session, page: Page, parameters: Mapping[str, str], form: Form
-    ) -> Response:
-        function = page.act if request.method == "POST" else page.show
-        if function is None:
-            raise RefusedRequestError(405, "Nothing can be sent to this page.")
-        visit = Visit(
-            session=session, parameters=parameters, query=read_query(request), form=form, frame=self._frame, page=page
-        )
-        return await _run(function, visit)
-
-    def _refused(self, refusal: RefusedRequestError, session: Session | None = None) -> Response:
-        return self._frame.render(
-            "refused.html", status=refusal.status, session=session, problem=refusal.problem, remedy=refusal.remedy
-        )
-
-    async def _record_end(self, session: Session, reason: str) -> None:
+    def _record_end(self, session: Session, reason: str) -> None:
         try:
-            await _run(self._console.journal.session_ended, session.person, reason)
-        except RefusedRequestError:
+            self._journal.session_ended(session.person, reason)
+        except Exception:  # noqa: BLE001 - a full disk, or a database that refuses
             _log.warning("the end of a session is not recorded")  # and it is over all the same
 
+    def _check_address(self, request: Request) -> None:
+        """Refuse a request that was not addressed to this console by its own name, or whose head is unreasonable.
 
-async def _run(function: Callable[..., Result], *arguments: object) -> Result:
-    """Run a function of the console in a thread.
+        Against DNS rebinding: a page elsewhere whose name leads to the loopback interface sends its own name.
+        """
+        if request.headers.getlist("host") != [self._host]:
+            raise RefusedError(421, "this console answers under its own address only")
+        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MOST_PATH_BYTES:
+            raise RefusedError(414, "the address is too long")
+        if sum(len(name) + len(value) for name, value in request.headers.raw) > MOST_HEADER_BYTES:
+            raise RefusedError(431, "the request has too many headers")
+        if request.method not in {"GET", "HEAD", "POST"}:
+            raise RefusedError(405, "this console shows pages and takes forms")
+
+    def _check_origin(self, request: Request) -> None:
+        """Refuse what a page of another site, or of another port of this machine, has sent.
+
+        A browser says so in Sec-Fetch-Site, and in Origin unless the page asks it not to.
+        """
+        site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+        own = f"http://{self._host}"
+        if request.method == "POST":
+            is_own = (
+                site in {None, "same-origin"} and origin in {None, "null", own} and (site is not None or origin == own)
+            )
+        else:
+            is_own = site in {None, "none", "same-origin"}
+        if not is_own:
+            raise RefusedError(403, "this request comes from another page")
+
+
+def serve_console(
+    console: Console, persons: Mapping[str, bool], *, port: int, as_json: bool, folder: LinkFolder
+) -> None:
+    """Serve a console on the loopback interface until a signal, and print a one-time link for each person.
+
+    Args:
+        persons: who may enter -> whether to decide, or only to read.
+        port: 0 takes a free one.
+        as_json: whether the links are printed as one JSON object.
+        folder: where a command leaves links while the console runs.
 
     Raises:
-        RefusedRequestError: it refuses, or fails; a failure says nothing of its values.
+        InvalidInputError: no person, one twice or without a name, or a port that is not free.
     """
-    try:
-        return await run_in_threadpool(function, *arguments)
-    except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the page
-        refusal, logged = refusal_of(error)
-        if refusal is not error:
-            _log.error("a page failed: %s", logged)
-    sentence = f"{refusal.problem[:1].upper()}{refusal.problem[1:]}."
-    problem = f"{refusal.where}: {refusal.problem}." if refusal.where else sentence
-    raise RefusedRequestError(http_status(refusal), problem, refusal.remedy)
+    check_persons(list(persons))
+    log_to_stderr()
+    with closing(bound(f"127.0.0.1:{port}", option="--port")) as listener:
+        host = address_of(listener)
+        application = ConsoleApplication(console, host, links=folder)
+        with folder.opened(host):
+            links = {person: application.new_link(person, decides=decides) for person, decides in persons.items()}
+            print_links(links, as_json=as_json)
+            note("Ctrl-C ends the console.")
+            asyncio.run(serve(application, listener, ends_with_terminal=True, most_beside_body=8 * MOST_HEADER_BYTES))
+            application.end()
+
+
+def _cookies_of(request: Request) -> dict[str, str]:
+    """Return the cookies of consoles in a request.
+
+    The browser sends those of every other service of this machine as well, whatever their form.
+    """
+    pairs = (one.strip().partition("=") for one in request.headers.get("cookie", "").split(";"))
+    return {name: value for name, _, value in pairs if name.startswith(COOKIE_PREFIX)}
+
+
+def _no_session() -> RefusedError:
+    return RefusedError(
+        403,
+        "you have no session here",
+        "A link works once and for ten minutes, a session ends after half an hour without a page. Ask the person who"
+        " runs the console for a new link.",
+    )

@@ -1,5 +1,10 @@
-"""What a form or the query of an address says: few fields of plain text, each read by its name."""
+"""What a form, the query of an address or a body of JSON says.
 
+A form has few fields of plain text, each read by its name. A name that comes twice in JSON is refused, for readers
+disagree which of its values counts.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -67,3 +72,29 @@ def parse_form(encoded: bytes) -> Form:
             raise InvalidInputError("the form has control characters", where="form")
         values[name] = (*values.get(name, ()), value)
     return Form(values=MappingProxyType(values))
+
+
+def parse_json(body: bytes, remedy: str = "") -> object:
+    """Return the value of a JSON body.
+
+    Args:
+        remedy: what to do if it cannot be read.
+
+    Raises:
+        InvalidInputError: it is no JSON, or has a name twice; nothing of it is repeated.
+    """
+    try:
+        value: object = _DECODER.decode(body.decode())
+    except (ValueError, RecursionError):
+        raise InvalidInputError("the body is no JSON, or has a name twice", where="body", remedy=remedy) from None
+    return value
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)

@@ -132,10 +132,7 @@ class Frame:
         )
         self._templates.filters.update({"moment": moment, "delta_text": delta_text, **console.filters})
         self._templates.globals.update(console=console, n_is_exact=N_IS_EXACT)
-
-    def compile_all(self) -> None:
-        """Compile every template, so that no reader of a first page waits for it."""
-        for name in self._templates.list_templates():
+        for name in self._templates.list_templates():  # so that no reader of a first page waits for it
             self._templates.get_template(name)
 
     def render(self, template: str, *, status: int = 200, session: Session | None = None, **facts: object) -> Response:

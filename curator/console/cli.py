@@ -61,7 +61,7 @@ def console(
     Prints one link for each person; it works once, for ten minutes. `veiltab curator console-link` prints more.
     """
     with importing("console", "the console"):
-        from veiltab.common.web.serving import serve_console
+        from veiltab.common.web.application import serve_console
         from veiltab.curator.check.inspection import inspect_table
         from veiltab.curator.console.books import Books
         from veiltab.curator.console.curator_console import curator_console

@@ -10,7 +10,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.command.options import identity_option, name_option, study_argument
 from veiltab.common.extras import importing
-from veiltab.common.https.http_options import HttpOptions, check_origin
+from veiltab.common.web.http_options import HttpOptions, check_origin
 from veiltab.researcher.commands.options_cli import release_option, with_client
 
 if TYPE_CHECKING:
@@ -153,15 +153,9 @@ def revoke(state: Path, label: str, as_json: bool) -> None:
 
 
 def _facts(one: "Token", now: float) -> dict[str, object]:
-    return {
-        "label": one.label,
-        "id": one.id,
-        "scopes": sorted(scope.value for scope in one.scopes),
-        "release": one.release or None,
-        "created": one.created,
-        "expires": one.expires,
-        "state": one.state(now),
-    }
+    facts: dict[str, object] = {name: getattr(one, name) for name in ("label", "id", "created", "expires")}
+    scopes = sorted(scope.value for scope in one.scopes)
+    return facts | {"scopes": scopes, "release": one.release or None, "state": one.state(now)}
 
 
 def _line(one: "Token", now: float) -> str:

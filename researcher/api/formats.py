@@ -3,58 +3,69 @@
 import csv
 import io
 import re
+from enum import Enum
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from veiltab.common.core.domain import Domain
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.table import statistics, to_frame, write
 
-FORMATS = {
+
+class TableFormat(Enum):
+    """Of a table."""
+
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    SDMX = "sdmx-csv"
+
+
+class RowFormat(Enum):
+    """Of a file of rows."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+MEDIA_TYPES = {
     "json": "application/json",
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.stream",
     "sdmx-csv": "application/vnd.sdmx.data+csv;version=2.0.0",
 }
-"""Format of a table -> media type."""
+"""Format -> media type."""
 
 _MEASURES = {"SE": "se", "LOW": "low", "HIGH": "high", "PROJECTED": "projected"}
 _RESERVED = {"STRUCTURE", "STRUCTURE_ID", "ACTION", "OBS_VALUE", *_MEASURES}
 
 
-def table_file(table: TableEstimate, kind: str, release_id: str) -> bytes:
+def table_file(table: TableEstimate, kind: TableFormat, release_id: str) -> bytes:
     """Return a table as a file.
 
     Args:
         table: its cells in C order.
-        kind: of FORMATS, but not json.
+        kind: but not JSON.
         release_id: names the dataflow of SDMX-CSV.
-
-    Raises:
-        InvalidInputError: another kind.
     """
-    match kind:
-        case "csv" | "parquet":
-            folder = TemporaryFolder()
-            try:
-                write(to_frame(table), folder.path / f"table.{kind}")
-                return (folder.path / f"table.{kind}").read_bytes()
-            finally:
-                folder.delete()
-        case "arrow":
-            found, sink = pa.Table.from_pandas(to_frame(table), preserve_index=False), io.BytesIO()
-            with pa.ipc.new_stream(sink, found.schema) as stream:
-                stream.write_table(found)
-            return sink.getvalue()
-        case "sdmx-csv":
-            return _sdmx(table, release_id)
-        case _:
-            raise InvalidInputError("there is no such format", where="format", remedy=f"Known: {', '.join(FORMATS)}.")
+    if kind is TableFormat.SDMX:
+        return _sdmx(table, release_id)
+    if kind is TableFormat.ARROW:
+        cells, sink = pa.Table.from_pandas(to_frame(table), preserve_index=False), io.BytesIO()
+        with pa.ipc.new_stream(sink, cells.schema) as stream:
+            stream.write_table(cells)
+        return sink.getvalue()
+    folder = TemporaryFolder()
+    try:
+        write(to_frame(table), folder.path / f"table.{kind.value}")
+        return (folder.path / f"table.{kind.value}").read_bytes()
+    finally:
+        folder.delete()
 
 
 def codebook(domain: Domain) -> dict[str, Any]:

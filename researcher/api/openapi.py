@@ -2,100 +2,58 @@
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from types import NoneType
 from typing import Any
 
 from veiltab.researcher.api.resource import Resource
 from veiltab.researcher.api.tokens import Scope
+from veiltab.researcher.api.vocabulary import Parameter
 
-_TEXT, _WHOLE, _NUMBER, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}
-_NONE = {"type": "null"}
+_NUMBER_OR_NULL, _TEXT_OR_NULL = (0.0, None), ("", None)
+_ABOUT = {"id": "", "label": "", "state": "", "attributes": [""], "epsilon": "", "study_digest": ""}
+_TABLES = [{"number": 0, "phase": 0, "id": "", "state": "", "attributes": [""]}]
+_SPENT = {"parties": {...: {"state": "", "waiting_for": ""}}, "seconds": {...: 0.0}, "bytes": {...: 0.0}}
+_RELEASE = {"release": _ABOUT, "granted": [""], "tables": _TABLES, "receipts": [{}], "failure": "", **_SPENT}
+_INTERVAL = {"estimate": _NUMBER_OR_NULL, "low": _NUMBER_OR_NULL, "high": _NUMBER_OR_NULL}
+_ATTRIBUTE = {"name": "", "owner": "", "categories": [""], "is_number": False}
+_STUDY = {"id": "", "title": "", "digest": "", "party": "", "budget_epsilon": "", "budget_delta": _TEXT_OR_NULL}
+_SIZES = {"population": 0, "cells": 0, "tables": 0, "epsilon": 0.0, "delta": _NUMBER_OR_NULL, "error": 0.0}
+_COST = {"asked": "", **_SIZES, "cell_error": _NUMBER_OR_NULL, "feasible": False, "advice": ""}
+_FROM = {"release": _ABOUT, "study": "", "confidence": 0.0, "study_digest": ""}
+_TABLE = {"attributes": [""], "codebook": {...: [""]}, "root_mse": 0.0, "few_rows": False, "respondents": ""}
+_ANALYSIS = {"title": "", "unit": "", "measured": False, "facts": {...: 0.0}, "remarks": [""]}
+_DIMENSION = {"id": "", "attribute": "", "codes": [{"id": "", "name": ""}]}
 
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [schema, _NONE]}
-
-
-def _map(values: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": values}
-
-
-def _record(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-_ABOUT = _record(id=_TEXT, label=_TEXT, state=_TEXT, attributes=_list(_TEXT), epsilon=_TEXT, study_digest=_TEXT)
-_RELEASE = _record(
-    release=_ABOUT,
-    granted=_list(_TEXT),
-    tables=_list(_record(number=_WHOLE, phase=_WHOLE, id=_TEXT, state=_TEXT, attributes=_list(_TEXT))),
-    receipts=_list({"type": "object"}),
-    failure=_TEXT,
-    parties=_map(_record(state=_TEXT, waiting_for=_TEXT)),
-    seconds=_map(_NUMBER),
-    bytes=_map(_NUMBER),
-)
-_INTERVAL = {"estimate": _or_null(_NUMBER), "low": _or_null(_NUMBER), "high": _or_null(_NUMBER)}
-
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "Study": _record(
-        id=_TEXT,
-        title=_TEXT,
-        digest=_TEXT,
-        party=_TEXT,
-        budget_epsilon=_TEXT,
-        budget_delta=_or_null(_TEXT),
-        attributes=_list(_record(name=_TEXT, owner=_TEXT, categories=_list(_TEXT), is_number=_FLAG)),
-    ),
-    "Plan": _record(
-        asked=_TEXT,
-        population=_WHOLE,
-        cells=_WHOLE,
-        tables=_WHOLE,
-        epsilon=_NUMBER,
-        delta=_or_null(_NUMBER),
-        error=_NUMBER,
-        cell_error=_or_null(_NUMBER),
-        feasible=_FLAG,
-        advice=_TEXT,
-        share=_or_null(_NUMBER),
-        errors=_list(_record(attributes=_list(_TEXT), error=_NUMBER)),
-    ),
+_EXAMPLES: dict[str, object] = {
+    "Study": {**_STUDY, "attributes": [_ATTRIBUTE]},
+    "Plan": {**_COST, "share": _NUMBER_OR_NULL, "errors": [{"attributes": [""], "error": 0.0}]},
     "Release": _RELEASE,
-    "ReleaseList": _record(releases=_list(_RELEASE), next=_or_null(_TEXT)),
-    "Table": _record(
-        release=_ABOUT,
-        study=_TEXT,
-        attributes=_list(_TEXT),
-        study_digest=_TEXT,
-        codebook=_map(_list(_TEXT)),
-        confidence=_NUMBER,
-        cells=_list(_record(cell=_map(_TEXT), **_INTERVAL)),
-        root_mse=_NUMBER,
-        few_rows=_FLAG,
-        respondents=_TEXT,
-    ),
-    "Analysis": _record(
-        release=_ABOUT,
-        study=_TEXT,
-        title=_TEXT,
-        unit=_TEXT,
-        confidence=_NUMBER,
-        measured=_FLAG,
-        study_digest=_TEXT,
-        rows=_list(_record(labels=_map(_TEXT), **_INTERVAL, note=_TEXT)),
-        facts=_map(_NUMBER),
-        remarks=_list(_TEXT),
-    ),
-    "Codebook": _record(
-        dimensions=_list(_record(id=_TEXT, attribute=_TEXT, codes=_list(_record(id=_TEXT, name=_TEXT)))),
-        measures=_map(_TEXT),
-    ),
-    "Problem": _record(type=_TEXT, title=_TEXT, status=_WHOLE, detail=_TEXT, where=_TEXT, remedy=_TEXT),
+    "ReleaseList": {"releases": [_RELEASE], "next": _TEXT_OR_NULL},
+    "Table": {**_FROM, **_TABLE, "cells": [{"cell": {...: ""}, **_INTERVAL}]},
+    "Analysis": {**_FROM, **_ANALYSIS, "rows": [{"labels": {...: ""}, **_INTERVAL, "note": ""}]},
+    "Codebook": {"dimensions": [_DIMENSION], "measures": {...: ""}},
+    "Problem": {"type": "", "title": "", "status": 0, "detail": "", "where": "", "remedy": ""},
 }
+"""Name -> an answer; ... stands for every name."""
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", NoneType: "null"}
+
+
+def _schema_of(example: Any) -> dict[str, Any]:  # noqa: ANN401 - of JSON
+    match example:
+        case tuple():
+            return {"anyOf": [_schema_of(one) for one in example]}
+        case [one]:
+            return {"type": "array", "items": _schema_of(one)}
+        case dict() if ... in example:
+            return {"type": "object", "additionalProperties": _schema_of(example[...])}
+        case dict() if example:
+            properties = {name: _schema_of(one) for name, one in example.items()}
+            return {"type": "object", "required": list(example), "properties": properties}
+    return {"type": _KINDS[type(example)]}
+
+
+SCHEMAS = {name: _schema_of(example) for name, example in _EXAMPLES.items()}
 """Name -> JSON Schema of what answers have."""
 
 PROBLEM = "application/problem+json"
@@ -118,6 +76,8 @@ def description(resources: Sequence[Resource]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for one in resources:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    token = {"type": "http", "scheme": "bearer", "description": "Made by `veiltab researcher token add`."}
+    certificate = {"type": "mutualTLS", "description": "The certificate of the party that is served."}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -129,51 +89,34 @@ def description(resources: Sequence[Resource]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "security": [{"token": []}, {"certificate": []}],
         "paths": paths,
-        "components": {
-            "schemas": SCHEMAS,
-            "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "Made by `veiltab researcher token add`."},
-                "certificate": {"type": "mutualTLS", "description": "The certificate of the party that is served."},
-            },
-        },
+        "components": {"schemas": SCHEMAS, "securitySchemes": {"token": token, "certificate": certificate}},
     }
 
 
 def _operation(one: Resource) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for media_type in one.media_types:
-        is_json = media_type == "application/json"
-        content[media_type] = {"schema": {"$ref": f"#/components/schemas/{one.schema}"} if is_json else {}}
-    place = [_RELEASE_NAME] if "{release}" in one.path else []
+    reference = {"schema": {"$ref": f"#/components/schemas/{one.schema}"}}
+    content = {kind: reference if kind == "application/json" else {} for kind in one.media_types}
+    done = {"202" if one.method == "POST" else "200": {"description": "Done.", "content": content}}
     operation: dict[str, Any] = {
         "operationId": one.name,
         "summary": one.summary,
         "description": f"A token needs the scope {one.scope.value}." if one.scope is not Scope.READ else "",
-        "parameters": place,
-        "responses": {str(one.status): {"description": "Done.", "content": content}}
-        | dict.fromkeys(_REFUSALS, _REFUSED),
+        "parameters": [_RELEASE_NAME] if "{release}" in one.path else [],
+        "responses": done | dict.fromkeys(_REFUSALS, _REFUSED),
     }
     if one.method == "POST":
         body = {
             "type": "object",
             "required": [parameter.name for parameter in one.parameters if parameter.is_required],
-            "properties": {
-                parameter.name: parameter.schema | {"description": parameter.description}
-                for parameter in one.parameters
-            },
+            "properties": {each.name: each.schema | {"description": each.description} for each in one.parameters},
             "additionalProperties": False,
         }
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    else:
-        operation["responses"]["304"] = {"description": "Nothing has changed since the ETag that was sent."}
-        operation["parameters"] = place + [
-            {
-                "name": parameter.name,
-                "in": "query",
-                "required": parameter.is_required,
-                "description": parameter.description,
-                "schema": parameter.schema,
-            }
-            for parameter in one.parameters
-        ]
+        return operation | {"requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}
+    operation["responses"]["304"] = {"description": "Nothing has changed since the ETag that was sent."}
+    operation["parameters"] += [_in_query(parameter) for parameter in one.parameters]
     return operation
+
+
+def _in_query(one: Parameter) -> dict[str, Any]:
+    facts = {"name": one.name, "in": "query", "required": one.is_required}
+    return facts | {"description": one.description, "schema": one.schema}

@@ -10,7 +10,7 @@ from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
-from veiltab.researcher.api.resource import Answer
+from starlette.responses import HTMLResponse
 
 PAGE_PATH = re.compile(r"/releases/[^/]+/report")
 """Where the page is."""
@@ -29,7 +29,7 @@ def report_link(origin: str, release_id: str, token: str) -> str:
     return f"{origin}/releases/{release_id}/report#{token}"
 
 
-def link_page() -> Answer:
+def link_page() -> HTMLResponse:
     """Return the page that asks for the report; a browser runs its own script and no other, the report's neither."""
     html = _PAGE.read_text()
     (script,) = _SCRIPT.findall(html)
@@ -38,6 +38,4 @@ def link_page() -> Answer:
         f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; style-src 'unsafe-inline';"
         " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return Answer(
-        body=html.encode(), media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": policy}
-    )
+    return HTMLResponse(html, headers={"Content-Security-Policy": policy})

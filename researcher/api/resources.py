@@ -2,18 +2,21 @@
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from starlette.responses import Response, StreamingResponse
+
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import InvalidInputError, UnavailableError
-from veiltab.researcher.api.formats import FORMATS, codebook, table_file
-from veiltab.researcher.api.resource import Answer, Resource, json_answer, optional
+from veiltab.common.storage.temporary import TemporaryFolder
+from veiltab.researcher.api.formats import MEDIA_TYPES, RowFormat, TableFormat, codebook, table_file
+from veiltab.researcher.api.resource import RESOURCES, Resource, answered, json_answer, resource_at
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.api.vocabulary import parameters_of
 from veiltab.researcher.client.client import Client
@@ -50,15 +53,8 @@ SEARCH_SECONDS = 10.0
 _KEPT = 16
 """Releases whose model is kept in memory."""
 
-
-_ATTRIBUTES = optional(
-    "attributes", tuple[str, ...], "names from the study; those that the question names if left out."
-)
-_CONFIDENCE = optional("confidence", float, "of the intervals, between 0 and 1.", CONFIDENCE)
-_LINKS = optional(
-    "linkage_error", str, "wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it."
-)
-_FORMAT = optional("format", str, f"of the answer: {', '.join(FORMATS)}.", "json")
+_CHUNK = 1 << 18
+_ONE = "/v1/releases/{release}"
 
 
 class Desk:
@@ -72,145 +68,40 @@ class Desk:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """Everything that can be asked."""
-        one = "/v1/releases/{release}"
-        read = partial(Resource, method="GET", scope=Scope.READ)
-        made = parameters_of(Release.synthesise, ("progress",))
-        asking = Resource(
-            name="askForRelease",
-            method="POST",
-            path="/v1/releases",
-            scope=Scope.REQUEST,
-            summary="Ask the curators for a release, or continue the unfinished one that asks for the same.",
-            parameters=parameters_of(Client.request),
-            schema="Release",
-            is_computed=False,
-            handle=self.request,
-            status=202,
-        )
-        return (
-            read(
-                name="getStudy",
-                path="/v1/study",
-                summary="The study file's attributes.",
-                schema="Study",
-                is_computed=False,
-                handle=self.study,
-            ),
-            read(
-                name="plan",
-                path="/v1/plan",
-                summary="What a release would cost, and how near to the truth it would"
-                " come; `asked` is computed from the others.",
-                parameters=parameters_of(Wish),
-                schema="Plan",
-                handle=self.plan,
-            ),
-            read(
-                name="listReleases",
-                path="/v1/releases",
-                summary="Releases, newest first.",
-                parameters=(
-                    optional("limit", int, f"of a page, 1 to {MOST_RELEASES}.", MOST_RELEASES),
-                    optional("after", str, "the id that the page before names as `next`."),
-                ),
-                schema="ReleaseList",
-                is_computed=False,
-                handle=self.releases,
-            ),
-            *((asking,) if self._client.is_owner else ()),
-            read(
-                name="getRelease",
-                path=one,
-                summary="How a release stands.",
-                parameters=(optional("wait", int, f"seconds to wait until it is over, 0 to {MOST_WAIT}.", 0),),
-                schema="Release",
-                is_computed=False,
-                handle=self.release,
-            ),
-            read(
-                name="getTable",
-                path=f"{one}/table",
-                summary="The cells of a table, measured or from a model.",
-                parameters=(_ATTRIBUTES, _CONFIDENCE, _LINKS, _FORMAT),
-                media_types=tuple(FORMATS.values()),
-                schema="Table",
-                handle=self.table,
-            ),
-            read(
-                name="getAnalysis",
-                path=f"{one}/analysis",
-                summary="An analysis: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.",
-                parameters=(_ATTRIBUTES, *parameters_of(Question), _CONFIDENCE, _LINKS),
-                schema="Analysis",
-                handle=self.analysis,
-            ),
-            read(
-                name="getCodebook",
-                path=f"{one}/codebook",
-                summary="The codes of a table in SDMX-CSV.",
-                schema="Codebook",
-                handle=self.codebook,
-            ),
-            read(
-                name="getReport",
-                path=f"{one}/report",
-                summary="A page with pictures, the card and every number.",
-                media_types=("text/html",),
-                handle=self.report,
-            ),
-            Resource(
-                name="getMicrodata",
-                method="GET",
-                path=f"{one}/microdata",
-                scope=Scope.MICRODATA,
-                summary="Rows drawn from a model, which are no people.",
-                parameters=(*made, optional("format", str, "of the file: csv or parquet.", "csv")),
-                media_types=("text/csv", FORMATS["parquet"]),
-                handle=self.microdata,
-            ),
-            Resource(
-                name="getCertificate",
-                method="GET",
-                path=f"{one}/certificate",
-                scope=Scope.CERTIFICATE,
-                summary="The signed certificate of a release.",
-                media_types=("text/plain",),
-                handle=self.certificate,
-            ),
-        )
+        own = [one for one in RESOURCES if self._client.is_owner or one.scope is not Scope.REQUEST]
+        return tuple(replace(one, handle=partial(one.handle, self)) for one in own)
 
-    def study(self) -> Answer:
-        """Answer with the attributes of the study file."""
+    @resource_at("/v1/study", "Study", is_computed=False)
+    def get_study(self) -> Response:
+        """Describe the study file's attributes."""
         study = self._client.study
-        return json_answer(
-            {
-                "id": study.id,
-                "title": study.title,
-                "digest": study.digest,
-                "party": str(self._client.party),
-                "budget_epsilon": str(study.budget_epsilon),
-                "budget_delta": None if study.budget_delta is None else str(study.budget_delta),
-                "attributes": [
-                    {
-                        "name": rule.name,
-                        "owner": rule.owner,
-                        "categories": list(rule.attribute.categories),
-                        "is_number": bool(rule.attribute.number),
-                    }
-                    for rule in study.attributes
-                ],
-            }
-        )
+        names = ("name", "owner")
+        attributes = [
+            {name: getattr(rule, name) for name in names}
+            | {"categories": list(rule.attribute.categories), "is_number": bool(rule.attribute.number)}
+            for rule in study.attributes
+        ]
+        facts = {"id": study.id, "title": study.title, "digest": study.digest, "party": str(self._client.party)}
+        delta = None if study.budget_delta is None else str(study.budget_delta)
+        budget = {"budget_epsilon": str(study.budget_epsilon), "budget_delta": delta}
+        return json_answer(facts | budget | {"attributes": attributes})
 
-    def plan(self, **wished: Any) -> Answer:  # noqa: ANN401 - fields of a Wish
-        """Answer with what a release would cost."""
+    @resource_at("/v1/plan", "Plan", takes=parameters_of(Wish))
+    def plan(self, **wished: Any) -> Response:  # noqa: ANN401 - fields of a Wish
+        """Say what a release would cost, and how near to the truth it would come; `asked` is what was not given."""
         cost = cost_of(Wish(**wished), self._client.study, _within(SEARCH_SECONDS))
         numbers = {name: value for name, value in asdict(cost).items() if name not in {"asked", "errors"}}
         errors = [{"attributes": list(names), "error": error} for names, error in cost.errors]
         return json_answer({"asked": cost.asked.value, **numbers, "errors": errors})
 
-    def releases(self, limit: int = MOST_RELEASES, after: str = "") -> Answer:
-        """Answer with a page of releases."""
+    @resource_at("/v1/releases", "ReleaseList", is_computed=False)
+    def list_releases(self, limit: int = MOST_RELEASES, after: str = "") -> Response:
+        """List releases, newest first.
+
+        Args:
+            limit: of a page, 1 to 100.
+            after: the id that the page before names as `next`.
+        """
         if not 1 <= limit <= MOST_RELEASES:
             raise InvalidInputError(f"a page has 1 to {MOST_RELEASES} releases", where="limit")
         every = tuple(reversed(self._client.releases()))
@@ -220,87 +111,116 @@ class Desk:
         first = ids.index(after) + 1 if after else 0
         page = every[first : first + limit]
         following = page[-1].release_id if first + limit < len(every) else None
-        link = {} if following is None else {"Link": f'</v1/releases?limit={limit}&after={following}>; rel="next"'}
-        return json_answer({"releases": [status_dict(one) for one in page], "next": following}, headers=link)
+        answer = json_answer({"releases": [status_dict(one) for one in page], "next": following})
+        if following is not None:
+            answer.headers["Link"] = f'</v1/releases?limit={limit}&after={following}>; rel="next"'
+        return answer
 
-    def request(self, **asked: Any) -> Answer:  # noqa: ANN401 - arguments of Client.request
-        """Ask for a release."""
+    @resource_at("/v1/releases", "Release", scope=Scope.REQUEST, takes=parameters_of(Client.request), is_computed=False)
+    def ask_for_release(self, **asked: Any) -> Response:  # noqa: ANN401 - arguments of Client.request
+        """Ask the curators for a release, or continue the unfinished one that asks for the same."""
         release = self._client.request(**asked)
         status = release.status()
-        place = {"Location": f"/v1/releases/{status.release_id}"}
-        return json_answer(status_dict(status) | {"continued": release.continued}, 202, place)
+        facts = status_dict(status) | {"continued": release.continued}
+        return json_answer(facts, 202, Location=f"/v1/releases/{status.release_id}")
 
-    def release(self, release: str, wait: int = 0) -> Answer:
-        """Answer with how a release stands."""
+    @resource_at(_ONE, "Release", is_computed=False)
+    def get_release(self, release: str, wait: int = 0) -> Response:
+        """Say how a release stands.
+
+        Args:
+            wait: seconds to wait until it is over, 0 to 30.
+        """
         if not 0 <= wait <= MOST_WAIT:
             raise InvalidInputError(f"an answer waits 0 to {MOST_WAIT} seconds", where="wait")
         return json_answer(status_dict(self._client.status(release, seconds=wait)))
 
-    def table(
+    @resource_at(f"{_ONE}/table", "Table", *MEDIA_TYPES.values())
+    def get_table(
         self,
         release: str,
         attributes: Sequence[str] = (),
         confidence: float = CONFIDENCE,
         linkage_error: str | None = None,
-        format: str = "json",  # noqa: A002 - the word of the query
-    ) -> Answer:
-        """Answer with the cells of a table."""
-        if format not in FORMATS:
-            raise InvalidInputError(f"there is no format {format[:20]!r}", where="format", remedy=", ".join(FORMATS))
-        known, found = self._table(release, attributes, confidence, linkage_error)
-        if not isinstance(found, TableEstimate):
+        format: TableFormat = TableFormat.JSON,  # noqa: A002 - the word of the query
+    ) -> Response:
+        """Send the cells of a table, measured or from a model.
+
+        Args:
+            attributes: names from the study; all of the release if left out.
+            confidence: of the intervals, between 0 and 1.
+            linkage_error: wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it.
+            format: of the answer.
+        """
+        known, table = self._table(release, attributes, confidence, linkage_error)
+        if not isinstance(table, TableEstimate):
             raise InvalidInputError(
                 "no table of the release has these attributes, and what a model says of them has no intervals",
                 where="attributes",
                 remedy="Ask for an analysis of them, or for fewer attributes.",
             )
-        if format == "json":
-            return json_answer(table_dict(self._client.study, known.status(), found, known.respondents()))
-        return Answer(body=table_file(found, format, known.id), media_type=FORMATS[format])
+        if format is TableFormat.JSON:
+            return json_answer(table_dict(self._client.study, known.status(), table, known.respondents()))
+        return answered(table_file(table, format, known.id), MEDIA_TYPES[format.value])
 
-    def analysis(
+    @resource_at(f"{_ONE}/analysis", "Analysis", takes=parameters_of(Question))
+    def get_analysis(
         self,
         release: str,
         attributes: Sequence[str] = (),
         confidence: float = CONFIDENCE,
         linkage_error: str | None = None,
         **asked: Any,  # noqa: ANN401 - fields of a Question
-    ) -> Answer:
-        """Answer a question."""
+    ) -> Response:
+        """Analyse: shares, a mean, sum, variance or quantile, totals, a model, a survival curve.
+
+        Args:
+            attributes: names from the study; those that the question names if left out.
+            confidence: of the intervals, between 0 and 1.
+            linkage_error: wrong links to undo: their share, 0.02:0.005 with its standard deviation, 0.02:0 up to it.
+        """
         question, known = Question(**asked), self._release(release)
         if question.is_of_all_tables:
             tables = known.measured(confidence=_confidence(confidence), linkage_error=linkage_error)
-            found = answer_of_all(tables, question)
+            result = answer_of_all(tables, question)
         else:
             named = attributes or (question.attributes(known.domain()) if question.names_attributes else ())
-            found = answer(question, self._table(release, named, confidence, linkage_error)[1])
+            result = answer(question, self._table(release, named, confidence, linkage_error)[1])
         return json_answer(
-            {"release": status_dict(known.status())["release"], **analysis_dict(self._client.study, found)}
+            {"release": status_dict(known.status())["release"], **analysis_dict(self._client.study, result)}
         )
 
-    def codebook(self, release: str) -> Answer:
-        """Answer with the codes of SDMX-CSV."""
+    @resource_at(f"{_ONE}/codebook", "Codebook")
+    def get_codebook(self, release: str) -> Response:
+        """Send the codes of a table in SDMX-CSV."""
         return json_answer(codebook(self._release(release).domain()))
 
-    def report(self, release: str) -> Answer:
-        """Answer with a page."""
+    @resource_at(f"{_ONE}/report", "", "text/html")
+    def get_report(self, release: str) -> Response:
+        """Send a page with pictures, the card and every number."""
         from veiltab.researcher.report.microdata_page import render  # noqa: PLC0415 - not for results in text
 
         known = self._release(release)
         status = known.status()
         if status.tables:
-            made = known.synthesise(seed="report")
-            html = render(microdata_report(self._client.study, made, card_of(status)))
+            html = render(microdata_report(self._client.study, known.synthesise(seed="report"), card_of(status)))
         else:
             html = report_page(self._client.study, status, known.estimate())
-        return Answer(body=html.encode(), media_type="text/html")
+        return answered(html, "text/html")
 
-    def microdata(self, release: str, format: str = "csv", **wished: Any) -> Answer:  # noqa: A002, ANN401 - arguments of synthesise
-        """Answer with a file of rows."""
-        from veiltab.common.storage.temporary import TemporaryFolder  # noqa: PLC0415 - not for tables
+    @resource_at(
+        f"{_ONE}/microdata",
+        "",
+        *(MEDIA_TYPES[one.value] for one in RowFormat),
+        scope=Scope.MICRODATA,
+        takes=parameters_of(Release.synthesise, ("progress",)),
+    )
+    def get_microdata(self, release: str, format: RowFormat = RowFormat.CSV, **wished: Any) -> Response:  # noqa: A002, ANN401 - arguments of synthesise
+        """Send rows drawn from a model, which are no people.
 
-        if format not in {"csv", "parquet"}:
-            raise InvalidInputError("microdata are csv or parquet", where="format")
+        Args:
+            format: of the file.
+        """
         wished.setdefault("seed", secrets.token_hex(8))
         known = self._release(release)
         rows = wished.get("rows") or known.status().description().population
@@ -313,22 +233,19 @@ class Desk:
             )
         made = known.synthesise(**wished)
         folder = TemporaryFolder()
-        path = folder.path / f"rows.{format}"
-        try:
-            if made.provenance.copies:
-                _write_copies(made, path)
-            else:
-                made.write(path)
-        except BaseException:
-            folder.delete()
-            raise
-        media_type = FORMATS["parquet"] if format == "parquet" else "text/csv"
-        said = {"Veiltab-Seed": quote(made.provenance.seed, safe=""), "Veiltab-Warning": WARNING}
-        return Answer(body=path, media_type=media_type, headers=said, after=folder.delete)
+        path = folder.path / f"rows.{format.value}"
+        if made.provenance.copies:
+            _write_copies(made, path)
+        else:
+            made.write(path)
+        facts = {"Content-Type": MEDIA_TYPES[format.value], "Content-Length": str(path.stat().st_size)}
+        facts |= {"Veiltab-Seed": quote(made.provenance.seed, safe=""), "Veiltab-Warning": WARNING}
+        return StreamingResponse(_pieces(path, folder), headers=facts)
 
-    def certificate(self, release: str) -> Answer:
-        """Answer with the certificate of a release."""
-        return Answer(body=self._release(release).certificate().encode(), media_type="text/plain")
+    @resource_at(f"{_ONE}/certificate", "", "text/plain", scope=Scope.CERTIFICATE)
+    def get_certificate(self, release: str) -> Response:
+        """Send the signed certificate of a release."""
+        return answered(self._release(release).certificate(), "text/plain")
 
     def _release(self, name: str) -> Release:
         """Return a release, which keeps its model once that is fitted."""
@@ -352,6 +269,15 @@ class Desk:
         if attributes:
             return known, known.table(domain.names, confidence=level, linkage_error=linkage_error)
         return known, known.estimate(None, confidence=level, linkage_error=linkage_error)
+
+
+def _pieces(path: Path, folder: TemporaryFolder) -> Iterator[bytes]:
+    """Read a file; its folder goes when nobody reads on."""
+    try:
+        with path.open("rb") as file:
+            yield from iter(partial(file.read, _CHUNK), b"")
+    finally:
+        folder.delete()
 
 
 def _write_copies(made: "Microdata", path: Path) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.command.cli import note
-from veiltab.common.https.http_options import HttpOptions
-from veiltab.common.https.listening import bound, server_tls, serving
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.process.protection import keep_files_private
-from veiltab.common.process.signals import PartySignals
 from veiltab.common.rpc.parties.identity import load_certificate
 from veiltab.common.storage.files import OwnedFolder
+from veiltab.common.web.http_options import HttpOptions
+from veiltab.common.web.serving import address_of, bound, serve, server_tls
 from veiltab.researcher.api.application import Api
 from veiltab.researcher.api.resources import Desk
 from veiltab.researcher.api.tokens import Tokens
@@ -41,14 +40,6 @@ def serve_api(client: Client, identity_folder: Path, state: Path, options: HttpO
     tls.load_verify_locations(identity_folder / "ca.pem")
     with OwnedFolder(state, f"{client.party.uri} over HTTP") as folder, closing(Tokens(folder.path)) as tokens:
         listener = bound(options.address, option="--listen")
-        host, port, *_ = listener.getsockname()
-        note(f"answers over HTTPS at {f'[{host}]' if ':' in host else host}:{port}; /openapi.json describes what")
+        note(f"answers over HTTPS at {address_of(listener)}; /openapi.json describes what")
         api = Api(Desk(client).resources, tokens, lambda der: der == known)
-
-        async def answering() -> None:
-            over = asyncio.Event()
-            with PartySignals(stop=over.set, may_restart=lambda: False):
-                async with serving(api, listener, tls):
-                    await over.wait()
-
-        asyncio.run(answering())
+        asyncio.run(serve(api, listener, tls))

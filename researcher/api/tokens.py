@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,6 +83,10 @@ class Token:
         return "revoked" if self.revoked is not None else "expired" if now >= self.expires else "good"
 
 
+OWN = Token(id="", label="(own certificate)", scopes=frozenset(Scope), release="", created=0, expires=0, revoked=None)
+"""What the party's own certificate is good for."""
+
+
 class Tokens:
     """The tokens of a researcher's service over HTTP; the service and commands share the file.
 
@@ -128,24 +133,18 @@ class Tokens:
         if not 0 < days <= MOST_DAYS:
             raise InvalidInputError(f"a token lasts more than 0 and at most {MOST_DAYS:g} days", where="--days")
         now = int(self._clock())
-        number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-        token = f"vt-{number}-{secret}"
-        kept = Token(
-            id=number,
-            label=label,
-            scopes=scopes,
-            release=release,
-            created=now,
-            expires=now + int(days * 86_400),
-            revoked=None,
-        )
-        with transaction(self._database) as database:
-            if database.execute("SELECT 1 FROM tokens WHERE label = ?", (label,)).fetchone():
-                raise ConflictError("there is a token of this label", where="--label", remedy="Take another label.")
-            database.execute(
-                "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
-                (number, label, _digest(token), _texts(scopes), release, now, kept.expires),
-            )
+        number = secrets.token_hex(4)
+        token, expires = f"vt-{number}-{secrets.token_urlsafe(32)}", now + int(days * 86_400)
+        texts = " ".join(sorted(scope.value for scope in scopes))
+        try:
+            with transaction(self._database) as database:
+                row = (number, label, _digest(token), texts, release, now, expires)
+                database.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", row)
+        except sqlite3.IntegrityError:
+            raise ConflictError(
+                "there is a token of this label", where="--label", remedy="Take another label."
+            ) from None
+        kept = Token(id=number, label=label, scopes=scopes, release=release, created=now, expires=expires, revoked=None)
         return kept, token
 
     def all(self) -> tuple[Token, ...]:
@@ -192,17 +191,6 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _texts(scopes: frozenset[Scope]) -> str:
-    return " ".join(sorted(scope.value for scope in scopes))
-
-
 def _token(row: Any) -> Token:  # noqa: ANN401 - a row
-    return Token(
-        id=row["id"],
-        label=row["label"],
-        scopes=frozenset(map(Scope, row["scopes"].split())),
-        release=row["release"],
-        created=row["created"],
-        expires=row["expires"],
-        revoked=row["revoked"],
-    )
+    facts = {name: row[name] for name in ("id", "label", "release", "created", "expires", "revoked")}
+    return Token(scopes=frozenset(map(Scope, row["scopes"].split())), **facts)

@@ -84,12 +84,8 @@ class Parameter:
     def refusal(self) -> InvalidInputError:
         """Says what it has to be."""
         schema = _schema(self.kind)
-        choices = f" of {', '.join(schema['enum'])}" if "enum" in schema else ""
-        words = {
-            "array": f"a list of at most {MOST_ITEMS} texts",
-            "string": f"a text{choices}",
-            "integer": "a whole number",
-        }
+        choices = f"a text of {', '.join(schema['enum'])}" if "enum" in schema else "a text"
+        words = {"array": f"a list of at most {MOST_ITEMS} texts", "string": choices, "integer": "a whole number"}
         what = "a number, as a text" if self.kind is Decimal else words.get(schema["type"], f"a {schema['type']}")
         return InvalidInputError(f"this is not {what}", where=self.name)
 
@@ -111,7 +107,7 @@ def parameters_of(record: Callable[..., object], leave_out: Sequence[str] = ()) 
             description=described[one.name],
         )
         for one in inspect.signature(record).parameters.values()
-        if one.name not in {"self", *leave_out}
+        if one.name not in {"self", *leave_out} and one.kind is not one.VAR_KEYWORD
     )
 
 
@@ -158,27 +154,25 @@ def _schema(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
         return {"type": "string", "enum": [one.value for one in kind]}
     if kind is Decimal:
         return {"type": "string", "pattern": _DECIMAL, "maxLength": 70}
-    return {str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"}}[
-        kind
-    ].copy()
+    return {"type": {str: "string", int: "integer", float: "number", bool: "boolean"}[kind]}
 
 
 def _of_kind(kind: Any, value: object, parameter: Parameter) -> Any:  # noqa: ANN401 - of the kind
     """Return a JSON value as a kind, or refuse it."""
-    if get_origin(kind) is tuple and isinstance(value, list) and len(value) <= MOST_ITEMS:
-        return tuple(_of_kind(get_args(kind)[0], one, parameter) for one in value)
-    if inspect.isclass(kind) and issubclass(kind, Enum):
-        if isinstance(value, str) and value in {one.value for one in kind}:
-            return kind(value)
-    elif kind is Decimal:
-        if isinstance(value, str) and re.fullmatch(_DECIMAL, value):
-            try:
+    try:
+        match value:
+            case list() if get_origin(kind) is tuple and len(value) <= MOST_ITEMS:
+                return tuple(_of_kind(get_args(kind)[0], one, parameter) for one in value)
+            case str() if kind is str or (inspect.isclass(kind) and issubclass(kind, Enum)):
+                return kind(value)
+            case str() if kind is Decimal and re.fullmatch(_DECIMAL, value):
                 return Decimal(value)
-            except InvalidOperation:
-                raise parameter.refusal from None
-    elif kind is float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
-            return float(value)
-    elif isinstance(value, kind if get_origin(kind) is None else ()) and (kind is bool or not isinstance(value, bool)):
-        return value
+            case bool() if kind is bool:
+                return value
+            case int() if kind is int and not isinstance(value, bool):
+                return value
+            case int() | float() if kind is float and not isinstance(value, bool) and abs(value) < 1e300:
+                return float(value)
+    except (ValueError, InvalidOperation):
+        pass
     raise parameter.refusal

@@ -4,47 +4,29 @@
     POST /v1/rounds/ROUND_ID/reports    counts one report and spends its token
 
 What admits a report is its token, as over gRPC, and the same `RoundKeeper` decides about both. A body is read only for
-a round that is known here, and no further than a report of that round is long. Two paths need no framework.
+a round that is known here, and no further than a report of that round is long.
 """
 
 import asyncio
-import logging
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from contextlib import ExitStack
 
-from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError
-from veiltab.common.https.http_limits import SECONDS, Application, Message, Receive, Send
-from veiltab.common.rpc.call_id import begin_request
-from veiltab.common.rpc.statuses import http_status, refusal_of
-from veiltab.server.https.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from veiltab.common.errors import DeniedError, UnavailableError
+from veiltab.common.web.answering import SECONDS, Application, Places, RefusedError, body_of
+from veiltab.server.https.json_messages import most_bytes, refusal_to_json, report_from_json, round_to_json
 from veiltab.server.rounds.rounds import RoundKeeper
 
 MOST_UNDER_WAY = 768
 """Whole requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
 
-_log = logging.getLogger(__name__)
 _PATH = re.compile(r"/v1/rounds/([^/]+)(/reports)?")
-_HEADERS = (
-    (b"content-type", b"application/json"),
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-)
-_AGAIN = (b"retry-after", b"5")
-_CLOSE = (b"connection", b"close")
-"""With a refusal: what is left of the request is not waited for."""
 
 
-class _Response(NamedTuple):
-    """What a request is answered."""
-
-    status: int
-    body: bytes
-    headers: Sequence[tuple[bytes, bytes]] = _HEADERS
-
-
-def application(rounds: RoundKeeper, seconds: float = SECONDS, origin: str = "") -> Application:
-    """Return the ASGI application.
+class Reports(Application):
+    """Describes rounds and counts reports.
 
     Args:
         rounds: the server's part in rounds.
@@ -52,86 +34,44 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS, origin: str = "")
         origin: of the one site whose pages may read the answers; those of every other are refused. Empty: nothing is
             said of origins, so that a browser shows the answers to pages of this address alone.
     """
-    room = _Room()
-    shared = [(b"access-control-allow-origin", origin.encode()), (b"vary", b"origin")] if origin else []
 
-    async def respond(scope: Message, receive: Receive, send: Send) -> None:
-        begin_request()
-        try:
-            _check_origin(scope, origin)
-            async with asyncio.timeout(seconds):
-                response = await _response(rounds, room, scope, receive)
-        except TimeoutError:
-            response = _refused(UnavailableError("the request took too long", remedy="Send it again."))
-        except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
-            refusal, logged = refusal_of(error)
-            if refusal is not error:
-                _log.error("%s", logged, extra={"reason": refusal.reason})
-            response = _refused(refusal)
-        headers = [*response.headers, *shared, (b"content-length", b"%d" % len(response.body))]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": response.body})
+    def __init__(self, rounds: RoundKeeper, seconds: float = SECONDS, origin: str = "") -> None:
+        self._rounds, self._seconds, self._origin, self._places = rounds, seconds, origin, Places(MOST_UNDER_WAY)
+        shared = {"Access-Control-Allow-Origin": origin, "Vary": "origin"} if origin else {}
+        kind = {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
+        self.headers = {"Cache-Control": "no-store", **kind, **shared}
 
-    return respond
-
-
-def _check_origin(scope: Message, allowed: str) -> None:
-    """Refuse a request that a page of another site makes; programs that are no browsers name no origin."""
-    if allowed and any(name == b"origin" and value != allowed.encode() for name, value in scope["headers"]):
-        raise DeniedError(
-            "pages of this site may not report here", where="Origin", remedy="Ask the operator about --allow-origin."
-        )
-
-
-class _Room:
-    """Counts requests that are whole and not answered; one whose body has not come takes a connection alone."""
-
-    def __init__(self) -> None:
-        self._under_way = 0
-
-    def __enter__(self) -> None:
-        if self._under_way >= MOST_UNDER_WAY:
-            raise UnavailableError("too many requests are under way", remedy="Ask again later.")
-        self._under_way += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._under_way -= 1
-
-
-async def _response(rounds: RoundKeeper, room: _Room, scope: Message, receive: Receive) -> _Response:
-    """Answer a request, or raise its refusal."""
-    path = _PATH.fullmatch(scope["path"])
-    match scope["method"], path and path.groups():
-        case "POST", (round_id, "/reports"):
-            spec = await rounds.described(round_id)
-            body = await _body(receive, most_bytes(spec.randomiser))
-            with room:
-                one = report_from_json(body)
-                await rounds.report(round_id, one.token, one.stratum, one.report)
-            return _Response(200, b'{"counted": true}')
-        case "GET" | "HEAD", (round_id, None):
-            with room:
-                return _Response(200, round_to_json(*await asyncio.to_thread(rounds.round, round_id)))
-        case _, at:
-            return _refused(
-                NotFoundError("there is nothing here", remedy="See docs/http-reports.md."), 405 if at else 404
+    async def answer(self, request: Request, held: ExitStack) -> Response:
+        """Answer a request of a program, or of a page of the site that may ask."""
+        if self._origin and not set(request.headers.getlist("origin")) <= {self._origin}:
+            raise DeniedError(
+                "pages of this site may not report here",
+                where="Origin",
+                remedy="Ask the operator about --allow-origin.",
             )
+        try:
+            async with asyncio.timeout(self._seconds):
+                return Response(await self._answered(request, held))
+        except TimeoutError:
+            raise UnavailableError("the request took too long", remedy="Send it again.") from None
 
+    def refused(self, request: Request, refusal: RefusedError) -> Response:  # noqa: ARG002 - of every application
+        """Return a refusal; what is left of its request is not waited for."""
+        return Response(refusal_to_json(refusal), refusal.status, {"Connection": "close"})
 
-async def _body(receive: Receive, most: int) -> bytes:
-    """Read the body of a request, of at most so many bytes."""
-    body, is_whole = b"", False
-    while not is_whole:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise UnavailableError("the client left")
-        body += message.get("body", b"")
-        is_whole = not message.get("more_body", False)
-        if len(body) > most:
-            raise InvalidInputError(f"the report is longer than the {most} bytes of this round", where="body")
-    return body
-
-
-def _refused(error: VeiltabError, status: int | None = None) -> _Response:
-    status = status or http_status(error)
-    return _Response(status, error_to_json(error), (*_HEADERS, _CLOSE, *((_AGAIN,) if status == 503 else ())))
+    async def _answered(self, request: Request, held: ExitStack) -> bytes:
+        path = _PATH.fullmatch(request.scope["path"])
+        match request.method, path and path.groups():
+            case "POST", (round_id, "/reports"):
+                spec = await self._rounds.described(round_id)
+                body = await body_of(request, most_bytes(spec.randomiser), seconds=None)
+                held.enter_context(self._places)  # one whose body has not come takes a connection alone
+                one = report_from_json(body)
+                await self._rounds.report(round_id, one.token, one.stratum, one.report)
+                return b'{"counted": true}'
+            case "GET" | "HEAD", (round_id, None):
+                held.enter_context(self._places)
+                return round_to_json(*await asyncio.to_thread(self._rounds.round, round_id))
+            case _, at:
+                status = 405 if at else 404
+                raise RefusedError(status, "there is nothing here", "See docs/http-reports.md.", reason="NOT_FOUND")

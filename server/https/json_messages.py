@@ -6,13 +6,16 @@ nor that of its encryption depends on what a node reports.
 
 import json
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Report, Subset
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.tokens import token_of
-from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.https.json_bodies import decoded
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.web.forms import parse_json
+
+if TYPE_CHECKING:
+    from veiltab.common.web.answering import RefusedError
 
 _SYMBOL_BYTES = 4
 _AROUND = 1024
@@ -69,17 +72,17 @@ def report_from_json(body: bytes) -> JsonReport:
     Raises:
         InvalidInputError: it is no such message; nothing of it is repeated.
     """
-    message = decoded(body, remedy="See docs/http-reports.md.")
+    message = parse_json(body, remedy="See docs/http-reports.md.")
     token, stratum, payload = _fields(message, "body", "token", "stratum", "report")
     if not isinstance(token, str) or not isinstance(stratum, str):
         raise InvalidInputError("token and stratum are texts", where="body")
     return JsonReport(token=token_of(token), stratum=stratum, report=_payload(payload))
 
 
-def error_to_json(error: VeiltabError) -> bytes:
+def refusal_to_json(refusal: "RefusedError") -> bytes:
     """Return a refusal as every command prints it with --json."""
-    facts = {"reason": error.reason, "problem": error.problem, "where": error.where, "remedy": error.remedy}
-    return json.dumps({"error": facts}).encode()
+    names = ("reason", "problem", "where", "remedy")
+    return json.dumps({"error": {name: getattr(refusal, name) for name in names}}).encode()
 
 
 def _payload(payload: object) -> Report:

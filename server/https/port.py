@@ -5,8 +5,8 @@ from pathlib import Path
 
 from veiltab.common.command.cli import note
 from veiltab.common.extras import importing
-from veiltab.common.https.http_options import HttpOptions
 from veiltab.common.rpc.parties.identity import Identity
+from veiltab.common.web.http_options import HttpOptions
 from veiltab.server.rounds.rounds import RoundKeeper
 
 
@@ -22,10 +22,9 @@ def reports_taken(
         shared: whether other processes of this server listen there too.
     """
     with importing("http", "taking reports over HTTPS", where="--http"):
-        from veiltab.common.https import listening  # noqa: PLC0415 - not where the extra is missing
-        from veiltab.server.https.application import application  # noqa: PLC0415 - not for servers without --http
+        from veiltab.common.web import serving  # noqa: PLC0415 - not where the extra is missing
+        from veiltab.server.https.application import Reports  # noqa: PLC0415 - not for servers without --http
     certificate, key = http.files(identity_folder, identity.party.name)
-    tls, listener = listening.server_tls(certificate, key), listening.bound(http.address, shared=shared)
-    host, port, *_ = listener.getsockname()
-    note(f"reports over HTTPS at {f'[{host}]' if ':' in host else host}:{port}")
-    return listening.serving(application(rounds, origin=http.origin), listener, tls)
+    tls, listener = serving.server_tls(certificate, key), serving.bound(http.address, shared=shared)
+    note(f"reports over HTTPS at {serving.address_of(listener)}")
+    return serving.serving(Reports(rounds, origin=http.origin), listener, tls)

@@ -13,11 +13,11 @@ from functools import partial, reduce
 from pathlib import Path
 
 from veiltab.common.collection.round import Round, RoundState
-from veiltab.common.https.http_options import HttpOptions
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.rpc.server import Registration
 from veiltab.common.study.file import Study
+from veiltab.common.web.http_options import HttpOptions
 from veiltab.server.https.port import reports_taken
 from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_service import CollectionServicer

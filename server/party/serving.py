@@ -12,12 +12,12 @@ from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.https.http_options import HttpOptions
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.status import Observation
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.rpc.server import Registration
+from veiltab.common.web.http_options import HttpOptions
 from veiltab.server.party.service import IngestServicer, ReleaseServicer
 from veiltab.server.party.status import observe
 from veiltab.server.records.store import ServerStore

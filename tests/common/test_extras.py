@@ -62,7 +62,12 @@ for room in {rooms()}:
         "veiltab.common.observe.metrics",
         "veiltab.common.observe.tracing",
         "veiltab.curator.formats.files.sheet_size",
-        "veiltab.common.https.listening",
+        "veiltab.researcher.api.application",
+        "veiltab.researcher.api.openapi",
+        "veiltab.researcher.api.report_link",
+        "veiltab.researcher.api.resource",
+        "veiltab.researcher.api.resources",
         "veiltab.researcher.api.serving_api",
+        "veiltab.server.https.application",
         "veiltab.server.records.postgres",
     }

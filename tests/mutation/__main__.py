@@ -64,7 +64,7 @@ CORE = (
     "researcher/estimates/projection.py",
     "researcher/receiving/receiving.py",
     "researcher/estimates/uncertainty.py",
-    "common/https/listening.py",
+    "common/web/serving.py",
     "server/https/application.py",
     "server/https/json_messages.py",
     "server/rounds/rounds.py",

@@ -1,12 +1,9 @@
 """Over real TLS and processes: curl's kind of client and a command get the same table to the last digit."""
 
-import socket
-import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -95,36 +92,6 @@ def test_the_partys_certificate_is_a_token_and_anothers_is_not(served: Served) -
 
     assert status("researcher-rosa", "rosa") == 200
     assert status("curator-alice", "alice") == 401
-
-
-def test_slow_large_and_pipelined_requests_end_and_others_are_served(served: Served) -> None:
-    token = served.token("patient")
-    port = int(served.url.rpartition(":")[2])
-
-    def connected() -> ssl.SSLSocket:
-        return served.tls.wrap_socket(socket.create_connection(("127.0.0.1", port), 30), server_hostname="localhost")
-
-    with connected() as idle, connected() as large, connected() as many, served.client(token) as good:
-        idle.sendall(b"GET /v1/study HTTP/1.1\r\nHost: a\r\n")
-        large.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000)
-        assert _read(large) == b""
-        many.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
-        assert _read(many).count(b"HTTP/1.1 200") <= 100
-        with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: good.get("/v1/study").status_code, range(40)))
-        assert answers == [200] * 40
-
-
-def _read(connection: ssl.SSLSocket) -> bytes:
-    """Return what comes until the other side ends the connection, or nothing more comes."""
-    connection.settimeout(10)
-    read = b""
-    try:
-        while piece := connection.recv(65_536):
-            read += piece
-    except OSError:
-        pass
-    return read
 
 
 CHECKS = (

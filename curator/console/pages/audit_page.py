@@ -1,7 +1,6 @@
 """The audit log: every decision and every access, a page at a time, newest first."""
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
@@ -16,18 +15,6 @@ PER_PAGE = 50
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SHOWN = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditLine:
-    """An entry as the page shows it.
-
-    Args:
-        facts: what else it says: names, and what they are.
-    """
-
-    entry: AuditEntry
-    facts: tuple[tuple[str, str], ...]
 
 
 def audit_page(books: Books) -> Page:
@@ -46,9 +33,10 @@ def _show(books: Books, visit: Visit) -> Response:
     return visit.render("audit.html", lines=shown, span=span, checked=checked)
 
 
-def _line(entry: AuditEntry) -> AuditLine:
+def _line(entry: AuditEntry) -> dict[str, object]:
+    """Return what the template shows of an entry: what else it says are names, and what they are."""
     said = {name.replace("_", " "): str(value) for name, value in entry.facts.items() if value not in {None, ""}}
-    return AuditLine(entry=entry, facts=tuple((name, _shortened(value)) for name, value in said.items()))
+    return {"entry": entry, "facts": [(name, _shortened(value)) for name, value in said.items()]}
 
 
 def _shortened(value: str) -> str:

@@ -1,6 +1,5 @@
 """The ledger: every charge with who, when, why and what, a page at a time, newest first."""
 
-from dataclasses import dataclass
 from functools import partial
 
 from starlette.responses import Response
@@ -15,27 +14,6 @@ from veiltab.curator.progress.progress import APPROVED
 from veiltab.curator.records.store import CuratorStore
 
 PER_PAGE = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerLine:
-    """A charge as the page shows it.
-
-    Args:
-        time: when it was reserved, Unix seconds, if it was recorded.
-        researcher: who asked; empty if it was not recorded.
-        asked: the guarantee that was asked for.
-        purpose: what the researcher gave as the purpose; empty for none.
-        decided_by: who approved what of this curator's, in words.
-    """
-
-    entry: Entry
-    time: int | None
-    researcher: str
-    released: str
-    asked: str
-    purpose: str
-    decided_by: str
 
 
 def ledger_page(books: Books) -> Page:
@@ -56,16 +34,10 @@ def _show(books: Books, visit: Visit) -> Response:
     )
 
 
-def _line(store: CuratorStore, entry: Entry) -> LedgerLine:
-    return LedgerLine(
-        entry=entry,
-        time=entry.time,
-        researcher=str(entry.facts.get("researcher", "")),
-        released=released_text(entry),
-        asked=asked_of(entry),
-        purpose=purpose_of(entry, store),
-        decided_by=_decided_by(store, entry.release_id),
-    )
+def _line(store: CuratorStore, entry: Entry) -> dict[str, object]:
+    """Return what the template shows of a charge."""
+    texts = {"released": released_text(entry), "asked": asked_of(entry), "purpose": purpose_of(entry, store)}
+    return {"entry": entry, "decided_by": _decided_by(store, entry.release_id), **texts}
 
 
 def _decided_by(store: CuratorStore, release_id: str) -> str:

@@ -1,6 +1,5 @@
 """The parties of the study: where they are, what is known here of their ledgers, how long their certificates last."""
 
-from dataclasses import dataclass
 from functools import partial
 
 from starlette.responses import Response
@@ -12,24 +11,6 @@ from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.certificates import Shown, shown_by
 
 SOON_DAYS = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartyLine:
-    """A party as the page shows it.
-
-    Args:
-        endpoint: host:port of its service.
-        is_own: whether it is this curator.
-        charges: entries of its ledger that this curator has seen; None unless it is another curator.
-        shown: its certificate, if it was asked for.
-    """
-
-    party: Party
-    endpoint: str
-    is_own: bool
-    charges: int | None
-    shown: Shown | None
 
 
 def parties_page(books: Books, identity: Identity | None) -> Page:
@@ -47,17 +28,11 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
         if is_asked and identity.folder is not None:
             shown = shown_by(identity, identity.folder, {party: at for party, at in parties.items() if party != own})
         shown[own] = Shown(ends=identity.certificate_facts.not_after)
+    others = [party.name for party in parties if party.role is Role.CURATOR and party != own]
+    charges = {name: standing.store.alignments.witness(name)[0] for name in others}
     lines = [
-        PartyLine(
-            party=party,
-            endpoint=endpoint,
-            is_own=party == own,
-            charges=standing.store.alignments.witness(party.name)[0]
-            if party.role is Role.CURATOR and party != own
-            else None,
-            shown=shown.get(party),
-        )
-        for party, endpoint in parties.items()
+        {"party": one, "endpoint": at, "is_own": one == own, "charges": charges.get(one.name), "shown": shown.get(one)}
+        for one, at in parties.items()
     ]
     return visit.render(
         "parties.html",

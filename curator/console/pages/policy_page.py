@@ -10,28 +10,13 @@ from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
-from veiltab.curator.console.words import Badge, badge_of_verdict
+from veiltab.curator.console.words import badge_of_verdict
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.policy import Policy, policy_of
 from veiltab.curator.officer.trial import Trial, hypothetical_request, try_policy
 from veiltab.curator.records.served_files import ServedPolicy
 
 _MOST_PEOPLE = 10**11 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialLine:
-    """What would become of one attribute.
-
-    Args:
-        rule: number of the rule that decides; None if none does.
-        text: that rule in a line; empty without one.
-    """
-
-    attribute: str
-    badge: Badge
-    rule: int | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,13 +110,14 @@ def _try(form: TrialForm, policy: Policy, standing: OpenedState) -> Trial:
     return try_policy(policy, request, study, standing.name, standing.ledger, population)
 
 
-def _lines(trial: Trial, policy: Policy) -> tuple[TrialLine, ...]:
-    return tuple(
-        TrialLine(
-            attribute=name,
-            badge=badge_of_verdict(verdict),
-            rule=rule,
-            text="" if rule is None else policy.rules[rule - 1].text,
-        )
+def _lines(trial: Trial, policy: Policy) -> list[dict[str, object]]:
+    """Return what would become of each attribute, and the rule that decides."""
+    return [
+        {
+            "attribute": name,
+            "badge": badge_of_verdict(verdict),
+            "rule": rule,
+            "text": policy.rules[rule - 1].text if rule else "",
+        }
         for name, (verdict, rule) in trial.verdicts.items()
-    )
+    ]

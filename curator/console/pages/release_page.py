@@ -3,7 +3,6 @@
 A person decides at the end of the page of a release, under the name of the session.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 from starlette.responses import Response
@@ -17,19 +16,11 @@ from veiltab.curator.console.pages.waiting_page import lines_of
 from veiltab.curator.console.paging import read_page, span_of
 from veiltab.curator.console.words import badge_of_state
 from veiltab.curator.officer.policy import MOST_DAYS, expiry
-from veiltab.curator.officer.requests import AttributeStatus, view_of
+from veiltab.curator.officer.requests import view_of
 from veiltab.curator.officer.verdicts import Outcome, approve, deny, has_approved, held_attributes
 from veiltab.curator.progress.progress import HELD
 
 PER_PAGE = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """An attribute that a person may decide about."""
-
-    name: str
-    is_approved_by_reader: bool
 
 
 def releases_page(books: Books) -> Page:
@@ -58,7 +49,8 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
     release_id = stored.request.release_id
     view, entry = view_of(stored, standing), books.entry_of(stored.part_of or release_id)
     held = held_attributes(standing.store, release_id, books.now)
-    choices = [_choice(status, visit.person) for status in view.own if status.decision.attribute in held]
+    approved = {one.decision.attribute: has_approved(visit.person, one.approvals) for one in view.own}
+    choices = {name: is_approved for name, is_approved in approved.items() if name in held}
     return visit.render(
         "release.html",
         status=400 if problem else 200,
@@ -67,7 +59,7 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
         form=visit.form,
         badge=badge_of_state(stored.state, is_held=bool(held)),
         choices=choices,
-        is_mine=visit.decides and any(not one.is_approved_by_reader for one in choices),
+        is_mine=visit.decides and not all(choices.values()),
         may_be_stopped=visit.decides and not held and entry is None and not stored.state.finished,
         events=timeline_of(standing, stored, entry, is_held=bool(held)),
         tables=standing.store.tables.tables(release_id),
@@ -76,10 +68,6 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
         is_over=stored.state.finished,
         HELD=HELD,
     )
-
-
-def _choice(status: AttributeStatus, person: str) -> Choice:
-    return Choice(name=status.decision.attribute, is_approved_by_reader=has_approved(person, status.approvals))
 
 
 def _decide(books: Books, visit: Visit) -> Response:

@@ -1,11 +1,9 @@
 """A console of two pages, what it refuses, and what it shows."""
 
-import asyncio
 import re
 from html import unescape
 
 import pytest
-from starlette.types import Message
 
 from tests.common.web.browser import OWN_PAGE
 from tests.common.web.served_console import PURPOSE, House, house_fixture  # noqa: F401 - fixtures
@@ -157,14 +155,5 @@ def test_a_session_ends_however_much_it_is_used(house: House) -> None:
 
 def test_the_end_of_the_console_ends_its_sessions(house: House) -> None:
     house.enter()
-    told: list[str] = []
-
-    async def receive() -> Message:
-        return {"type": "lifespan.shutdown" if told else "lifespan.startup"}
-
-    async def send(message: Message) -> None:
-        told.append(message["type"])
-
-    asyncio.run(house.application({"type": "lifespan"}, receive, send))
-    assert told == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    house.application.end()
     assert house.notebook.lines == ["Ana Diaz came", "Ana Diaz left: the console stopped"]

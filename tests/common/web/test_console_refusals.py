@@ -129,7 +129,7 @@ BAD = {
     "no type": Bad(415, headers={"Content-Type": None}),
     "a page asked for with a body": _get(400, headers={"Content-Length": "5"}),
     "a page asked for with a body of no length": _get(400, headers={"Transfer-Encoding": "chunked"}),
-    "a body longer than it says": Bad(413, body=repeat(b"a" * 1000), headers={"Content-Length": "9"}),
+    "a body longer than it says": Bad(400, body=repeat(b"a" * 1000), headers={"Content-Length": "9"}),
     "PUT": Bad(405, method="PUT"),
     "DELETE": Bad(405, method="DELETE"),
     "OPTIONS": Bad(405, method="OPTIONS"),

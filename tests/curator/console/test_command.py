@@ -161,5 +161,5 @@ def test_a_port_that_is_taken_is_said(running: Running, tmp_path: Path, study_by
     options = ["--state", str(tmp_path / "state"), "--person", "Ana Diaz", "--port", str(running.port)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"the console cannot listen at port {running.port}" in done.stderr
+    assert f"--port 127.0.0.1:{running.port}: this address cannot be bound" in done.stderr
     assert done.stdout == ""

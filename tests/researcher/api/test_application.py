@@ -17,7 +17,8 @@ import pytest
 from tests.researcher.api.asking import OWN, Program, made_program
 from tests.researcher.made_client import WAGES, MadeClient, N
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.researcher.api.application import DESCRIPTION, MOST_BODY, MOST_UNDER_WAY, MOST_WAITING
+from veiltab.common.web.answering import MOST_BODY
+from veiltab.researcher.api.application import DESCRIPTION, MOST_UNDER_WAY, MOST_WAITING
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import Status
@@ -243,10 +244,10 @@ def test_an_analyst_cannot_ask_for_releases(tmp_path: Path) -> None:
 
 
 def test_too_many_at_a_time_are_told_to_come_again(reader: Program) -> None:
-    reader.api._under_way = MOST_UNDER_WAY
+    reader.api._places.taken = MOST_UNDER_WAY
     answer = reader.ask("/v1/study")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-    reader.api._under_way -= 1
+    reader.api._places.taken -= 1
     assert reader.ask("/v1/study").status_code == 200
 
 
@@ -293,7 +294,7 @@ async def test_those_who_wait_keep_nobody_from_an_answer(reader: Program, monkey
     async with httpx.AsyncClient(transport=transport, base_url="https://desk", headers=headers) as client:
         path = f"/v1/releases/{3:032x}?wait=30"
         waiting = [asyncio.create_task(client.get(path)) for _ in range(MOST_WAITING)]
-        while reader.api._waiting < MOST_WAITING:  # noqa: ASYNC110 - no event says it
+        while reader.api._waiting.taken < MOST_WAITING:  # noqa: ASYNC110 - no event says it
             await asyncio.sleep(0.01)
         assert (await client.get(path)).json()["release"]["state"] == "requested"
         assert (await client.get("/v1/study")).status_code == 200

@@ -11,7 +11,7 @@ import pytest
 
 from tests.common.collection.rounds import ID
 from tests.common.collection.rounds import study as poll
-from veiltab.server.https.application import application
+from veiltab.server.https.application import Reports
 from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.server.rounds.rounds_store import CollectionStore
 
@@ -35,7 +35,7 @@ def rounds_fixture(tmp_path: Path) -> Iterator[RoundKeeper]:
 async def client_of(rounds: RoundKeeper, seconds: float = 20.0, origin: str = "") -> AsyncIterator[httpx.AsyncClient]:
     """Connect a client to the application without a network, while the server counts."""
     counting = asyncio.create_task(rounds.run())
-    transport = httpx.ASGITransport(app=application(rounds, seconds, origin))
+    transport = httpx.ASGITransport(app=Reports(rounds, seconds, origin))
     try:
         async with httpx.AsyncClient(transport=transport, base_url="https://cloud") as client:
             yield client

@@ -19,10 +19,10 @@ from tests.server.collection.https_reports import PATH, REPORTS, rounds_fixture 
 from tests.server.collection.test_rounds import TOKENS, opened
 from veiltab.common.collection.oracles import Category
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.https import listening
-from veiltab.common.https.listening import MOST_BESIDE_BODY, bound, server_tls, serving
+from veiltab.common.web import serving as listening
+from veiltab.common.web.serving import MOST_BESIDE_BODY, bound, server_tls, serving
 from veiltab.deploy.pki.certificates import init_pki
-from veiltab.server.https.application import application
+from veiltab.server.https.application import Reports
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.server.party.collecting import Collecting
 from veiltab.server.rounds.rounds import RoundKeeper
@@ -42,7 +42,7 @@ def on_a_port(rounds: RoundKeeper, identity: Path, ask: Callable[[int], None]) -
         counting = asyncio.create_task(rounds.run())
         listener = bound("127.0.0.1:0")
         tls = server_tls(identity / "cloud.pem", identity / "cloud.key")
-        async with serving(application(rounds), listener, tls):
+        async with serving(Reports(rounds), listener, tls):
             await asyncio.to_thread(ask, listener.getsockname()[1])
         counting.cancel()
         with suppress(asyncio.CancelledError):
@@ -268,7 +268,7 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
 
     async def scenario() -> httpx.Response:
         listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
-        taking = serving(application(rounds), listener, tls)
+        taking = serving(Reports(rounds), listener, tls)
         working = asyncio.create_task(Collecting(poll(), rounds._store, rounds, taking).run())
         asking = asyncio.create_task(asyncio.to_thread(ask, listener.getsockname()[1]))
         await asyncio.to_thread(begun.wait, 10)

@@ -10,7 +10,7 @@ from tests.server.collection.https_reports import PATH, REPORTS, client_of, roun
 from tests.server.collection.test_rounds import TOKENS, opened
 from veiltab.common.collection.oracles import Category
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.https.http_options import http_options
+from veiltab.common.web.http_options import http_options
 from veiltab.server.https.json_messages import report_to_json
 from veiltab.server.rounds.rounds import RoundKeeper
 

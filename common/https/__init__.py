@@ -1,1 +1,0 @@
-"""HTTPS of a party: the port, TLS, and what a connection may do."""
