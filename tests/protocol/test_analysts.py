@@ -166,23 +166,3 @@ def test_an_analyst_that_the_study_no_longer_names_is_refused_and_what_it_asked_
         former.releases()
     with desk.client() as rosa:
         assert rosa.accesses() == before
-
-
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ('name = "ana"\nresearcher = "rosa"', "parties are named 'ana' twice"),
-        ('name = "rosa"\nresearcher = "rosa"', "parties are named 'rosa' twice"),
-        ('name = "ann"\nresearcher = "ruth"', "analyst ann has the researcher 'ruth', who is no researcher"),
-        ('name = "ann"\nresearcher = "ana"', "analyst ann has the researcher 'ana', who is no researcher"),
-    ],
-)
-def test_an_analyst_that_a_study_cannot_have_gets_no_certificate(
-    village: World, tmp_path: Path, entry: str, words: str
-) -> None:
-    wrong = tmp_path / "study.toml"
-    wrong.write_text(village.local.study_path.read_text("utf-8") + f"\n[[analyst]]\n{entry}\n", "utf-8")
-    made = village.command("pki", "init", wrong, "--out", tmp_path / "pki")
-    assert made.code == 2
-    assert words in made.errors
-    assert not (tmp_path / "pki").exists()

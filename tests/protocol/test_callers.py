@@ -79,14 +79,6 @@ def test_every_role_at_every_rpc(village: World, host: Who) -> None:
     assert len(said) == len(CALLERS) * len(methods_at(host))
 
 
-def test_an_rpc_that_is_not_there_is_refused(village: World) -> None:
-    async def asked() -> str:
-        async with connection(village, ROSA, CLOUD) as channel:
-            return await refusal(channel, "/veiltab.v1.ReleaseService/FetchCiphertext")
-
-    assert "does not know this call" in asyncio.run(asked())
-
-
 def test_a_certificate_of_another_authority_gets_no_connection(village: World, tmp_path: Path) -> None:
     init_pki(village.local.study, tmp_path / "pki")
 

@@ -21,7 +21,6 @@ from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role
-from veiltab.play.demos.cheating_server import Cheat
 from veiltab.server.release.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 
@@ -109,20 +108,6 @@ def failure_without_keys(world: World, curator: str, release_id: str) -> str:
     world.wait_until_keys_are_erased(curator, release_id)
     with world.store(curator) as store:
         return store.releases.release(release_id).failure
-
-
-@pytest.mark.parametrize("cheat", [Cheat.LAZY, pytest.param(Cheat.HALF, marks=pytest.mark.long)])
-def test_a_server_without_the_noise_of_a_release_ends_it_before_a_key_leaves(mortal: World, cheat: Cheat) -> None:
-    mortal.restart(CLOUD, how=cheat.launcher)
-    release_id = asked(mortal)
-    for curator in ("alice", "bob"):
-        mortal.wait_for_state(curator, release_id, "failed")
-    failures = [failure_without_keys(mortal, curator, release_id) for curator in ("alice", "bob")]
-    found = [failure for failure in failures if "server cloud: it did not add the noise of the release: " in failure]
-    assert found
-    assert all("columns fail: amount (all columns): " in failure for failure in found)
-    assert all("no key leaves" in failure for failure in found)
-    mortal.restart(CLOUD)
 
 
 @pytest.mark.long

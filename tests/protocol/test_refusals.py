@@ -1,6 +1,5 @@
 """Releases that cannot be: each ends with what is wrong and where, and nothing is charged for it."""
 
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -8,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.village import CATEGORIES, FREE, TWO, Rules, made_people, write_table
+from tests.protocol.village import FREE, TWO, Rules, made_people, write_table
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Answer, Who, World, launcher, made_world
-from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.deploy.pki.certificates import init_pki
+from veiltab.common.errors import DeniedError
 from veiltab.researcher.client.release import Release
 
 
@@ -52,37 +50,6 @@ def refused(world: World, code: int, *said: str, attributes: tuple[str, ...] = F
     return answer
 
 
-def test_an_epsilon_that_is_none_is_refused_at_once(strict: World) -> None:
-    message = "epsilon must be a number above 0 and at most 100"
-    for epsilon in ("0", "NaN"):
-        answer = strict.ask(FREE, "--wait", epsilon=epsilon)
-        assert (answer.code, answer.data["error"]["reason"]) == (2, "INVALID_INPUT")
-        assert message in answer.errors
-    with strict.client() as client:
-        for epsilon in ("-1", "0", "-0", "nan", "sNaN", "infinity", "101", "a lot", ""):
-            with pytest.raises(InvalidInputError, match=message):
-                client.request(FREE, epsilon=epsilon)
-        assert client.releases() == ()
-
-
-def test_what_the_study_does_not_allow_is_refused(strict: World) -> None:
-    refused(strict, 2, "no attribute 'street'", "Attributes: region, income,", attributes=("region", "street"))
-    refused(strict, 2, "names attribute 'region' twice", attributes=("region", "region"))
-    refused(
-        strict,
-        2,
-        "attributes: the table has 144 cells; the study allows 100. Ask for fewer attributes.",
-        attributes=tuple(CATEGORIES),
-    )
-    refused(
-        strict,
-        2,
-        "epsilon must be a number above 0 and at most 100, and no less than 1E-12",
-        options="--epsilon 1e-999999999",
-    )
-    refused(strict, 3, "1 to n = 1500 rows, not 1501", options="--sample 1501")
-
-
 def with_table(world: World, path: Path) -> None:
     """Let Alice serve another table."""
     world.local.tables["alice"] = path
@@ -94,24 +61,6 @@ def refused_in_time(world: World, said: str, options: str = "") -> None:
     asked = ("--wait", "--timeout", "20", *options.split())
     world.wait_until(lambda: said in world.ask(FREE, *asked, "--label", world.label()).errors, seconds=40)
     refused(world, 6, said, options=options)
-
-
-@pytest.mark.long
-def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: World, tmp_path: Path) -> None:
-    right = strict.local.tables["alice"]
-    names = [name for name, owner in TWO.items() if owner == "alice"]
-    strangers = made_people(60, 5, prefix="stranger")
-    try:
-        with_table(strict, write_table(tmp_path / "strangers.csv", [strangers], names, 1))
-        refused(strict, 6, "the curators have no respondent in common", "Compare id columns and their normalisation")
-        lines = right.read_text("utf-8").splitlines()
-        common = [line for line in lines if line.startswith("villager-")]
-        (tmp_path / "few.csv").write_text("\n".join([lines[0], *common[:49]]) + "\n", "utf-8")
-        with_table(strict, tmp_path / "few.csv")
-        refused_in_time(strict, "population: the curators share fewer respondents than the 50 that the study asks for")
-    finally:
-        with_table(strict, right)
-    assert not [name for name in strict.people.ids if name in strict.logs()]
 
 
 @pytest.mark.long
@@ -148,29 +97,6 @@ def test_a_party_with_another_study_file_is_named(strict: World, who: Who) -> No
     finally:
         strict.local.study_path.write_bytes(right)
         strict.restart(who)
-
-
-@pytest.mark.long
-def test_a_party_of_another_authority_reaches_nobody(strict: World, tmp_path: Path) -> None:
-    right, hidden = strict.local.identity_folder(*BOB), tmp_path / "hidden"
-    before = spent(strict)
-    init_pki(strict.local.study, tmp_path / "rogue")
-    strict.local.kill(*BOB)
-    right.rename(hidden)
-    try:
-        shutil.copytree(tmp_path / "rogue" / "curator-bob", right)
-        strict.local.start(*BOB)
-        # Bob holds requests for health once he is back, so that this one stays uncharged.
-        answer = strict.ask(("region", "health"), "--wait", "--timeout", "2")
-        assert answer.code == 4
-        assert "curator bob: no connection" in answer.errors
-        assert "no certificate is expired or of another study" in answer.errors
-        assert spent(strict) == before
-    finally:
-        strict.local.kill(*BOB)
-        shutil.rmtree(right)
-        hidden.rename(right)
-        strict.start(BOB)
 
 
 def test_the_budget_is_never_overdrawn(strict: World) -> None:

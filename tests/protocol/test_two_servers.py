@@ -1,10 +1,8 @@
 """Two server processes on one PostgreSQL and one folder: each release is published once, each report counts once."""
 
 import asyncio
-import secrets
 import signal
 import time
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -12,16 +10,12 @@ import pytest
 from tests.protocol.chance import agreement
 from tests.protocol.two_servers import TwoServers, two_servers
 from tests.protocol.village import FREE
-from tests.protocol.wire import Published, answer
+from tests.protocol.wire import Published
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, launcher
 from tests.server.cluster import Cluster
-from veiltab.common.collection.round import EVERYONE
-from veiltab.common.errors import SpentTokenError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.parties.identity import Party, Role, load_identity
-from veiltab.researcher.collection.rounds_client import Rounds
-from veiltab.v1 import collection_pb2, collection_pb2_grpc
+from veiltab.common.rpc.parties.identity import Party, load_identity
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 SURE = 1e-6  # level at which an answer is wrong
@@ -186,74 +180,3 @@ def test_a_database_that_is_restarted_in_the_middle_holds_a_release_up_and_no_mo
     check(two, release_id)
     two.wait_until(lambda: nothing_but_the_publication(two, release_id))
     assert all(process.poll() is None for process in two.running.values())
-
-
-REPORTS = 1000
-
-
-def test_a_thousand_reports_over_both_count_once_each(fresh: TwoServers) -> None:
-    """A tenth comes twice, and the database is restarted in the middle."""
-    two, local = fresh, fresh.world.local
-    tokens = [secrets.token_bytes(16) for _ in range(REPORTS)]
-    with Rounds(local.study_path, identity=local.identity_folder(*ROSA), name="rosa") as rounds:
-        spec = rounds.open("value", epsilon="2", rates={EVERYONE: "1"}, populations={EVERYONE: REPORTS})
-        round_id = spec.round_id
-        rounds.enrol(round_id, EVERYONE, tokens)
-        said = asyncio.run(reported(two, round_id, tokens))
-        assert said == Counter({"counted": REPORTS, "spent": REPORTS // 10})
-        rounds.close_round(round_id)
-        tally = rounds.tally(round_id)
-    expected = Counter(token[0] % 20 for token in tokens)
-    assert tally.counts.sum(axis=0).tolist() == [expected[symbol] for symbol in range(20)]
-    counts = [two.log(number).count('"count reports"') for number in (0, 1)]
-    assert min(counts) > 0, counts
-
-
-async def reported(two: TwoServers, round_id: str, tokens: list[bytes]) -> Counter[str]:
-    """Send each report to one of the two, and again wherever no answer came; the database starts once one did not."""
-    local = two.world.local
-    identity = load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet")
-    party = Party(study=local.study.id, role=CLOUD[0], name=CLOUD[1])
-    channels = [connect(identity, party, f"localhost:{port}") for port in two.ports]
-    stubs = [collection_pb2_grpc.CollectionServiceStub(channel) for channel in channels]
-    room, is_away, is_noticed = asyncio.Semaphore(50), asyncio.Event(), asyncio.Event()
-
-    async def one(number: int, token: bytes) -> str:
-        lost = False
-        async with room:
-            if number >= len(tokens) // 2:
-                await is_away.wait()
-            while True:
-                request = collection_pb2.ReportRequest(
-                    round_id=round_id, token=token, stratum=EVERYONE, category=token[0] % 20
-                )
-                try:
-                    await answer(stubs[number % 2].Report(request, timeout=15))
-                except UnavailableError:
-                    lost, number = True, number + 1
-                    is_noticed.set()
-                    await asyncio.sleep(0.2)
-                except SpentTokenError:
-                    return "counted" if lost else "spent"
-                else:
-                    return "counted"
-
-    async def restart() -> None:
-        await asyncio.to_thread(two.cluster.stop)
-        is_away.set()
-        await is_noticed.wait()
-        await asyncio.to_thread(two.cluster.start)
-
-    try:
-        first = [asyncio.create_task(one(number, token)) for number, token in enumerate(tokens)]
-        await asyncio.gather(*first[: len(tokens) // 4])
-        restarting = asyncio.create_task(restart())
-        answers = await asyncio.gather(*first)
-        await restarting
-        answers += await asyncio.gather(
-            *(one(number + 1, token) for number, token in enumerate(tokens[: len(tokens) // 10]))
-        )
-    finally:
-        for channel in channels:
-            await channel.close()
-    return Counter(answers)

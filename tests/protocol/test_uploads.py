@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from decimal import Decimal
-from hashlib import sha256
-from math import sqrt
 from typing import Any
 
 import grpc
@@ -23,24 +21,15 @@ from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_worl
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import (
     ConflictError,
-    DeniedError,
-    FailedReleaseError,
-    IntegrityError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
 )
 from veiltab.common.privacy.planning.planning import plan_release
 from veiltab.common.release.messages.release_messages import spec_to_proto, state_from_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column, TableSpec
-from veiltab.common.rpc.chunks import chunk_of
 from veiltab.v1 import ingest_pb2, server_release_pb2
-from veiltab.v1.release_pb2 import Chunk
 
 ROWS = 3000
-Z = 6.0  # standard deviations; |Z| is passed once in 5e8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,66 +134,6 @@ def held(parties: Parties, spec: TableSpec, attribute: str) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def test_a_symbol_outside_its_alphabet_ends_the_release_before_perturbation(
-    play: Play, spec: TableSpec, columns: dict[str, bytes]
-) -> None:
-    outside = bytearray(columns["region"])
-    outside[1234] = 3
-
-    async def scenario(parties: Parties) -> None:
-        await parties.send_all(spec, columns, but="region")
-        with pytest.raises(
-            IntegrityError, match="1 of 3000 symbols lie outside an alphabet of 3 categories"
-        ) as refusal:
-            await parties.alice.upload(spec, "region", bytes(outside))
-        assert "1234" not in str(refusal.value)
-        answer = await parties.rosa.state(spec.release_id)
-        assert state_from_proto(answer.state) is ReleaseState.FAILED
-        assert "region" in answer.failure
-        assert not (parties.world.releases_folder() / spec.release_id / "ciphertext").exists()
-        with pytest.raises(FailedReleaseError, match="outside an alphabet"):
-            await parties.alice.upload(spec, "region", columns["region"])
-        with pytest.raises(FailedReleaseError):
-            await parties.rosa.column(spec.release_id, "income")
-        assert state_from_proto((await parties.bob.open(spec)).state) is ReleaseState.FAILED
-
-    play(scenario)
-
-
-def test_a_chunk_that_was_cut_or_altered_is_refused_and_its_column_can_be_sent_again(
-    play: Play, spec: TableSpec, columns: dict[str, bytes]
-) -> None:
-    good = columns["income"]
-    first = chunk_of(0, good[:1000])
-    altered = bytes([first.data[0] ^ 1]) + first.data[1:]
-
-    async def scenario(parties: Parties) -> None:
-        await parties.bob.open(spec)
-        for bad in (
-            Chunk(offset=0, data=first.data[:-1], digest=first.digest),
-            Chunk(offset=0, data=altered, digest=first.digest),
-            Chunk(offset=0, data=b"", digest=sha256(b"").digest()),
-            Chunk(offset=0, data=first.data),
-        ):
-            with pytest.raises(IntegrityError):
-                await parties.bob.upload(spec, "income", good, pieces=[bad])
-            assert (await parties.bob.open(spec)).received["income"] == 0
-        crumbs = [chunk_of(byte, good[byte : byte + 1]) for byte in range(129)]
-        with pytest.raises(IntegrityError, match="more than 128 chunks of fewer"):
-            await parties.bob.upload(spec, "income", good, pieces=crumbs)
-        answer = await parties.bob.upload(spec, "income", good, pieces=[first])
-        assert (answer.received, answer.complete) == (1000, False)
-        assert (await parties.bob.open(spec)).received["income"] == 1000
-        answer = await parties.bob.upload(spec, "income", good, pieces=[chunk_of(1000, good[1000:])])
-        assert (answer.received, answer.complete) == (ROWS, True)
-        without_header = [[], [ingest_pb2.UploadColumnRequest(chunk=first)], [ingest_pb2.UploadColumnRequest()]]
-        for messages in without_header:
-            with pytest.raises(InvalidInputError, match="begins with its header"):
-                await parties.alice.send(messages)
-
-    play(scenario)
-
-
 def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
     play: Play, spec: TableSpec, columns: dict[str, bytes]
 ) -> None:
@@ -225,66 +154,6 @@ def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
         assert parties.world.published(spec.release_id) == published
         assert await parties.rosa.column(spec.release_id, "income") == published["income"]
         assert await parties.rosa.column(spec.release_id, "income") == published["income"]
-
-    play(scenario)
-
-
-def test_nothing_is_served_before_publication_nor_to_another_researcher(
-    play: Play, spec: TableSpec, columns: dict[str, bytes]
-) -> None:
-    async def scenario(parties: Parties) -> None:
-        with pytest.raises(NotFoundError):
-            await parties.rosa.column(spec.release_id, "income")
-        await parties.send_all(spec, columns, but="region")
-        assert list((await parties.rosa.state(spec.release_id)).waiting_for) == ["region"]
-        with pytest.raises(NotReadyError, match="not published yet"):
-            await parties.rosa.column(spec.release_id, "income")
-        with pytest.raises(DeniedError):
-            await parties.rita.column(spec.release_id, "income")
-        await parties.alice.upload(spec, "region", columns["region"])
-        await parties.ready(spec)
-        for call in (parties.rita.column(spec.release_id, "income"), parties.rita.state(spec.release_id)):
-            with pytest.raises(DeniedError, match="another researcher"):
-                await call
-        assert len(await parties.rosa.column(spec.release_id, "income")) == ROWS
-
-    play(scenario)
-
-
-def changed_rows(before: dict[str, bytes], after: dict[str, bytes]) -> int:
-    """Return how many rows of a table changed in any attribute."""
-    columns = [(np.frombuffer(before[name], np.uint8), np.frombuffer(after[name], np.uint8)) for name in before]
-    return int(np.any([old != new for old, new in columns], axis=0).sum())
-
-
-def test_what_is_served_is_perturbed_as_the_spec_says(play: Play, spec: TableSpec, columns: dict[str, bytes]) -> None:
-    async def scenario(parties: Parties) -> None:
-        await parties.send_all(spec, columns)
-        await parties.ready(spec)
-        served = {name: await parties.rosa.column(spec.release_id, name) for name in columns}
-        # A row changes when it is replaced by another cell: with probability r (K-1)/K.
-        change = spec.server_replacement / 2**64 * 35 / 36
-        deviations = (changed_rows(columns, served) - ROWS * change) / sqrt(ROWS * change * (1 - change))
-        assert abs(deviations) < Z
-        assert not (parties.world.releases_folder() / spec.release_id / "ciphertext").exists()
-
-    play(scenario)
-
-
-def test_fifty_identical_uploads_at_once_make_one_publication(
-    play: Play, spec: TableSpec, columns: dict[str, bytes]
-) -> None:
-    async def scenario(parties: Parties) -> None:
-        await asyncio.gather(*(parties.alice.open(spec) for _ in range(50)))
-        await parties.send_all(spec, columns, but="region")
-        answers = await asyncio.gather(*(parties.alice.upload(spec, "region", columns["region"]) for _ in range(50)))
-        assert all(answer.complete for answer in answers)
-        await parties.ready(spec)
-        folder = parties.world.releases_folder() / spec.release_id / "published"
-        first = (folder.stat().st_ino, folder.stat().st_mtime_ns, parties.world.published(spec.release_id))
-        await asyncio.gather(*(parties.alice.upload(spec, "region", columns["region"]) for _ in range(50)))
-        await asyncio.gather(*(parties.bob.open(spec) for _ in range(50)))
-        assert (folder.stat().st_ino, folder.stat().st_mtime_ns, parties.world.published(spec.release_id)) == first
 
     play(scenario)
 
