@@ -62,14 +62,13 @@ def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
         truth: true fractions, shape (K,), float64, where they are known (a demonstration, a simulation).
 
     Returns:
-        count (noisy rows, before inversion; of one release only), estimate, se, low, high, projected (probabilities),
-        [truth], estimate_rows, se_rows, low_rows, high_rows (rows of the whole table); each of shape (K,).
+        estimate, se, low, high, projected (probabilities), [truth], estimate_rows, se_rows, low_rows, high_rows (rows
+        of the whole table), noisy_count (noisy rows, before inversion; of one release only); each of shape (K,).
 
     Raises:
         InvalidInputError: not one true fraction a cell.
     """
     columns: dict[str, NDArray[Any]] = {
-        **({} if estimate.released_counts is None else {"count": estimate.released_counts}),
         "estimate": estimate.raw,
         "se": estimate.se,
         "low": estimate.low,
@@ -81,7 +80,7 @@ def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
         if truth.shape != estimate.raw.shape:
             raise InvalidInputError("the true table and the estimate do not have the same cells")
         columns["truth"] = truth
-    return columns | scaled
+    return columns | scaled | ({} if estimate.released_counts is None else {"noisy_count": estimate.released_counts})
 
 
 def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Categorical[Any]:
@@ -146,7 +145,7 @@ def to_records(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
         truth: true fractions, shape (K,), float64, or None.
 
     Returns:
-        [{"cell": {attribute: category}, "count", "estimate", "se", "low", "high", "projected", ["truth"], ...}]
+        [{"cell": {attribute: category}, "estimate", "se", "low", "high", "projected", ["truth"], ..., "noisy_count"}]
     """
     numbers = statistics(estimate, truth)
     lists = {name: column.tolist() for name, column in numbers.items()}

@@ -17,8 +17,8 @@ from veiltab.researcher.estimates.table import SUFFIXES, plain_cell, statistics,
 
 DIGEST = "ab" * 32
 COUNTS = np.array([40, 10, 5, 25, 15, 5])
-NUMBERS = ["count", "estimate", "se", "low", "high", "projected"]
-ROWS = ["estimate_rows", "se_rows", "low_rows", "high_rows"]
+NUMBERS = ["estimate", "se", "low", "high", "projected"]
+ROWS = ["estimate_rows", "se_rows", "low_rows", "high_rows", "noisy_count"]
 
 
 def make_estimate(first: str = "smoker", second: str = "town") -> Estimate:
@@ -39,7 +39,7 @@ def test_frame_has_one_row_a_cell_in_c_order() -> None:
     assert [tuple(row) for row in frame[["smoker", "town"]].to_numpy()] == [
         estimate.domain.categories_of(cell) for cell in range(6)
     ]
-    np.testing.assert_array_equal(frame["count"], COUNTS)
+    np.testing.assert_array_equal(frame["noisy_count"], COUNTS)
     np.testing.assert_array_equal(frame["estimate"], estimate.raw)
     np.testing.assert_allclose(frame["estimate_rows"], 1000 * estimate.raw)
     assert frame["estimate_rows"].sum() == pytest.approx(1000)
@@ -66,16 +66,16 @@ def test_truth_stands_beside_the_estimate() -> None:
 @pytest.mark.parametrize(
     ("names", "columns"),
     [
-        (("count", "se"), ["count_", "se_"]),
-        (("count", "count_"), ["count__", "count_"]),
-        (("count_", "count"), ["count_", "count__"]),
+        (("noisy_count", "se"), ["noisy_count_", "se_"]),
+        (("noisy_count", "noisy_count_"), ["noisy_count__", "noisy_count_"]),
+        (("noisy_count_", "noisy_count"), ["noisy_count_", "noisy_count__"]),
         (("estimate_rows", "town"), ["estimate_rows_", "town"]),
     ],
 )
 def test_attribute_named_like_a_statistic_keeps_a_column_of_its_own(names: tuple[str, str], columns: list[str]) -> None:
     frame = to_frame(make_estimate(*names))
     assert list(frame.columns) == [*columns, *NUMBERS, *ROWS]
-    np.testing.assert_array_equal(frame["count"], COUNTS)
+    np.testing.assert_array_equal(frame["noisy_count"], COUNTS)
 
 
 def test_records_are_plain_and_complete() -> None:
@@ -83,7 +83,7 @@ def test_records_are_plain_and_complete() -> None:
     records = json.loads(json.dumps(to_records(estimate)))
     assert len(records) == 6
     assert records[4]["cell"] == {"smoker": "no", "town": 'a "quoted", one'}
-    assert records[4]["count"] == 15
+    assert records[4]["noisy_count"] == 15
     assert records[4]["estimate"] == estimate.raw[4]
     assert set(records[4]) == {"cell", *NUMBERS, *ROWS}
 
