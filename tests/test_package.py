@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import veiltab as veiltab_package
 from tests.rooms import DEMO, in_wheel
 
 ROOT = Path(__file__).parents[1]
@@ -127,6 +128,11 @@ def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, sdist: Pa
     (source,) = tmp_path.iterdir()
     assert len(list(source.rglob("errors.py"))) == 1
     assert build(WHEEL, source, tmp_path / "wheel").read_bytes() == wheel.read_bytes()
+
+
+def test_a_notebook_completes_what_the_package_gives() -> None:
+    assert dir(veiltab_package) == sorted(veiltab_package.__all__)
+    assert all(getattr(veiltab_package, name) for name in dir(veiltab_package))
 
 
 @pytest.mark.long
