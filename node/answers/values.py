@@ -2,7 +2,7 @@
 
 import csv
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -78,7 +78,11 @@ def fleet_from_file(spec: Round, study: Study, values: Path, tokens: Path) -> Fl
     """Read a fleet: a CSV file with a column `value` and, if the round has strata, `stratum`; one line a node.
 
     The first node of a stratum has the stratum's first token, and so on. A blank line is a node without a value.
+
+    Raises:
+        InvalidInputError: a stratum has more nodes than tokens.
     """
+    without: Counter[str] = Counter()
     left = {stratum: iter(batch) for stratum, batch in read_tokens(tokens).items()}
     nodes, bad = [], []
     needed = ("value",) if _single(spec) else ("value", "stratum")
@@ -90,12 +94,20 @@ def fleet_from_file(spec: Round, study: Study, values: Path, tokens: Path) -> Fl
                 raise InvalidInputError("the line is blank: a node's value is missing")
             spec.stratum(stratum)
             if token is None:
-                raise InvalidInputError(f"no token is left for stratum {stratum}")
+                without[stratum] += 1
+                continue
             symbol = symbol_of(study, spec.question, row["value"])
         except VeiltabError as error:
             bad.append(BadRow(line=line, problem=error.problem))
         else:
             nodes.append(NodeValue(node=line, stratum=stratum, symbol=symbol, token=token))
+    if without:
+        counts = ", ".join(f"{number:,} of stratum {stratum}" for stratum, number in without.items())
+        raise InvalidInputError(
+            f"the values are of more nodes than there are tokens: {counts} have none",
+            where=str(tokens),
+            remedy="Enrol more nodes with `veiltab collect enrol`, or leave values out. No report was sent.",
+        )
     return Fleet(nodes=tuple(nodes), bad_rows=tuple(bad), digest=_digest(values, tokens))
 
 
