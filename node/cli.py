@@ -110,7 +110,7 @@ def _read_option(what: str, given: str | None, file: Path | None) -> str:
             f"there is no {what}", where=f"--{what}", remedy=f"Give --{what}-file or VEILTAB_{what.upper()}."
         )
     try:
-        return file.read_text("utf-8").strip()
+        return file.read_text("utf-8-sig").strip()
     except FileNotFoundError:
         raise NotFoundError("this file is not there", where=str(file)) from None
     except (OSError, UnicodeDecodeError):

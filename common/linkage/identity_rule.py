@@ -12,8 +12,18 @@ from veiltab.common.linkage.ladder import FieldKind, Pass, check_ladder
 
 __all__ = ["NORMALISATION", "FieldKind", "IdentityRule"]
 
-NORMALISATION = 1
+NORMALISATION = 2
 """Version of the steps by which values are normalised (`normalisation.py`); other steps make other keys."""
+
+DEFAULT_DATES = ("0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "9999-12-31")
+"""Dates that programs write for none, unless a study says otherwise."""
+
+MISSING_VALUES = (
+    *("UNKNOWN", "UNK", "NOT KNOWN", "UNNAMED", "NO NAME", "NULL", "NONE", "NA", "NAN", "MISSING", "NN", "XX", "XXX"),
+    *("BABY", "BABY BOY", "BABY GIRL", "NEWBORN", "INFANT", "UNBEKANNT", "INCONNU", "DESCONOCIDO", "SCONOSCIUTO"),
+    *("ONBEKEND", "-", "?", "."),
+)
+"""Texts that people and programs write for none, unless a study says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +34,9 @@ class IdentityRule:
         fields: (name, kind) of each field.
         hub: the curator to whose rows all others link. Presence in its table is not protected.
         ladder: the keys in their order.
-        default_dates: dates that stand for "unknown" in the tables, as YYYY-MM-DD; a row with one of them has no date.
+        default_dates: dates that stand for "unknown" in the tables, as YYYY-MM-DD, or MM-DD for a day of any year; a
+            row with one of them has no date.
+        missing_values: texts that stand for a missing value in all fields but dates, however their letters are written.
         cap: foreseen share of wrong links that the ladder must stay below.
         alone_in_spoke: foreseen share of rows of another curator that have no partner in the hub, below 1.
         alone_in_hub: foreseen share of rows of the hub that have no partner there.
@@ -37,7 +49,8 @@ class IdentityRule:
     fields: tuple[tuple[str, FieldKind], ...]
     hub: str
     ladder: tuple[Pass, ...]
-    default_dates: tuple[str, ...] = ("1900-01-01",)
+    default_dates: tuple[str, ...] = DEFAULT_DATES
+    missing_values: tuple[str, ...] = MISSING_VALUES
     cap: Decimal = Decimal("0.002")
     alone_in_spoke: Decimal = Decimal("0.5")
     alone_in_hub: Decimal = Decimal("0.5")
@@ -92,6 +105,7 @@ class IdentityRule:
                 "fields": [[name, kind.value] for name, kind in self.fields],
                 "hub": self.hub,
                 "ladder": [step.name for step in self.ladder],
+                "missing_values": list(self.missing_values),
                 "normalisation": NORMALISATION,
             }
             | ({"placebo": True} if self.placebo else {})
@@ -99,9 +113,13 @@ class IdentityRule:
 
 
 def _check_date(text: str) -> None:
+    whole = f"2000-{text}" if len(text) == len("01-01") else text
     try:
-        if date.fromisoformat(text).isoformat() == text:
+        if date.fromisoformat(whole).isoformat() == whole:
             return
     except ValueError:
         pass
-    raise InvalidInputError(f"default_dates has {text[:40]!r}, which is not a day", remedy='Write "1900-01-01".')
+    raise InvalidInputError(
+        f"default_dates has {text[:40]!r}, which is not a day",
+        remedy='Write "1900-01-01", or "01-01" for 1 January of any year.',
+    )

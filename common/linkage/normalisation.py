@@ -1,4 +1,4 @@
-"""Spellings of one person's fields agree after these steps, which are version 1 (`identity_rule.NORMALISATION`).
+"""Spellings of one person's fields agree after these steps, which are version 2 (`identity_rule.NORMALISATION`).
 
 A step that changes makes other keys, so it makes another version. Every step looks at one value alone: nothing depends
 on how often a value occurs, else one row's key would depend on other rows.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from datetime import date
 from functools import partial
 
+from veiltab.common.core.texts.months import month_numbered
 from veiltab.common.core.texts.spelling import PLAIN_LETTERS
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
@@ -35,43 +36,60 @@ _SEXES = {
 }
 """1 and 2 are those of ISO 5218; its 0 and 9 say that the sex is not known."""
 
-_DATE = re.compile(r"(\d+)[-/. ]+(\d+)[-/. ]+(\d+)(?:[T ]\d{1,2}:\d{2}.*)?", re.ASCII)
-_JOINED = re.compile(r"\d{8}", re.ASCII)
+_DATE = re.compile(r"(\d+)[-/. ]+(\d+)[-/. ]+(\d+)(?:[T: ]\d{1,2}:\d{2}.*)?", re.ASCII)
+_JOINED = re.compile(r"\d{8}|\d{6}", re.ASCII)
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u08ca-\u08ff\u02b9-\u02df\u0559\u07f4\u07f5\ua78b\ua78c]"
+)
+"""Marks of Latin, Greek, Cyrillic, Hebrew and Arabic letters, and apostrophes that Unicode counts as letters."""
+
+_SPREADSHEET = re.compile(r"(\d+)\.0+", re.ASCII)
+_ZIP_PLUS_4 = re.compile(r"(\d{5})-\d{4}", re.ASCII)
+_COUNTRY = re.compile(r"[a-z]{1,3}-(?=\d)", re.ASCII)
 
 
-def normaliser(kind: FieldKind, date_order: str, default_dates: Collection[str]) -> Callable[[str], str]:
+def normaliser(
+    kind: FieldKind, date_order: str, default_dates: Collection[str], missing_values: Collection[str] = ()
+) -> Callable[[str], str]:
     """Return what normalises the values of a field; it makes "" of a value that counts as missing.
 
     Args:
-        date_order: "ymd", "dmy" or "mdy": how the column writes dates.
-        default_dates: YYYY-MM-DD, dates that stand for "unknown".
+        date_order: "ymd", "dmy" or "mdy": how the column writes dates; "dmy:1926" where two digits mean 1926 to 2025.
+        default_dates: YYYY-MM-DD, dates that stand for "unknown", and MM-DD for a day of any year.
+        missing_values: texts that stand for a missing value, in any spelling that is normalised alike.
 
     Raises:
         InvalidInputError: another order.
     """
-    if date_order not in DATE_ORDERS:
+    if date_order[:3] not in DATE_ORDERS:
         raise InvalidInputError(
             f"date_order = {date_order[:20]!r} is not known", remedy=f"Use one of: {', '.join(DATE_ORDERS)}."
         )
+    normal: Callable[[str], str]
     match kind:
         case FieldKind.GIVEN:
-            return partial(normal_name, is_family=False)
+            normal = partial(normal_name, is_family=False)
         case FieldKind.FAMILY:
-            return partial(normal_name, is_family=True)
+            normal = partial(normal_name, is_family=True)
         case FieldKind.BIRTH:
             return partial(normal_date, order=date_order, missing=frozenset(default_dates))
         case FieldKind.SEX:
             return normal_sex
-        case FieldKind.POSTCODE | FieldKind.NUMBER:
-            return normal_number
+        case FieldKind.POSTCODE:
+            normal = normal_postcode
+        case FieldKind.NUMBER:
+            normal = normal_number
         case FieldKind.TEXT:
-            return normal_text
+            normal = normal_text
+    missing = frozenset(map(normal, missing_values))
+    return lambda value: "" if (found := normal(value)) in missing else found
 
 
 def plain(text: str) -> str:
-    """Return a text in lower case, without the marks of Latin, Greek and Cyrillic letters; other scripts stay."""
+    """Return a text in lower case without `_MARKS`; other scripts stay."""
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold()).translate(PLAIN_LETTERS)
-    return unicodedata.normalize("NFC", "".join(one for one in folded if not "\u0300" <= one <= "\u036f"))
+    return unicodedata.normalize("NFC", _MARKS.sub("", folded))
 
 
 def normal_name(text: str, *, is_family: bool) -> str:
@@ -92,12 +110,17 @@ def normal_name(text: str, *, is_family: bool) -> str:
 def normal_date(text: str, *, order: str, missing: Collection[str]) -> str:
     """Return a date as YYYYMMDD; "" if the calendar does not have it, or if it stands for an unknown one.
 
-    A year has four digits: which century two digits mean, nobody knows. A text that begins with it, such as 1980-02-03,
-    is read as year, month and day whatever the order.
+    A year has four digits, unless the order names the first year that two digits mean: they name no century. A text
+    that begins with four digits, such as 1980-02-03, is read as year, month and day whatever the order; in one with the
+    name of a month, day and year stand around it in this order, or behind it.
     """
-    text = unicodedata.normalize("NFKC", text).strip()
+    text, (order, _, first_year) = unicodedata.normalize("NFKC", text).strip(), order.partition(":")
+    if found := month_numbered(text):
+        text = " ".join(found).replace(",", " ").strip()
+        order = "mdy" if not found[0] else "ymd" if order == "ymd" and not re.match(r"\D*\d{4}", found[2]) else "dmy"
     if _JOINED.fullmatch(text):
-        cuts = (4, 6) if order == "ymd" else (2, 4)
+        year = len(text) - 4
+        cuts = (year, year + 2) if order == "ymd" else (2, 4)
         parts = [text[: cuts[0]], text[cuts[0] : cuts[1]], text[cuts[1] :]]
     elif match := _DATE.fullmatch(text):
         parts = list(match.groups())
@@ -105,23 +128,33 @@ def normal_date(text: str, *, order: str, missing: Collection[str]) -> str:
     else:
         return ""
     year, month, day = (parts[order.index(one)] for one in "ymd")
+    if len(year) == 2 and first_year:
+        year = f"{int(first_year) + (int(year) - int(first_year)) % 100:04}"
     if len(year) != 4 or len(month) > 2 or len(day) > 2:
         return ""
     try:
-        found = date(int(year), int(month), int(day)).isoformat()
+        day = date(int(year), int(month), int(day)).isoformat()
     except ValueError:
         return ""
-    return "" if found in missing else found.replace("-", "")
+    return "" if {day, day[5:]}.intersection(missing) else day.replace("-", "")
 
 
 def normal_sex(text: str) -> str:
     """Return "m", "f" or "x"; "" for what is not known to be one of them."""
-    return _SEXES.get(_alphanumeric(plain(text)), "")
+    return _SEXES.get(normal_number(text), "")
+
+
+def normal_postcode(text: str) -> str:
+    """Return a postcode as `normal_number`, without the letters of its country, and five digits of a ZIP+4."""
+    short = _COUNTRY.sub("", plain(text).strip(), count=1)
+    return normal_number(_ZIP_PLUS_4.sub(r"\1", short))
 
 
 def normal_number(text: str) -> str:
-    """Return the letters and digits of a number or postcode; "" if it has none."""
-    return _alphanumeric(plain(text))
+    """Return the letters and digits of a number; of digits alone without zeros in front, and without .0 behind."""
+    short = plain(text).strip()
+    joined = _alphanumeric(match[1] if (match := _SPREADSHEET.fullmatch(short)) else short)
+    return (joined.lstrip("0") or "0") if joined.isascii() and joined.isdigit() else joined
 
 
 def normal_text(text: str) -> str:

@@ -67,7 +67,7 @@ def normal_rows(identity: IdentityRule, date_order: str, columns: Sequence[Any])
     """Normalise the identity fields of some rows.
 
     Args:
-        date_order: "ymd", "dmy" or "mdy": how this table writes dates.
+        date_order: how this table writes dates; see `normaliser`.
         columns: one a field, in the order of the identity's fields, all of one length: a pyarrow text array or a
             sequence of texts; None is missing.
 
@@ -81,7 +81,9 @@ def normal_rows(identity: IdentityRule, date_order: str, columns: Sequence[Any])
         )
     return NormalRows(
         columns={
-            name: _normal_column(kind, column, normaliser(kind, date_order, identity.default_dates))
+            name: _normal_column(
+                kind, column, normaliser(kind, date_order, identity.default_dates, identity.missing_values)
+            )
             for (name, kind), column in zip(identity.fields, columns, strict=True)
         },
         rows=len(columns[0]),

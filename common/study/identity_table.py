@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.linkage.identity_rule import IdentityRule
+from veiltab.common.linkage.identity_rule import DEFAULT_DATES, MISSING_VALUES, IdentityRule
 from veiltab.common.linkage.ladder import FieldKind, default_ladder, ladder_of
 from veiltab.common.study.keys import key, optional_key, read_table
 from veiltab.common.study.members import CuratorMember, check_once
@@ -39,7 +39,12 @@ class WrittenIdentity:
         0, "deletion passes behind that ladder, from 0 to 5: they find misspelt people, and cost three times the time"
     )
     default_dates: tuple[str, ...] = optional_key(
-        ("1900-01-01",), "dates that stand for an unknown one in the tables, such as 1900-01-01"
+        DEFAULT_DATES,
+        "dates that stand for an unknown one in the tables; 01-01 is 1 January of any year",
+    )
+    missing_values: tuple[str, ...] = optional_key(
+        MISSING_VALUES,
+        "texts that stand for a missing name, postcode, number or other text; letter case and signs do not count",
     )
     cap: Decimal = optional_key(Decimal("0.002"), "foreseen share of wrong links that the keys stay below")
     alone_in_spoke: Decimal = optional_key(
@@ -138,6 +143,7 @@ def _identity(written: WrittenIdentity) -> IdentityRule:
         hub=written.hub,
         ladder=ladder_of(written.ladder or default_ladder(kinds, written.deletions)),
         default_dates=written.default_dates,
+        missing_values=written.missing_values,
         cap=written.cap,
         alone_in_spoke=written.alone_in_spoke,
         alone_in_hub=written.alone_in_hub,

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.dates import check_first_year
 from veiltab.common.study.id_shapes import check_id_shape
 from veiltab.common.study.keys import key, optional_key
 from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
@@ -27,6 +28,7 @@ IDENTITY = key(
     "the ids name respondents",
 )
 DATE_ORDER = key('how its table writes a date of birth: "ymd", "dmy" or "mdy"')
+FIRST_YEAR = key("the earliest year that two digits mean in a date of birth: with 1926, 25 is 2025", "years have four")
 NORMALISE = key(
     "steps that make spellings of one id agree: white space around it, letter case, Unicode form C; also"
     ' "digits" (keep digits alone), "integer" (0012 and 12.0 are 12; what is not whole is refused) and "zfill:7"'
@@ -53,6 +55,7 @@ class CuratorMember(Member):
     id_columns: tuple[str, ...] = field(default=(), metadata=ID_COLUMNS)
     identity: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), metadata=IDENTITY)
     date_order: str = field(default="ymd", metadata=DATE_ORDER)
+    first_year: int | None = field(default=None, metadata=FIRST_YEAR)
     normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
     id_shapes: tuple[str, ...] = optional_key(
         (),
@@ -64,6 +67,11 @@ class CuratorMember(Member):
         "most ids that others take from it in a private alignment; each may be a guess",
         "twice as many as the curator that receives them has",
     )
+
+    @property
+    def dates(self) -> str:
+        """How its table writes a date of birth, as `veiltab.common.linkage.normalisation.normaliser` takes it."""
+        return self.date_order if self.first_year is None else f"{self.date_order}:{self.first_year}"
 
     @property
     def id_rule(self) -> str:
@@ -79,6 +87,7 @@ class CuratorMember(Member):
             check_identity(self.identity, self.date_order, [*self.id_columns, *self.id_shapes])
             object.__setattr__(self, "id_columns", tuple(column for _, columns in self.identity for column in columns))
             object.__setattr__(self, "normalise", ())
+        check_first_year(self.first_year)
         check_identification(self.id_columns, self.normalise)
         if self.id_shapes:
             check_id_shapes(self.id_shapes, self.id_columns)

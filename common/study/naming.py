@@ -63,9 +63,19 @@ def check_endpoint(value: str) -> None:
     host, _, port = value.rpartition(":")
     numbered = port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535
     if not numbered or not _is_host(host):
-        raise InvalidInputError(
-            f"endpoint = {value[:60]!r} is not host:port", remedy='Write it like "alice.example.org:7401".'
-        )
+        raise InvalidInputError(f"endpoint = {value[:60]!r} is not host:port", remedy=_endpoint_remedy(value))
+
+
+def _endpoint_remedy(value: str) -> str:
+    """Say which sign of an endpoint is wrong, and what to write."""
+    if "://" in value:
+        return f"Leave {value.partition('://')[0][:20]}:// out: an endpoint is a host and a port."
+    if any(one.isalpha() and not one.isascii() for one in value):
+        return "Only the letters a to z may stand in it: write the host's name as DNS has it, which begins with xn--."
+    if "_" in value:
+        return "An underscore may not stand in a host name: give the host another one, or write its address."
+    wrong = next((ascii(one) for one in value if not re.match(r"[A-Za-z0-9.:\[\]-]", one)), "")
+    return (f"{wrong} may not stand in it. " if wrong else "") + 'Write it like "alice.example.org:7401".'
 
 
 def _is_host(host: str) -> bool:

@@ -40,7 +40,7 @@ def exchange_of(
             masking,
             room,
             identity=study.identity,
-            date_order=study.curator(name).date_order,
+            date_order=study.curator(name).dates,
             is_private=study.alignment == "psi",
             most_ids=most_ids,
             maximum=study.maximum_respondents,

@@ -39,6 +39,7 @@ class IdProposal:
         reason: why these columns are proposed.
         identity: field -> the columns that make it up, in the place of ids; none if there are ids.
         date_order: how dates of birth are written.
+        first_year: the earliest year that two digits mean there.
     """
 
     columns: tuple[str, ...]
@@ -47,6 +48,7 @@ class IdProposal:
     reason: str
     identity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     date_order: str = ""
+    first_year: int | None = None
     notes: tuple[str, ...] = ()
 
     def as_text(self) -> str:
@@ -86,7 +88,8 @@ class TableProposal:
             "normalise": list(self.ids.normalise),
             "id_shapes": list(self.ids.shapes),
         }
-        identity = {"identity": dict(self.ids.identity), "date_order": self.ids.date_order}
+        century = {} if self.ids.first_year is None else {"first_year": self.ids.first_year}
+        identity = {"identity": dict(self.ids.identity), "date_order": self.ids.date_order, **century}
         head = {"curator": self.curator, **(identity if self.ids.identity else ids)}
         return {"draft": head, "attribute": [proposal.table for proposal in self.attributes]}
 
@@ -114,6 +117,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     missing: Mapping[str, Collection[str]] = _NONE,
     with_identity: bool = False,
     date_order: str = "",
+    first_year: int | None = None,
     fields: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> TableProposal:
     """Propose a curator's part of a study from its table.
@@ -125,6 +129,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         missing: column -> texts that stand for a missing value there, beside the usual ones.
         with_identity: whether names, birth dates and the like name a person, in the place of an id.
         date_order: how dates of birth are written, if a person says so.
+        first_year: the earliest year that two digits mean, if a person says so.
         fields: identity field -> the columns that make it up, where a person says so.
 
     Raises:
@@ -140,10 +145,11 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
     decimal = TableAddress.of(table).decimal
-    profiles = profile_columns(source, [name for name in header if name not in unwanted], decimal, missing)
+    present = [name for name in header if name not in unwanted]
+    profiles = profile_columns(source, present, decimal, missing, first_year)
     if not profiles or not profiles[0].rows:
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
-    identity = identity_of(source.where, profiles, date_order, fields) if with_identity else None
+    identity = identity_of(source.where, profiles, date_order, fields, first_year) if with_identity else None
     if identity is not None:
         chosen, reason = identity.columns, "names and values of these columns fit, or a person named them"
     else:
@@ -151,7 +157,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     left = {one.column: found for one in profiles if one.column not in chosen and (found := strays(one))}
     if left:  # as they are taken for missing ones, the rest is looked at once more
         more = {name: {*missing.get(name, ()), *found} for name, found in left.items()}
-        again = {one.column: one for one in profile_columns(source, list(left), decimal, more)}
+        again = {one.column: one for one in profile_columns(source, list(left), decimal, more, first_year)}
         profiles = tuple(again.get(one.column, one) for one in profiles)
     propose_one = partial(propose, owner=curator, use_quantiles=use_quantiles, as_numbers=as_numbers)
     proposals = _proposals(profiles, chosen, left, propose_one)
@@ -177,6 +183,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
             reason=reason,
             identity=identity.fields if identity else {},
             date_order=identity.date_order if identity else "",
+            first_year=first_year,
             notes=identity.notes if identity else (),
         ),
         attributes=tuple(one.with_counts(column) for one, column in zip(attributes, reading.columns, strict=True)),

@@ -158,7 +158,8 @@ def inspect_identity(
         passes=passes,
         problems=tuple(
             f"identity field {one.name}: {one.present / there:.1%} of the dates can be read with date_order ="
-            f" {curator.date_order!r}; write the order in which the table has them into the study file"
+            f" {curator.date_order!r}; write the order in which the table has them into the study file, and first_year"
+            " where years have two digits"
             if identity.kinds[one.name] is FieldKind.BIRTH
             else f"identity field {one.name}: no value can be read; docs/linkage-keys.md says how its kind is written"
             for one, there in zip(fields, filled, strict=True)
@@ -189,7 +190,7 @@ def _rows(
     arrays = [pa.chunked_array(part, pa.large_string()).combine_chunks() for part in parts]
     filled = [len(one) - int(pc.sum(pc.equal(pc.utf8_trim_whitespace(one), "")).as_py() or 0) for one in arrays]
     together = {name: np.concatenate([np.empty(0, np.uint8), *some]) for name, some in symbols.items()}
-    return normal_rows(identity, curator.date_order, arrays), together, filled, complete
+    return normal_rows(identity, curator.dates, arrays), together, filled, complete
 
 
 def _present(column: NormalColumn) -> NDArray[np.bool_]:

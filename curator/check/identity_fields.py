@@ -46,17 +46,22 @@ class IdentityColumns:
 
 
 def identity_of(
-    where: str, profiles: Sequence[ColumnProfile], date_order: str = "", named: Mapping[str, tuple[str, ...]] = _NONE
+    where: str,
+    profiles: Sequence[ColumnProfile],
+    date_order: str = "",
+    named: Mapping[str, tuple[str, ...]] = _NONE,
+    first_year: int | None = None,
 ) -> IdentityColumns:
     """Return the columns that name a person.
 
     Args:
         date_order: "ymd", "dmy" or "mdy" if a person says so; "" lets the values decide.
         named: field -> the columns that make it up, where a person says so, whatever their names and values.
+        first_year: the earliest year that two digits mean, if a person says so.
 
     Raises:
         InvalidInputError: no given name, family name or date of birth is among them, two columns could be one field,
-            or dates may be read in two orders.
+            dates may be read in two orders, or their years have two digits and nobody names the century.
     """
     tests: Mapping[FieldKind, Callable[[str], object]] = {
         FieldKind.GIVEN: _is_name,
@@ -87,7 +92,7 @@ def identity_of(
             found[kind.value] = (fitting[0].column,)
             if kind is FieldKind.BIRTH:
                 order = date_order or _date_order(where, fitting[0])
-                notes += _order_notes(fitting[0], order)
+                notes += _order_notes(where, fitting[0], order, first_year)
     if needed := [kind for kind in ("given", "family", "birth") if kind not in found]:
         raise InvalidInputError(
             f"no column is {' or '.join(needed)}, by its name and its values",
@@ -121,14 +126,21 @@ def _is_name(value: str) -> bool:
     return bool(normal_name(value, is_family=True)) and not any(one.isdigit() for one in value)
 
 
-def _day(value: str, order: str) -> str:
-    return normal_date(value, order=order, missing=())
+def _day(value: str, order: str, first_year: int = 1) -> str:
+    return normal_date(value, order=f"{order}:{first_year}", missing=frozenset())
 
 
-def _order_notes(profile: ColumnProfile, order: str) -> Iterator[str]:
-    """Yield that many dates cannot be read, if so."""
+def _order_notes(where: str, profile: ColumnProfile, order: str, first_year: int | None) -> Iterator[str]:
+    """Yield that many dates cannot be read, if so; refuse years of two digits without a century."""
     rows = sum(profile.values.values())
-    read = sum(times for value, times in profile.values.items() if _day(value, order))
+    days = {value: _day(value, order, first_year or 1) for value in profile.values}
+    read = sum(times for value, times in profile.values.items() if days[value])
+    if first_year is None and any(day and day < "0101" for day in days.values()):
+        raise InvalidInputError(
+            f"years of {profile.column} have two digits, which name no century",
+            where=where,
+            remedy="Say the earliest year that they may mean with --first-year, such as --first-year 1926.",
+        )
     if read < _MOSTLY * rows:
         yield (
             f"{read / rows:.1%} of the dates of {profile.column} can be read in the order {order}: compare --date-order"

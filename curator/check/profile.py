@@ -44,6 +44,8 @@ class ColumnProfile:
         dates: rows with a date, in some writing.
         date_formats: how all of these may be written, "" for ISO 8601; several if it is not clear.
         years: the first year and the last one by the first of these; None without dates.
+        first_year: the earliest year that two digits mean, if a person says so.
+        after_today: rows with a date after today, which is not among the dates.
         unclear_numbers: why its numbers may be read in two ways; "" if they may not.
         decimal: "comma" if its numbers have a decimal comma; "" otherwise.
         low: the smallest number; None without any.
@@ -62,6 +64,8 @@ class ColumnProfile:
     dates: int
     date_formats: tuple[str, ...]
     years: tuple[int, int] | None
+    first_year: int | None
+    after_today: int
     unclear_numbers: str
     decimal: str
     low: Decimal | None
@@ -88,20 +92,30 @@ class ColumnProfile:
 
 
 def profile_columns(
-    source: Source, columns: list[str], decimal: str = "", missing: Mapping[str, Collection[str]] = _NONE
+    source: Source,
+    columns: list[str],
+    decimal: str = "",
+    missing: Mapping[str, Collection[str]] = _NONE,
+    first_year: int | None = None,
 ) -> tuple[ColumnProfile, ...]:
     """Read some columns of a table.
 
     Args:
         decimal: how numbers are written that may be read in two ways.
         missing: column -> its markers of missing values beside the usual ones.
+        first_year: the earliest year that two digits mean.
 
     Raises:
         InvalidInputError: as `read_batches`.
     """
     kinds = {name: find_column(source, name) for name in columns}
     profilers = [
-        _Profiler(name, numerals_of(source.where, kinds[name], decimal), MISSING_MARKERS.union(missing.get(name, ())))
+        _Profiler(
+            name,
+            numerals_of(source.where, kinds[name], decimal),
+            MISSING_MARKERS.union(missing.get(name, ())),
+            first_year,
+        )
         for name in columns
     ]
     for batch in read_batches(source, (), columns):
@@ -113,13 +127,15 @@ def profile_columns(
 class _Profiler:
     """One column while the table is read."""
 
-    def __init__(self, column: str, numerals: Numerals | None, markers: Collection[str]) -> None:
-        self.column = column
+    def __init__(
+        self, column: str, numerals: Numerals | None, markers: Collection[str], first_year: int | None
+    ) -> None:
+        self.column, self._first_year = column, first_year
         self._markers = markers
         self._no_numbers, self._no_dates = dict[str, int](), dict[str, int]()
         self._numerals = numerals
         self._unclear = ""
-        self._writings = DateWritings()
+        self._writings = DateWritings(first_year)
         self._rows = self._counted = self._numbers = self._dates = self._sampled = 0
         self._missing: Counter[str] = Counter()
         self._values: Counter[str] = Counter()
@@ -145,7 +161,7 @@ class _Profiler:
                 continue
             self._count(value, times)
             number = None
-            if self._writings.take(value):
+            if self._writings.take(value, times):
                 self._dates += times
             else:
                 _note(self._no_dates, value, entries, place, first_row)
@@ -203,6 +219,8 @@ class _Profiler:
             dates=self._dates,
             date_formats=self._writings.formats,
             years=self._writings.years,
+            first_year=self._first_year,
+            after_today=self._writings.after_today,
             unclear_numbers=self._unclear if self._unclear and all(map(is_number, self._values)) else "",
             decimal="comma" if self._numerals and self._numerals.notation is Notation.COMMA else "",
             low=self._low,

@@ -211,7 +211,7 @@ def propose(  # noqa: PLR0913 - one argument a choice
     except InvalidInputError as error:
         return Omission(column=profile.column, reason=error.problem)
     public = ("the edges are quantiles of this table, and every party reads them",)
-    what = "date" if are_dates else "number"
+    what = "date until today" if are_dates else "number"
     odd = [
         f"{quoted(one)} (row {row}) is no {what}, and counts as missing: every party reads it in missing_values"
         for one, row in left.items()
@@ -263,6 +263,12 @@ def _reason_to_omit(profile: ColumnProfile, texts: int, *, are_numbers: bool) ->
         return "all rows have the same value"
     if profile.unclear_numbers:
         return profile.unclear_numbers
+    if profile.after_today and profile.dates + profile.after_today == profile.present:
+        return (
+            f"{profile.after_today:,} of {profile.present:,} dates are after today, the first is"
+            f" {_first(profile.no_dates)}. Correct them, name those that stand for a missing value with --missing, or"
+            " write `dates` and `future_dates`"
+        )
     if profile.dates == profile.present:
         return _reason_of_dates(profile)
     return _reason_of_numbers(profile) if are_numbers else _reason_of_texts(profile, texts)
@@ -275,12 +281,13 @@ def _reason_of_dates(profile: ColumnProfile) -> str:
         return (
             f"its dates may be read in two ways: {' or '.join(profile.date_formats)}; write `dates` and `date_format`"
         )
+    if "%y" in profile.date_formats[0] and profile.first_year is None:
+        return (
+            "its years have two digits, which name no century: say the earliest year that they may mean with"
+            " --first-year, such as --first-year 1926"
+        )
     low, high = _years(profile)
-    if low == high:
-        return "all its dates are in one year; write `dates` with months for finer bins"
-    if not year_edges(low, high):
-        return f"its last dates are in the year {high}, which seems to stand for none; list them in `missing_values`"
-    return ""
+    return "all its dates are in one year; write `dates` with months for finer bins" if low == high else ""
 
 
 def _date_coding(profile: ColumnProfile) -> tuple[_Table, list[str]]:
@@ -288,7 +295,8 @@ def _date_coding(profile: ColumnProfile) -> tuple[_Table, list[str]]:
     low, high = _years(profile)
     edges, (date_format,) = year_edges(low, high), profile.date_formats
     reasons = [f"dates from {low} to {high}; the edges are round years, not dates of the table"]
-    return {"dates": list(edges)} | ({"date_format": date_format} if date_format else {}), reasons
+    table: _Table = {"dates": list(edges)} | ({"date_format": date_format} if date_format else {})
+    return table | ({"first_year": profile.first_year} if "%y" in date_format else {}), reasons
 
 
 def _reason_of_numbers(profile: ColumnProfile) -> str:
@@ -315,11 +323,15 @@ def _reason_of_texts(profile: ColumnProfile, texts: int) -> str:
 
 
 def _reason_of_strays(what: str, rows: int, present: int, others: Mapping[str, int]) -> str:
-    first = min(others, key=lambda value: others[value])
     return (
-        f"{rows:,} of {present:,} values are {what}; the first that is none is {quoted(first)} in row {others[first]}."
+        f"{rows:,} of {present:,} values are {what}; the first that is none is {_first(others)}."
         " Correct them, or name those that stand for a missing value with --missing"
     )
+
+
+def _first(values: Mapping[str, int]) -> str:
+    value = min(values, key=lambda one: values[one])
+    return f"{quoted(value)} in row {values[value]}"
 
 
 def _edges(words: Sequence[str]) -> list[Decimal]:

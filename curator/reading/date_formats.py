@@ -3,22 +3,32 @@
 import re
 from datetime import date
 
-from veiltab.common.study.coding.dates import ISO
+from veiltab.common.core.texts.months import month_numbered
+from veiltab.common.study.coding.dates import ISO, century_year, today
 from veiltab.curator.reading.round_bins import MOST_BINS
 
 _OTHER = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})", re.ASCII)
-_ORDERS = ("Ymd", "dmY", "mdY", "dmy", "mdy")
+_AROUND = re.compile(r"(\d{1,4})([./, -]*)\|([./, -]*)(\d{2,4})", re.ASCII)
+_BEHIND = re.compile(r"\|([. -]*)(\d{1,2})([, -]+)(\d{2,4})", re.ASCII)
+_ORDERS = ("Ymd", "dmY", "mdY", "dmy", "mdy", "ymd")
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-_LAST_YEAR = 9999
-_PIVOT = 69
-"""Years of two digits are 1969 to 2068, as POSIX has them."""
+_NO_CENTURY = 301
+"""First year of two digits while nobody names a century: the year 0 is a leap year then too."""
 
 
 class DateWritings:
-    """The dates of a column while it is read: in which ways all of them may be written."""
+    """The dates of a column while it is read: in which ways all of them may be written.
 
-    def __init__(self) -> None:
+    Args:
+        first_year: the earliest year that two digits mean; None if nobody says it.
+    """
+
+    def __init__(self, first_year: int | None = None) -> None:
         self._years: dict[str, tuple[int, int]] | None = None
+        self._first_year = first_year or _NO_CENTURY
+        self._today = today()
+        self.after_today = 0
+        """Rows with dates that are after today, however they are read; they are not taken."""
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -30,11 +40,15 @@ class DateWritings:
         """The first year and the last one, by the first way."""
         return next(iter((self._years or {}).values()), None)
 
-    def take(self, value: str) -> bool:
-        """Return whether a value is a date in some way."""
-        found = _readings(value)
-        if not found:
+    def take(self, value: str, rows: int = 1) -> bool:
+        """Return whether a value is a date in some way, and not after today in each."""
+        days = _readings(value, self._first_year)
+        if not days:
             return False
+        if min(days.values()) > self._today:
+            self.after_today += rows
+            return False
+        found = {one: day.year for one, day in days.items()}
         if self._years is None:
             self._years = {one: (year, year) for one, year in found.items()}
         else:
@@ -47,43 +61,55 @@ class DateWritings:
 
 
 def year_edges(low: int, high: int) -> tuple[str, ...]:
-    """Return edges that are years, a round number of them apart: from none above `low` to one above `high`.
-
-    There are none if the last one would be above 9999: such a year stands for no date.
-    """
+    """Return edges that are years, a round number of them apart: from none above `low` to one above `high`."""
     bins = ((step, low // step * step, (high // step + 1) * step) for step in _STEPS)
     step, first, last = next(one for one in bins if (one[2] - one[1]) // one[0] <= MOST_BINS)
-    return tuple(f"{max(year, 1):04}" for year in range(first, last + 1, step)) if last <= _LAST_YEAR else ()
+    return tuple(f"{max(year, 1):04}" for year in range(first, last + 1, step))
 
 
-def _readings(value: str) -> dict[str, int]:
-    """Return the year of a date in each way that it may be written."""
+def _readings(value: str, first_year: int) -> dict[str, date]:
+    """Return the day of a date in each way that it may be written."""
     if parts := ISO.fullmatch(value):
         year, month, day = parts.groups()
-        return {"": int(year)} if day and _is_day(int(year), int(month), int(day)) else {}
-    if not (parts := _OTHER.fullmatch(value)):
+        read = {"": (year, month, day)} if day else {}
+    elif parts := _OTHER.fullmatch(value):
+        first, mark, second, third = parts.groups()
+        orders = (dict(zip(order, (first, second, third), strict=True)) for order in _ORDERS)
+        read = {mark.join(f"%{one}" for one in named): _parts(named) for named in orders}
+    else:
+        read = _named_month(value)
+    days = ((one, _day(*parts, first_year)) for one, parts in read.items())
+    return {one: day for one, day in days if day is not None}
+
+
+def _named_month(value: str) -> dict[str, tuple[str, str, str]]:
+    """Return the year, month and day of a date with the name of a month, in each way that it may be written."""
+    if not (found := month_numbered(value)):
         return {}
-    first, mark, second, third = parts.groups()
-    found = {}
-    for order in _ORDERS:
-        named = dict(zip(order, (first, second, third), strict=True))
-        year = _year(named)
-        if year and _is_day(year, int(named["m"]), int(named["d"])):
-            found[mark.join(f"%{one}" for one in order)] = year
-    return found
+    text = f"{found[0]}|{found[2]}"
+    if parts := _BEHIND.fullmatch(text):
+        return {f"%b{parts[1]}%d{parts[3]}%{_year_sign(parts[4])}": (parts[4], found[1], parts[2])}
+    if not (parts := _AROUND.fullmatch(text)):
+        return {}
+    first, one, other, last = parts.groups()
+    if len(first) == 4:
+        return {f"%Y{one}%b{other}%d": (first, found[1], last)}
+    return {f"%d{one}%b{other}%{_year_sign(last)}": (last, found[1], first)}
 
 
-def _year(named: dict[str, str]) -> int:
-    """Return the year of the parts of a date; 0 if it has other digits than its order says."""
-    if "Y" in named:
-        return int(named["Y"]) if len(named["Y"]) == 4 else 0
-    short = named["y"]
-    return 0 if len(short) != 2 else int(short) + (1900 if int(short) >= _PIVOT else 2000)
+def _parts(named: dict[str, str]) -> tuple[str, str, str]:
+    """Return year, month and day; the year is "" if it has other digits than its order says."""
+    year = named.get("Y", named.get("y", ""))
+    return year if _year_sign(year) in named else "", named["m"], named["d"]
 
 
-def _is_day(year: int, month: int, day: int) -> bool:
+def _year_sign(year: str) -> str:
+    return {4: "Y", 2: "y"}.get(len(year), "")
+
+
+def _day(year: str, month: str, day: str, first_year: int) -> date | None:
+    """Return a day, if the calendar has it; two digits of a year count from a first one on."""
     try:
-        date(year, month, day)
+        return date(century_year(int(year), first_year) if len(year) == 2 else int(year), int(month), int(day))
     except ValueError:
-        return False
-    return True
+        return None

@@ -92,7 +92,7 @@ def _digest_of(reading: Reading, study: Study, curator_name: str) -> str:
     """Return the digest of a table that is kept: rows that are linked by other rules count as another table."""
     if study.identity is None:
         return reading.content_digest
-    rules = study.identity.description(), study.curator(curator_name).date_order
+    rules = study.identity.description(), study.curator(curator_name).dates
     return hashlib.sha256(canonical_json([reading.content_digest, *rules]).encode()).hexdigest()
 
 

@@ -9,6 +9,7 @@ from veiltab.common.core.texts.nearest import nearest
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import Coding
+from veiltab.common.study.coding.dates import DateBins
 from veiltab.curator.formats.columns.numerals import Notation, is_number
 from veiltab.curator.formats.columns.refusals import first_rows, row_count
 from veiltab.curator.reading.column import ColumnReading
@@ -34,7 +35,7 @@ def unknown_values(where: str, column: ColumnReading, *, is_shown: bool = False)
             " missing value to missing_values, and another spelling to recode."
         )
     return InvalidInputError(
-        f"column {column.rule.column!r} (attribute {column.rule.name}) holds {_kind(column.rule.coding)},"
+        f"column {column.rule.column!r} (attribute {column.rule.name}) holds {_kind(column)},"
         f" in {row_count(column.unknown_rows)}{first_rows(column.unknown_first)}",
         where=where,
         remedy=f"{hint} {remedy}" if hint else remedy,
@@ -49,10 +50,11 @@ def _quoted_values(column: ColumnReading) -> str:
     return f"{', '.join(shown)}{more}. {near}".strip()
 
 
-def _kind(coding: Coding) -> str:
-    """Say what the values are that a coding does not know."""
+def _kind(column: ColumnReading) -> str:
+    """Say what the values of a column are that its coding does not know."""
+    coding = column.rule.coding
     if coding.dates:
-        return f"dates outside the bins, or none written as {coding.dates.format or 'ISO 8601 (2000-07-15)'}"
+        return ", and ".join(dict.fromkeys(coding.dates.trouble(one.value.strip()) for one in column.unknown))
     if coding.are_numbers:
         return f"numbers outside the {'grid' if coding.grid else 'bins'}, or no numbers"
     return "values the study does not know"
@@ -62,15 +64,17 @@ def _hint(column: ColumnReading) -> str:
     """Say what the unknown values seem to be; "" where nothing is clear."""
     coding, values = column.rule.coding, [unknown.value.strip() for unknown in column.unknown]
     if coding.dates:
-        return _date_hint(values)
+        return _date_hint(values, coding.dates)
     if coding.are_numbers:
         return _number_hint(values, column.notation)
     return _text_hint(values, coding)
 
 
-def _date_hint(values: list[str]) -> str:
+def _date_hint(values: list[str], dates: DateBins) -> str:
+    if any(dates.trouble(value) == "dates after today" for value in values):
+        return "If they are meant, `future_dates = true` in the study file takes them."
     formats = _date_formats(values)
-    if not formats or "" in formats:
+    if not formats or {"", dates.format} & set(formats):
         return ""
     return f"They look like date_format = {' or '.join(repr(one) for one in formats)} in the study file."
 

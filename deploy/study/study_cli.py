@@ -63,6 +63,11 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
     help="How the table writes dates of birth, where that is not clear; with --identity.",
 )
 @click.option(
+    "--first-year",
+    type=click.IntRange(1, 9900),
+    help="The earliest year that two digits mean in its dates: with 1926, 25 is 2025 and 26 is 1926.",
+)
+@click.option(
     "--field",
     "fields",
     multiple=True,
@@ -93,6 +98,7 @@ def draft(
     id_columns: tuple[str, ...],
     with_identity: bool,
     date_order: str | None,
+    first_year: int | None,
     fields: tuple[str, ...],
     without: tuple[str, ...],
     missing: tuple[str, ...],
@@ -137,6 +143,7 @@ def draft(
             missing=together,
             with_identity=with_identity,
             date_order=date_order or "",
+            first_year=first_year,
             fields=named,
         )
 

@@ -45,12 +45,13 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
         (NUMBERS, ["1,5"], Notation.PLAIN, "The first rows write numbers without a comma, and some others do not"),
         (NUMBERS, ["1.5"], Notation.COMMA, "The first rows write a decimal comma, and some others do not"),
         (NUMBERS, ["1,5"], None, "Some are texts with a comma"),
-        (NUMBERS, ["1990-01-01", "3000-01-01"], Notation.PLAIN, "They look like dates"),
+        (NUMBERS, ["1990-01-01", "2000-01-01"], Notation.PLAIN, "They look like dates"),
         (NUMBERS, ["zebra"], Notation.PLAIN, ""),
         (DATES, ["31.12.1990"], None, "They look like date_format = '%d.%m.%Y' in"),
         (DATES, ["01/02/1990"], None, "They look like date_format = '%d/%m/%Y' or '%m/%d/%Y' in"),
         (DATES, ["1989-01-01"], None, ""),
         (DATES, ["soon"], None, ""),
+        (DATES, ["3000-01-01"], None, "If they are meant, `future_dates = true` in the study file takes them."),
     ],
 )
 def test_the_refusal_says_what_the_values_seem_to_be(

@@ -119,7 +119,7 @@ def test_a_file_wins_over_the_environment_and_not_over_an_option(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in (("token", TOKENS[3]), ("value", "7")):
-        (terminal.folder / name).write_text(f"{text}\n", "utf-8")
+        (terminal.folder / name).write_text(f"\ufeff{text}\r\n", "utf-8")  # as phones and Windows write it
     files = ("--token-file", str(terminal.folder / "token"), "--value-file", str(terminal.folder / "value"))
     for words in (("--token", TOKENS[4]), ("--value", "8")):
         code, _, err = terminal.run("report", *files, *words)

@@ -1,6 +1,7 @@
 """Codes the raw values of a column as symbols: recoded texts, binned numbers or dates; missing values by a rule."""
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
-    """How the raw values of one attribute become symbols; white space around a raw value never counts.
+    """How the raw values of one attribute become symbols; white space around them and Unicode forms never count.
 
     A raw value equal to a category, or recoded to it, becomes its symbol. With bins, a number x becomes symbol i when
     bins[i] <= x < bins[i+1]; the last bin holds its upper edge too. With dates, see `DateBins`. With a grid, a value
@@ -72,11 +73,12 @@ class Coding:
         if self.grid is not None and missing >= 0:
             missing = self.grid.position_of(missing)
         object.__setattr__(self, "_missing", missing)
-        object.__setattr__(self, "_absent", frozenset(self.missing_values))
+        object.__setattr__(self, "_absent", frozenset(map(_composed, self.missing_values)))
         if self._has_edges:
             object.__setattr__(self, "_known", {})
         else:
-            object.__setattr__(self, "_known", symbols | _recoded(self, symbols))
+            known = symbols | _recoded(self, symbols)
+            object.__setattr__(self, "_known", {_composed(raw): symbol for raw, symbol in known.items()})
             _check_apart(self)
 
     @property
@@ -90,7 +92,7 @@ class Coding:
 
     def is_missing(self, raw: str | None) -> bool:
         """Return whether a raw value stands for a missing one."""
-        return raw is None or raw.strip() in self._absent
+        return raw is None or _composed(raw.strip()) in self._absent
 
     def code(self, raw: str | None) -> int:
         """Return the symbol of a raw value (None: absent), or DROP, or UNKNOWN, as of a number outside the bins.
@@ -99,7 +101,7 @@ class Coding:
         """
         if raw is None:
             return self._missing
-        value = raw.strip()
+        value = _composed(raw.strip())
         if value in self._absent:
             return self._missing
         if self.dates:
@@ -147,6 +149,11 @@ def bin_labels(bins: tuple[Decimal, ...]) -> tuple[str, ...]:
     return (*labels[:-1], f"{labels[-1][:-1]}]") if labels else ()
 
 
+def _composed(text: str) -> str:
+    """Return a text in Unicode form C, in which letters with accents are one character."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def _check_texts(coding: Coding) -> None:
     """Refuse an alphabet that is too large, listed twice, or cannot be written back and read again."""
     if not 1 <= len(coding.categories) <= MAX_CATEGORIES:
@@ -159,7 +166,7 @@ def _check_texts(coding: Coding) -> None:
                 f"category {category!r} cannot be shown",
                 remedy="Use 1 to 80 printable characters without white space around them.",
             )
-    for category, times in Counter(coding.categories).items():
+    for category, times in Counter(map(_composed, coding.categories)).items():
         if times > 1:
             raise InvalidInputError(f"category {category!r} is listed twice", remedy="List each category once.")
     for raw in (*(raw for raw, _ in coding.recode), *coding.missing_values):

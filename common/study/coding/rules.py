@@ -99,9 +99,14 @@ class WrittenRule:
     )
     date_format: str = optional_key(
         "",
-        "how the column writes its dates: %Y or %y, %m, %d, such as %d.%m.%Y; perhaps with a time (%H, %M, %S, %f)",
+        "how the column writes its dates: %Y or %y, %m or %b (its name), %d, such as %d.%m.%Y; perhaps with a time (%H,"
+        " %M, %S, %f)",
         "ISO 8601, such as 2000-07-15, with a time or without",
     )
+    first_year: int | None = optional_key(
+        None, "with %y, the earliest year that two digits mean: with 1926, 25 is 2025 and 26 is 1926", "none"
+    )
+    future_dates: bool = optional_key(default=False, meaning="whether dates after today are taken")
     integers: tuple[Decimal, ...] | None = optional_key(
         None, "first and last, for a column of whole numbers, each a category", "none"
     )
@@ -202,9 +207,16 @@ class WrittenRule:
     def _dates(self) -> DateBins | None:
         """Return the bins of dates; None without them."""
         if self.dates:
-            return DateBins(edges=self.dates, format=self.date_format)
-        if self.date_format:
-            raise InvalidInputError("date_format stands without dates", remedy="Keep both, or neither.")
+            return DateBins(
+                edges=self.dates,
+                format=self.date_format,
+                first_year=self.first_year,
+                future_dates=self.future_dates,
+            )
+        if self.date_format or self.first_year is not None or self.future_dates:
+            raise InvalidInputError(
+                "date_format, first_year or future_dates stands without dates", remedy="Keep both, or neither."
+            )
         return None
 
 

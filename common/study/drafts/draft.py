@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.coding.dates import check_first_year
 from veiltab.common.study.coding.rules import attribute_rule
 from veiltab.common.study.keys import keys_of, optional_key, read_keys
 from veiltab.common.study.members import (
     DATE_ORDER,
+    FIRST_YEAR,
     ID_COLUMNS,
     IDENTITY,
     NORMALISE,
@@ -42,6 +44,7 @@ class Draft:
     id_columns: tuple[str, ...] = field(default=(), metadata=ID_COLUMNS)
     identity: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), metadata=IDENTITY)
     date_order: str = field(default="ymd", metadata=DATE_ORDER)
+    first_year: int | None = field(default=None, metadata=FIRST_YEAR)
     normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
     id_shapes: tuple[str, ...] = optional_key(
         (),
@@ -57,6 +60,7 @@ class Draft:
         else:
             check_identification(self.id_columns, self.normalise)
             check_id_shapes(self.id_shapes, self.id_columns)
+        check_first_year(self.first_year)
         check_once("attributes are named", self.names, "Give each attribute its own name.")
         for attribute in self.attributes:
             if attribute["owner"] != self.curator:

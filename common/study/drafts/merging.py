@@ -102,6 +102,7 @@ def _respondents(draft: Draft) -> dict[str, object]:
         return {
             "identity": {name.partition(":")[0]: list(columns) for name, columns in draft.identity},
             "date_order": draft.date_order,
+            **({} if draft.first_year is None else {"first_year": draft.first_year}),
         }
     return {
         "id_columns": list(draft.id_columns),

@@ -47,7 +47,7 @@ class Leg:
     """What a hub or a spoke has at hand in one session.
 
     Args:
-        date_order: how its table writes dates.
+        date_order: how its table writes dates; see `normaliser`.
         table: its own.
         session: where the others' messages are fetched.
         folder: holds the files of the session.

@@ -52,7 +52,7 @@ class LinkExchange(PrivateExchange):
         store: keeps parts, secrets and reports.
         room: of the disk where they lie.
         identity: what rows are linked by.
-        date_order: how one's own table writes dates.
+        date_order: how one's own table writes dates; see `normaliser`.
         is_private: whether keys are compared under the hub's scalar, else by tokens.
         most_ids: curator -> the rows that it may have, if the study says so.
         maximum: rows that any curator may have.

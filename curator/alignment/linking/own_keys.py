@@ -49,7 +49,7 @@ class OwnRows:
     """The identity fields of all rows, normalised, on disk: also of rows that miss a value of an attribute.
 
     Args:
-        date_order: how the table writes dates.
+        date_order: how the table writes dates; see `normaliser`.
         folder: on whose disk they lie.
     """
 

@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.identity_rule import MISSING_VALUES
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.linkage.normalisation import DATE_ORDERS, normal_name, normaliser, plain
 from veiltab.common.linkage.soundex import soundex
 
 
 def normal(kind: str, text: str, order: str = "ymd") -> str:
-    return normaliser(FieldKind(kind), order, ("1900-01-01",))(text)
+    return normaliser(FieldKind(kind), order, ("1900-01-01", "12-24"), MISSING_VALUES)(text)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,20 @@ def normal(kind: str, text: str, order: str = "ymd") -> str:
         ("given", ("Anne Marie", "Anne-Marie", "ANNE  MARIE", "Anne·Marie"), "annemarie"),
         ("family", ("Müller", "MULLER", "Mu\u0308ller", "Muller Jr.", "Prof. Dr. Müller, PhD"), "muller"),
         ("family", ("van der Berg", "Berg, van der", "Van Der Berg", "VANDERBERG", "Berg van der"), "vanderberg"),
-        ("family", ("O'Neill", "O\u2019Neill", "ONEILL", "O Neill"), "oneill"),
+        ("family", ("O'Neill", "O\u2019Neill", "ONEILL", "O Neill", "O\u02bcNeill", "O\u02bbNeill"), "oneill"),
+        ("family", ("N\ua78cGuessan", "N\u02b9Guessan", "N\uff07GUESSAN", "N`Guessan"), "nguessan"),
+        (
+            "given",
+            ("\u0623\u062d\u0645\u062f", "\u0627\u062d\u0645\u062f", "\u0623\u062d\u0640\u0645\u064e\u062f"),
+            "\u0627\u062d\u0645\u062f",
+        ),
+        ("given", ("\u05d0\u05b7\u05e0\u05b8\u05d4", "\u05d0\u05e0\u05d4"), "\u05d0\u05e0\u05d4"),
+        (
+            "family",
+            ("UNKNOWN", "unknown", "[Unknown]", "N/A", "null", "XX", "x.x.", "Baby", "Unbekannt", "Not known"),
+            "",
+        ),
+        ("given", ("Nullmann", "NULLMANN"), "nullmann"),
         ("family", ("Groß", "GROSS", "Gross"), "gross"),
         ("family", ("Søren", "SOREN"), "soren"),
         ("family", ("Łoś", "LOS"), "los"),
@@ -33,7 +47,14 @@ def normal(kind: str, text: str, order: str = "ymd") -> str:
         ("sex", ("f", "F", "female", "2", "W", "weiblich", "Frau", "v", "Vrouw", "mujer", "Donna"), "f"),
         ("sex", ("x", "other", "D"), "x"),
         ("sex", ("", "0", "9", "unknown", "male or female"), ""),
+        ("sex", ("1.0", "1"), "m"),
         ("postcode", ("1234 AB", "1234ab", "1234-AB"), "1234ab"),
+        ("postcode", ("01234", "1234", "1234.0", "D-01234", "01 234"), "1234"),
+        ("postcode", ("12345-6789", "12345"), "12345"),
+        ("postcode", ("0000", "00000"), "0"),
+        ("number", ("0012345", "12345", "12345.0", "12 345"), "12345"),
+        ("number", ("A-0012", "a0012"), "a0012"),
+        ("number", ("N/A", "?", "unknown"), ""),
         ("number", ("12-34/5", "12345"), "12345"),
         ("text", ("St. Mary's,  Parish", "st mary s parish"), "st mary s parish"),
     ],
@@ -64,7 +85,10 @@ def test_titles_and_particles_stay_where_they_are_the_name() -> None:
             ),
         ),
         ("dmy", ("03.02.1980", "3/2/1980", "3-2-1980", "03021980", " 3. 2. 1980 ", "1980-02-03")),
-        ("mdy", ("02/03/1980", "2/3/1980", "02031980", "1980-02-03")),
+        ("mdy", ("02/03/1980", "2/3/1980", "02031980", "1980-02-03", "03-FEB-1980", "Feb 3, 1980")),
+        ("ymd", ("03-FEB-1980", "03FEB1980", "3. Februar 1980", "1980-FEB-03", "03FEB1980:00:00:00")),
+        ("dmy:1926", ("03.02.80", "3/2/80", "03-FEB-80", "03FEB80", "030280", "03.02.1980", "1980-02-03")),
+        ("ymd:1926", ("80-02-03", "800203", "80-FEB-03", "03-FEB-1980")),
     ],
 )
 def test_dates_in_a_stated_order(order: str, spellings: tuple[str, ...]) -> None:
@@ -81,6 +105,11 @@ def test_dates_in_a_stated_order(order: str, spellings: tuple[str, ...]) -> None
         "1980-13-01",
         "0000-01-01",
         "3.2.80",
+        "03-FEB-80",
+        "800203",
+        "1980-12-24",
+        "24-DEC-1980",
+        "03-XYZ-1980",
         "80-02-03",
         "1900-01-01",
         "19000101",

@@ -150,6 +150,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "id shapes": (b'["strip"]', b'["strip"]\nid_shapes = ["9+"]', "gives curator alice another id shapes"),
     "most ids": (b'["strip"]', b'["strip"]\nmost_ids = 9', "gives curator alice another most ids"),
     "normalisation": (b'["strip"]', b'["strip", "nfc"]', "gives curator alice another normalise"),
+    "first year": (b'["strip"]', b'["strip"]\nfirst_year = 1926', "gives curator alice another first year"),
     "order of dates": (b'["strip"]', b'["strip"]\ndate_order = "dmy"', "gives curator alice another date order"),
     "identity in the place of ids": (_CURATORS, _LINKED, "gives another identity"),
     "a curator more": (

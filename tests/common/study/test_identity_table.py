@@ -40,7 +40,8 @@ def test_results_say_that_n_counts_people_who_are_linked() -> None:
 def test_what_may_be_stated() -> None:
     more = f"""{FIELDS[:-1]}, "sex", "parish:text"]
 ladder = ["parish given birth", "given~ family birth sex"]
-default_dates = ["1901-01-01"]
+default_dates = ["1901-01-01", "01-01"]
+missing_values = ["n.n."]
 cap = 0.01
 alone_in_spoke = 0.25
 placebo = true
@@ -58,6 +59,8 @@ placebo = true
     )
     assert identity.wrong_a_match * 6 == 1
     assert identity.placebo
+    assert (identity.default_dates, identity.missing_values) == (("1901-01-01", "01-01"), ("n.n.",))
+    assert study_from_bytes(text.replace('["n.n."]', '["N.N."]').encode(), "").identity != identity
 
 
 def test_deletions_follow_the_default_ladder() -> None:
@@ -88,6 +91,8 @@ def test_deletions_follow_the_default_ladder() -> None:
         (FIELDS, f'{FIELDS}\nladder = ["given~ family~"]', "lets two fields differ"),
         (FIELDS, f'{FIELDS}\nladder = ["given+family+birth"]', "joins three"),
         (FIELDS, f'{FIELDS}\ndefault_dates = ["1.1.1900"]', "default_dates has '1.1.1900'"),
+        (FIELDS, f'{FIELDS}\ndefault_dates = ["02-30"]', "default_dates has '02-30'"),
+        ('date_order = "dmy"', 'date_order = "dmy"\nfirst_year = 0', "first_year is no year"),
         (FIELDS, f"{FIELDS}\ncap = 0", "cap is not between 0 and 1"),
         (FIELDS, f"{FIELDS}\nalone_in_spoke = 1", "a share of rows without partner"),
         (FIELDS, f"{FIELDS}\nplacebo = 1", "placebo is of another kind"),

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -219,7 +220,7 @@ def test_dates_are_found_in_spite_of_a_stray_cell(propose: Propose) -> None:
     found = attribute(propose, [*DAYS, "00:00:00", "00:00:00"])
     assert "dates" in found.table
     assert found.table["missing_values"] == ["", "NA", "?", "00:00:00"]
-    assert found.warnings[0].startswith("'00:00:00' (row 202) is no date, and counts as missing")
+    assert found.warnings[0].startswith("'00:00:00' (row 202) is no date until today, and counts as missing")
 
 
 def test_what_a_person_calls_missing_is_missing(propose: Propose) -> None:
@@ -261,7 +262,9 @@ def test_edges_of_a_person(propose: Propose) -> None:
         (["1", "1.0", "1."] * 5, "all rows have the same value"),
         (["1994-03-01", "1994-03-02", ""] * 5, "all its dates are in one year"),
         (["01.03.1994", "3/4/94"] * 5, "its dates are written in several ways"),
-        (["1994-03-01", "9999-12-31"] * 5, "in the year 9999, which seems to stand for none"),
+        (["1994-03-01", "9999-12-31"] * 5, "5 of 10 dates are after today, the first is '9999-12-31' in row 3"),
+        (["8/5/51", "30/4/26"] * 9, "two digits, which name no century: say the earliest year that they may mean"),
+        (["08MAY51", "30APR26"] * 9, "two digits, which name no century"),
         (["01/03/1994", "03/04/1996"] * 5, "may be read in two ways: %d/%m/%Y or %m/%d/%Y"),
         (['"1,234"', '"2,345"', "3"] * 5, "may be read in two ways: 1,234 may be 1.234, with a decimal comma, or 1234"),
         ([f"Ann {row}" for row in range(100)], "almost every row has a text of its own, which would name people"),
@@ -293,8 +296,21 @@ def test_dates_get_bins_of_round_years(propose: Propose) -> None:
     assert found.reasons == ("dates from 1987 to 2016; the edges are round years, not dates of the table",)
     german = attribute(propose, [f"{row % 28 + 1}.{row % 12 + 1}.{1999 + row % 2}" for row in range(60)])
     assert coding(german) == {"dates": ["1999", "2000", "2001"], "date_format": "%d.%m.%Y"}
-    american = attribute(propose, [f"{row % 12 + 1}/{row % 28 + 1}/{60 + row % 20}" for row in range(60)])
-    assert coding(american)["date_format"] == "%m/%d/%y"
+    american = [f"{row % 12 + 1}/{row % 28 + 1}/{60 + row % 20}" for row in range(60)]
+    assert coding(attribute(propose, american, first_year=1926)) == {
+        "dates": ["1960", "1965", "1970", "1975", "1980"],
+        "date_format": "%m/%d/%y",
+        "first_year": 1926,
+    }
+
+
+@pytest.mark.parametrize(
+    "date_format", ["%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d. %b %Y", "%b %d, %Y", "%Y-%b-%d", "%d-%b-%y", "%d%b%y"]
+)
+def test_names_of_months_are_read(propose: Propose, date_format: str) -> None:
+    values = [date(1927 + row % 70, row % 12 + 1, row % 28 + 1).strftime(date_format).upper() for row in range(200)]
+    quoted = [f'"{value}"' for value in values]
+    assert coding(attribute(propose, quoted, first_year=1926))["date_format"] == date_format
 
 
 @given(st.integers(1, 5000), st.integers(0, 2990))

@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
+from veiltab.common.study.drafts.draft import draft_from_bytes
 from veiltab.common.study.file import load_study
+from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.check.drafted_table import propose_table
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.deploy.study.study_cli import study
@@ -240,6 +242,18 @@ def test_dates_that_may_be_read_in_two_orders_need_a_word(tmp_path: Path) -> Non
     with pytest.raises(InvalidInputError, match="may be read in two orders"):
         propose_table(path, "clinic", with_identity=True)
     assert propose_table(path, "clinic", with_identity=True, date_order="mdy").ids.date_order == "mdy"
+
+
+@pytest.mark.parametrize("mark", ["/", ""])
+def test_two_digits_of_a_year_need_a_first_year(tmp_path: Path, mark: str) -> None:
+    rows = [(f"a{'b' * n}", "lee", f"{n}-05-08", "f", "1") for n in range(10, 99)]
+    path = written(tmp_path / "t.csv", ("first_name", "Surname", "dob", "sex", "zip"), rows, order="dmy", mark=mark)
+    with pytest.raises(InvalidInputError, match="years of dob have two digits, which name no century"):
+        propose_table(path, "clinic", with_identity=True, date_order="dmy")
+    proposal = propose_table(path, "clinic", with_identity=True, date_order="dmy", first_year=1926)
+    draft = draft_from_bytes(toml_text(proposal.draft()).encode(), "")
+    assert (draft.first_year, draft.date_order, proposal.ids.notes) == (1926, "dmy", ())
+    assert "first_year = 1926" in toml_text(proposal.draft())
 
 
 def test_options_that_exclude_one_another(tables: dict[str, Path]) -> None:

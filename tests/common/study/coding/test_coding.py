@@ -146,3 +146,14 @@ def test_examples_are_of_every_kind_that_the_rule_speaks_of() -> None:
     dates = DateBins(edges=("1990", "2000-07", "2010"), format="%d.%m.%Y")
     dated = Coding(categories=dates.labels, dates=dates)
     assert [raw for raw in dated.examples() if dated.code(raw) != UNKNOWN] == ["01.01.1990", "01.07.2000"]
+
+
+def test_unicode_forms_of_one_text_are_one_category() -> None:
+    coding = Coding(
+        categories=("B\u00fcro", "Caf\u0065\u0301"), recode=(("K\u00fcche", "B\u00fcro"),), missing_values=("\u00e9",)
+    )
+    raw = ("Bu\u0308ro", "Caf\u00e9", "Ku\u0308che", "e\u0301")
+    assert [coding.code(one) for one in raw] == [0, 1, 0, DROP]
+    assert coding.is_missing("e\u0301")
+    with pytest.raises(InvalidInputError, match="is listed twice"):
+        Coding(categories=("B\u00fcro", "Bu\u0308ro"))

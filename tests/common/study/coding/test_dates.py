@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import DROP, UNKNOWN, Coding
-from veiltab.common.study.coding.dates import DateBins
+from veiltab.common.study.coding.dates import DateBins, today
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,53 @@ def test_other_writings_have_a_format() -> None:
     bins = DateBins(edges=("1990", "2000-07", "2010"), format="%d.%m.%Y %H:%M")
     assert [bins.bin(value) for value in ("30.06.2000 23:59", "01.07.2000 00:00", "2000-07-01")] == [0, 1, None]
     assert list(bins.examples()) == ["01.01.1990 00:00", "01.07.2000 00:00"]
-    assert DateBins(edges=("2000-07", "2001"), format="%m/%y").bin("07/00") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("%d-%b-%Y", ("08-MAY-1951", "8-mai-1951", "08-May-1951", "8-mayo-1951")),
+        ("%d%b%Y", ("08MAY1951", "8may1951")),
+        ("%d. %b %Y", ("8. Mai 1951", "08. May 1951")),
+        ("%b %d, %Y", ("May 8, 1951", "Mai 08, 1951")),
+        ("%d%b%Y:%H:%M:%S", ("08MAY1951:00:00:00",)),
+    ],
+)
+def test_months_have_names(text: str, values: tuple[str, ...]) -> None:
+    bins = DateBins(edges=("1951-05-08", "1951-05-09", "2000"), format=text)
+    assert [bins.bin(value) for value in values] == [0] * len(values)
+    assert [bins.bin(value) for value in bins.examples()] == [0, 1]
+    assert bins.bin("08-XYZ-1951") is None
+
+
+def test_one_digit_beside_a_name_is_a_day() -> None:
+    bins = DateBins(edges=("1951-05-01", "1951-05-02", "1951-06-01"), format="%d%b%Y")
+    assert bins.bin("1MAY1951") == 0
+
+
+@pytest.mark.parametrize(("first", "years"), [(1926, (1926, 1999, 2000, 2025)), (1900, (1926, 1999, 1900, 1925))])
+def test_a_person_names_the_century_of_two_digits(first: int, years: tuple[int, ...]) -> None:
+    bins = DateBins(edges=tuple(str(year) for year in range(1900, 2027)), format="%d/%m/%y", first_year=first)
+    assert [bins.labels[bins.bin(f"08/05/{year % 100:02}") or 0] for year in years] == [str(year) for year in years]
+
+
+def test_the_month_of_a_date_of_two_digits_may_stand_alone() -> None:
+    assert DateBins(edges=("2000-07", "2001"), format="%m/%y", first_year=1969).bin("07/00") == 0
+    assert DateBins(edges=("1900-01", "2001"), format="%d/%m/%y", first_year=1801).bin("29/02/00") is None
+
+
+@pytest.mark.parametrize(("text", "first"), [("%d/%m/%y", None), ("%d/%m/%Y", 1926), ("", 1926), ("%d/%m/%y", 0)])
+def test_two_digits_and_a_first_year_need_one_another(text: str, first: int | None) -> None:
+    with pytest.raises(InvalidInputError, match="first_year"):
+        DateBins(edges=("1990", "2000"), format=text, first_year=first)
+
+
+def test_dates_after_today_need_the_word_of_the_study() -> None:
+    tomorrow, edges = (today() + timedelta(days=1)).isoformat(), ("1990", "9999")
+    assert DateBins(edges=edges).bin(today().isoformat()) == 0
+    assert DateBins(edges=edges).bin(tomorrow) is None
+    assert DateBins(edges=edges).trouble(tomorrow) == "dates after today"
+    assert DateBins(edges=edges, future_dates=True).bin(tomorrow) == 0
 
 
 @pytest.mark.parametrize(
@@ -69,7 +115,8 @@ def test_other_writings_have_a_format() -> None:
         (("1990", "2000"), "%d.%m", "lacks %Y"),
         (("1990", "2000-02"), "%Y", "lacks %m"),
         (("1990", "2000-02-02"), "%Y-%m", "lacks %d"),
-        (("1990", "2000"), "%Y %B", "is not known"),
+        (("1990", "2000"), "%Y %A", "is not known"),
+        (("1990", "2000"), "%Y %b %m", "is not known"),
         (("1990", "2000"), "%Y %y", "is not known"),
         (("1990", "2000"), "%Y%", "is not known"),
         (("1990", "2000"), "%Y-%Y", "is not known"),
@@ -94,7 +141,7 @@ def test_missing_dates_follow_the_rule() -> None:
 @given(st.dates(date(1900, 1, 1), date(2099, 12, 31)), st.lists(st.dates(), min_size=2, max_size=6, unique=True))
 def test_bins_agree_with_comparing_dates(day: date, edges: list[date]) -> None:
     edges.sort()
-    bins = DateBins(edges=tuple(edge.isoformat() for edge in edges))
+    bins = DateBins(edges=tuple(edge.isoformat() for edge in edges), future_dates=True)
     expected = [place for place, low in enumerate(edges[:-1]) if low <= day < edges[place + 1]]
     assert bins.bin(day.isoformat()) == (expected[0] if expected else None)
     assert bins.bin(day.strftime("%Y-%m-%dT23:59")) == bins.bin(day.isoformat())
