@@ -119,8 +119,8 @@ def normal_date(text: str, *, order: str, missing: Collection[str]) -> str:
         text = " ".join(found).replace(",", " ").strip()
         order = "mdy" if not found[0] else "ymd" if order == "ymd" and not re.match(r"\D*\d{4}", found[2]) else "dmy"
     if _JOINED.fullmatch(text):
-        year = len(text) - 4
-        cuts = (year, year + 2) if order == "ymd" else (2, 4)
+        width = len(text) - 4
+        cuts = (width, width + 2) if order == "ymd" else (2, 4)
         parts = [text[: cuts[0]], text[cuts[0] : cuts[1]], text[cuts[1] :]]
     elif match := _DATE.fullmatch(text):
         parts = list(match.groups())
