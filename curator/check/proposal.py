@@ -236,13 +236,6 @@ def _range(profile: ColumnProfile) -> tuple[Decimal, Decimal]:
     return profile.low, profile.high
 
 
-def _years(profile: ColumnProfile) -> tuple[int, int]:
-    """Return the first and the last year of a column that holds dates."""
-    if profile.years is None:
-        raise ValueError(profile.column)
-    return profile.years
-
-
 def _spellings(profile: ColumnProfile) -> dict[str, list[str]]:
     """Return the spellings of each text, the most frequent one first; letter case and white space do not count."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
@@ -286,13 +279,15 @@ def _reason_of_dates(profile: ColumnProfile) -> str:
             "its years have two digits, which name no century: say the earliest year that they may mean with"
             " --first-year, such as --first-year 1926"
         )
-    low, high = _years(profile)
-    return "all its dates are in one year; write `dates` with months for finer bins" if low == high else ""
+    is_one = len(set(profile.years or ())) == 1
+    return "all its dates are in one year; write `dates` with months for finer bins" if is_one else ""
 
 
 def _date_coding(profile: ColumnProfile) -> tuple[_Table, list[str]]:
     """Return bins of years."""
-    low, high = _years(profile)
+    if profile.years is None:
+        raise ValueError(profile.column)
+    low, high = profile.years
     edges, (date_format,) = year_edges(low, high), profile.date_formats
     reasons = [f"dates from {low} to {high}; the edges are round years, not dates of the table"]
     table: _Table = {"dates": list(edges)} | ({"date_format": date_format} if date_format else {})
