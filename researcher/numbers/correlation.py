@@ -2,22 +2,22 @@
 
     rho = (E[XY] - E[X] E[Y]) / sqrt(Var X Var Y)
 
-is a smooth function of five moments. To first order its error is a sum of contrasts, one for each table that measured
-some of them, whose variances are known and add up; the mean of the second order is taken off.
+is a smooth function of five moments, which all tables estimate together (`moments`). To first order its error is linear
+in theirs; the mean of the second order is taken off.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
-from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.numbers.moments import SURE, Feature, best_product, domain_of, whole_numbers
-from veiltab.researcher.numbers.points import covariance, twin_of
+from veiltab.researcher.numbers.moments import SURE, Feature, Moments, domain_of, features, moments
+from veiltab.researcher.numbers.points import numbers_of
 
 
 def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
@@ -35,21 +35,14 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
     if len(set(names)) != 2 or len(names) != 2:
         raise InvalidInputError("a correlation is that of two attributes", where="correlation")
     domain = domain_of(tables)
-    attributes = [domain.subset([name]).attributes[0] for name in names]
-    x, y = (
-        Feature(label=one.name, attribute=one, twin=twin_of(one, domain), values=whole_numbers(one))
-        for one in attributes
-    )
-    measured = [best_product(tables, *pair) for pair in ((x, None), (y, None), (x, x), (y, y), (x, y))]
-    moments = np.array([tables[place].raw @ contrast for place, contrast in measured])
+    x, y = (column for name in names for column in _columns(domain, name))
+    found = moments(tables, [(x, None), (y, None), (x, x), (y, y), (x, y)])
     value = low = high = np.nan
-    errors = _covariance(tables, measured)
-    if _are_surely_positive(moments, errors):
-        rho, slopes = _correlation(moments)
-        half = quantile(tables[0]) * float(np.sqrt(np.maximum(slopes @ errors @ slopes, 0.0)))
-        found = rho - _bias(moments, errors)
-        value, low, high = np.clip([found, found - half, found + half], -1.0, 1.0)
-    parts = [tables[place] for place in dict.fromkeys(place for place, _ in measured)]
+    if _are_surely_positive(found):
+        rho, slopes = _correlation(found.values)
+        half = quantile(tables[0]) * found.deviation(slopes) if found.is_measured else np.nan
+        middle = rho - _bias(found.values, np.nan_to_num(found.errors))
+        value, low, high = np.clip([middle, middle - half, middle + half], -1.0, 1.0)
     return Analysis(
         title=f"correlation of {x.label} and {y.label}",
         labels={"pair": (f"{x.label}, {y.label}",)},
@@ -59,19 +52,26 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         high=np.array([high]),
         neutral=0.0,
         confidence=tables[0].confidence,
-        is_measured=all(isinstance(part, TableEstimate) for part in parts),
-        remarks=tuple(dict.fromkeys(remark for part in parts for remark in doubts(part))),
+        is_measured=found.is_measured,
+        remarks=tuple(dict.fromkeys(remark for part in found.parts for remark in doubts(part))),
         study_digest=tables[0].study_digest,
     )
 
 
-def _are_surely_positive(moments: Floats, errors: Floats) -> bool:
+def _columns(domain: Domain, name: str) -> list[Feature]:
+    """Return the column of an attribute of numbers; refuse other attributes."""
+    (attribute,) = domain.subset([name]).attributes
+    numbers_of(attribute)
+    return features(attribute, domain)
+
+
+def _are_surely_positive(found: Moments) -> bool:
     """Return whether both variances lie SURE standard errors above 0; above 0, if a table is modelled."""
-    x, y, *_ = moments.tolist()
+    x, y, *_ = found.values.tolist()
     slopes = np.array([[-2 * x, 0, 1, 0, 0], [0, -2 * y, 0, 1, 0]])
-    with np.errstate(invalid="ignore"):
-        spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, errors, slopes), 0.0))
-    return bool((np.array(_variances(moments)) > SURE * np.nan_to_num(spread)).all())
+    return all(
+        value > SURE * found.deviation(slope) for value, slope in zip(_variances(found.values), slopes, strict=True)
+    )
 
 
 def _variances(moments: Floats) -> tuple[float, float]:
@@ -106,14 +106,3 @@ def _bias(moments: Floats, errors: Floats) -> float:
         second = (_correlation(moments + shift)[1] - _correlation(moments - shift)[1]) / (2 * step)
         bias += float(second @ errors[place]) / 2
     return bias
-
-
-def _covariance(tables: Sequence[Table], measured: Sequence[tuple[int, Floats]]) -> Floats:
-    """Return the covariance of the moments: independent between tables; NaN if one is modelled."""
-    found = np.zeros((len(measured), len(measured)))
-    for place in {place for place, _ in measured}:
-        table, own = tables[place], [number for number, (one, _) in enumerate(measured) if one == place]
-        if not isinstance(table, TableEstimate):
-            return np.full_like(found, np.nan)
-        found[np.ix_(own, own)] = covariance(table, np.array([measured[number][1] for number in own]))
-    return found

@@ -1,7 +1,22 @@
-"""Means of products of two attributes, from the tables of a release: E[X Y] from one with both, E[X^2] from twins."""
+"""Means of products of columns, each by least squares from all tables of a release that measured it.
 
-from collections.abc import Sequence
+A table t with both attributes of a product has unbiased contrasts y_t of its mean, with the covariance V_t of its
+noise, sample and rounding; a square of rounded numbers takes the product of twins. Tables are independent given the
+respondents, so with S_t = 1 where an observation is of a moment the best linear unbiased moments are
+
+    mu_hat = (sum S_t' V_t^-1 S_t)^-1 sum S_t' V_t^-1 y_t.
+
+What one table says too high of E[X] and E[XY] together, V_t knows: so a table that measured both says how Y goes with X
+as well as if it stood alone, and wherever numbers begin. Columns are counted from the middle of their numbers in half
+their range, for the digits alone.
+
+Source: Aitken, On least squares and linear combination of observations (1935).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import sqrt
 
 import numpy as np
 
@@ -10,65 +25,156 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.numbers.points import are_numbers, numbers_of, twin_of
+from veiltab.researcher.numbers.points import are_numbers, covariance, numbers_of, twin_of
 
 SURE = 2.0
 """Standard errors by which a variance stands out from the noise before anything is divided by it."""
 
+_STEADY = 1e-10, 1e-20
+"""What is added to variances in the weights, so that they exist: parts of the largest one, and of 1."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """The value of each category of an attribute, and the attribute that its square is measured with."""
+    """A column of a model, in units of its own.
+
+    Args:
+        label: as the reader sees it.
+        measures: attribute -> the value of each category; all of them are the same numbers, rounded independently.
+        is_exact: whether nothing was rounded, so that the square of a value is that of the number.
+        centre: the number that is 0 here.
+        scale: how far from it the number is that is 1 here.
+    """
 
     label: str
-    attribute: Attribute
-    twin: Attribute
+    measures: Mapping[str, Floats]
+    is_exact: bool
+    centre: float = 0.0
+    scale: float = 1.0
+
+
+Product = tuple[Feature, Feature | None]
+"""Two columns; None is 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """Estimated means of products.
+
+    Args:
+        values: shape (m,).
+        errors: their covariance, shape (m, m); NaN of a model.
+        parts: the tables that they are from.
+    """
+
     values: Floats
+    errors: Floats
+    parts: tuple[Table, ...]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether no model is among the tables."""
+        return all(isinstance(part, TableEstimate) for part in self.parts)
+
+    def deviation(self, slopes: Floats) -> float:
+        """Return the standard deviation of a linear combination, shape (m,) of its slopes; 0 of a model."""
+        return sqrt(max(float(np.nan_to_num(slopes @ self.errors @ slopes)), 0.0))
 
 
-def best_product(tables: Sequence[Table], one: Feature, other: Feature | None) -> tuple[int, Floats]:
-    """Return the best table for the product of two columns (None: of 1), and its value in each cell."""
-    if other is None:
-        factors = {one.attribute.name: one.values}
-    elif one.attribute.name != other.attribute.name:
-        factors = {one.attribute.name: one.values, other.attribute.name: other.values}
-    elif one.twin is one.attribute:
-        factors = {one.attribute.name: one.values * other.values}
-    else:
-        factors = {one.attribute.name: one.values, one.twin.name: whole_numbers(one.twin)}
-    having = [place for place, table in enumerate(tables) if set(factors) <= set(table.domain.names)]
-    if not having:
-        raise InvalidInputError(
-            f"no table has {' and '.join(factors)}", remedy="Ask for a release with a table of both."
-        )
-    best = min(having, key=lambda place: _error(tables[place], list(factors)))
-    domain = tables[best].domain
-    product = np.ones(domain.shape)
-    for name, values in factors.items():
-        shape = [1] * len(domain.shape)
-        shape[domain.names.index(name)] = -1
-        product = product * values.reshape(shape)
-    return best, product.reshape(-1)
+def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
+    """Estimate the means of some products of columns over all respondents.
+
+    Args:
+        tables: of one release.
+        products: no two of them the same.
+
+    Raises:
+        InvalidInputError: no table has both attributes of a product.
+    """
+    size, parts = len(products), list[Table]()
+    information, spread, score = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
+    for table in tables:
+        wanted = {name for pair in products for one in pair if one for name in one.measures}
+        names = [name for name in table.domain.names if name in wanted]
+        part = table.marginal(names) if names else table
+        measured = list(_measured(part.domain, products)) if names else []
+        if not measured:
+            continue
+        contrasts, of = np.array([contrast for _, contrast in measured]), np.eye(size)[[place for place, _ in measured]]
+        errors = covariance(part, contrasts) if isinstance(part, TableEstimate) else np.eye(len(of))
+        added = _STEADY[0] * float(np.diagonal(errors).max()) + _STEADY[1]
+        weights = np.linalg.solve(errors + added * np.eye(len(of)), of)
+        information += of.T @ weights
+        score += weights.T @ (contrasts @ part.raw)
+        spread += weights.T @ errors @ weights
+        parts.append(part)
+    for (one, other), known in zip(products, np.diagonal(information), strict=True):
+        if not known > 0:
+            names = [*one.measures][: 1 + (one is other)] + (
+                [*other.measures][:1] if other and other is not one else []
+            )
+            raise InvalidInputError(
+                f"no table has {' and '.join(names)}", remedy="Ask for a release with a table of both."
+            )
+    inverse = np.linalg.inv(information)
+    found = Moments(values=inverse @ score, errors=inverse @ spread @ inverse, parts=tuple(parts))
+    return (
+        found
+        if found.is_measured
+        else Moments(values=found.values, errors=np.full_like(spread, np.nan), parts=found.parts)
+    )
 
 
-def _error(table: Table, names: Sequence[str]) -> float:
-    part = table.marginal(names)
-    return part.root_mse if isinstance(part, TableEstimate) else np.inf
+def _measured(domain: Domain, products: Sequence[Product]) -> Iterator[tuple[int, Floats]]:
+    """Yield the number of each product that a table measures, and its value in each cell: once for each way."""
+    for place, (one, other) in enumerate(products):
+        ways = set[frozenset[str]]()
+        for name, second in product(one.measures, other.measures if other else [""]):
+            factors = [(name, one.measures[name]), *([(second, other.measures[second])] if other else [])]
+            names = frozenset(name for name, _ in factors)
+            is_square = name == second and not one.is_exact
+            if is_square or names in ways or not names <= set(domain.names):
+                continue
+            ways.add(names)
+            value = np.ones(domain.shape)
+            for axis, values in factors:
+                shape = [1] * len(domain.shape)
+                shape[domain.names.index(axis)] = -1
+                value = value * values.reshape(shape)
+            yield place, value.reshape(-1)
 
 
 def features(attribute: Attribute, domain: Domain) -> list[Feature]:
     """Return the columns of an attribute: its numbers, or indicators of its categories but the first."""
-    name = attribute.name
     if are_numbers(attribute) or attribute.number:
-        twin = twin_of(attribute, domain)
-        return [Feature(label=name, attribute=attribute, twin=twin, values=whole_numbers(attribute))]
+        twin_of(attribute, domain)
+        return [number_feature(attribute, domain)]
     return [
-        Feature(label=f"{name}={category}", attribute=attribute, twin=attribute, values=indicator)
+        Feature(label=f"{attribute.name}={category}", measures={attribute.name: indicator}, is_exact=True)
         for category, indicator in zip(attribute.categories[1:], np.eye(attribute.size)[1:], strict=True)
     ]
 
 
-def whole_numbers(attribute: Attribute) -> Floats:
+def number_feature(attribute: Attribute, domain: Domain) -> Feature:
+    """Return the column of an attribute of numbers, with its twins if it has any.
+
+    Raises:
+        InvalidInputError: some numbers are missing.
+    """
+    twins = [one for one in domain.attributes if attribute.number and one.number == attribute.number]
+    same = {one.name: _whole_numbers(one) for one in (attribute, *twins)}
+    numbers = same[attribute.name]
+    centre, scale = (numbers.max() + numbers.min()) / 2, (numbers.max() - numbers.min()) / 2 or 1.0
+    return Feature(
+        label=attribute.name,
+        measures={name: (values - centre) / scale for name, values in same.items()},
+        is_exact=not attribute.number,
+        centre=float(centre),
+        scale=float(scale),
+    )
+
+
+def _whole_numbers(attribute: Attribute) -> Floats:
     """Return the numbers of an attribute without missing ones."""
     numbers = numbers_of(attribute)
     if np.isnan(numbers).any():

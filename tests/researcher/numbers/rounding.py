@@ -1,7 +1,7 @@
 """People with numbers, and releases of them: rounded at random, sampled, with noise."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,10 @@ class Column:
     def attribute(self, name: str) -> Attribute:
         categories = self.categories or tuple(f"{point:g}" for point in self.grid)
         return Attribute(name=name, categories=categories, number=self.number)
+
+    def moved(self, by: float) -> "Column":
+        """Return the same numbers further on, with their grid."""
+        return replace(self, values=self.values.astype(np.float64) + by, grid=tuple(point + by for point in self.grid))
 
     def symbols(self, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return symbols, numbers rounded at random."""

@@ -214,7 +214,8 @@ def test_nothing_is_biased_and_intervals_hold(name: str) -> None:
     for asked, (z, covered) in figures(name, 400).items():
         assert (np.abs(z) < 3.3).all(), (asked, z)
         assert (covered > 0.92).all(), (asked, covered)
-        assert (covered < 0.985).all(), (asked, covered)
+        # The bound of what rounding adds is wide where little else is left: in a model of several tables.
+        assert (covered < 0.992).all(), (asked, covered)
 
 
 def test_tables_that_were_rounded_apart_do_not_contradict_one_another() -> None:
