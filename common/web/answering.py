@@ -6,13 +6,13 @@ within limits of length and time, and only once an application asks for it.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.rpc.call_id import begin_request
@@ -23,6 +23,13 @@ SECONDS = 20.0
 
 MOST_BODY = 64 * 1024
 """Bytes of a form, or of a body of JSON."""
+
+SENDING_SECONDS = 60.0
+BYTES_A_SECOND = 1e6
+"""Longest that a client may take for an answer, beside what its bytes take at this rate."""
+
+_PIECE = 1 << 18
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +113,44 @@ class Application:
                 response.headers.update(refusal.headers)
             for name, value in self.headers.items():
                 response.headers.setdefault(name, value)
-            await response(scope, receive, send)
+            size = int(response.headers.get("content-length", 0))
+            async with asyncio.timeout(SENDING_SECONDS + size / BYTES_A_SECOND):  # the server then ends the connection
+                await response(scope, receive, _in_pieces(send))
+
+
+def _in_pieces(send: Send) -> Send:
+    """Return what sends a long body by pieces: the next one waits until its client has taken those before it."""
+
+    async def send_pieces(message: Message) -> None:
+        body = message.get("body", b"")
+        while len(body) > _PIECE:
+            await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
+            body = body[_PIECE:]
+        await send({**message, "body": body} if body else message)
+
+    return send_pieces
+
+
+async def unless_left(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Do some work, whose client may leave before its end.
+
+    Raises:
+        UnavailableError: the client left; the work is cancelled.
+    """
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise UnavailableError("the client left")
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def check_shape(request: Request, media_type: str) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -20,12 +21,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError
-from veiltab.common.web.answering import Application, Places, RefusedError, body_of, check_shape
+from veiltab.common.web.answering import Application, Places, RefusedError, body_of, check_shape, unless_left
 from veiltab.common.web.forms import parse_form, parse_json
 from veiltab.researcher.api.openapi import PROBLEM, description
 from veiltab.researcher.api.report_link import PAGE_PATH, link_page
 from veiltab.researcher.api.resource import Resource, answered, json_answer
-from veiltab.researcher.api.tokens import OWN, Token, Tokens
+from veiltab.researcher.api.tokens import OWN, Scope, Token, Tokens
 from veiltab.researcher.api.vocabulary import Parameter, read
 
 MOST_UNDER_WAY = 32
@@ -36,6 +37,12 @@ MOST_WAITING = 12
 
 MOST_COMPUTED = 2
 """Tables, analyses, reports and microdata that are computed at a time; others wait for their turn."""
+
+MOST_OF_A_TOKEN = 4
+"""Requests of one token that are worked at at a time, of which one is computed."""
+
+MOST_FILES = 8
+"""Files of microdata that are made or sent at a time."""
 
 DESCRIPTION = "/openapi.json"
 
@@ -65,7 +72,9 @@ class Api(Application):
         self._description = description(resources)
         self._routes = [(re.compile(re.escape(one.path).replace(r"\{release\}", "([^/]+)")), one) for one in resources]
         self._places, self._waiting = Places(MOST_UNDER_WAY), Places(MOST_WAITING)
-        self._computing = asyncio.Semaphore(MOST_COMPUTED)
+        self._files, self._computing = Places(MOST_FILES), asyncio.Semaphore(MOST_COMPUTED)
+        self._shares = defaultdict[str, Places](lambda: Places(MOST_OF_A_TOKEN))
+        self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(1))
 
     async def answer(self, request: Request, held: ExitStack) -> Response:
         """Answer a request, with the ETag of what it is answered; 304 without a body if the caller has it already."""
@@ -73,9 +82,10 @@ class Api(Application):
         answer = await self._asked(request, held)
         if answer.status_code != 200 or isinstance(answer, StreamingResponse):
             return answer
+        known = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
         tag = f'"{hashlib.sha256(answer.body).hexdigest()[:32]}"'
         answer.headers["ETag"] = tag
-        if tag in {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}:
+        if known & {tag, "*"}:
             del answer.headers["Content-Length"]
             return Response(None, 304, answer.headers)
         return answer
@@ -109,17 +119,24 @@ class Api(Application):
             problem = problem or "the token is good for one release alone, by its whole id"
         if problem:
             raise DeniedError(problem, where="Authorization", remedy="Ask for another token.")
+        held.enter_context(self._shares[caller.id])
         given = await _given(resource, request)
-        _log.info("token %s: %s", caller.label, resource.name)
+        level = logging.INFO if resource.scope is Scope.READ else logging.WARNING  # it spends, or takes rows or counts
+        _log.log(level, "token %s: %s", caller.label, resource.name)
         work = partial(resource.handle, *names, **given)
+        if resource.scope is Scope.MICRODATA:
+            held.enter_context(self._files)
         if resource.is_computed:
-            async with self._computing:
-                return await run_in_threadpool(work)
+            return await unless_left(request, self._computed(self._turns[caller.id], work))
         if given.get("wait") and self._waiting.is_full:
             work = partial(work, wait=0)
         elif given.get("wait"):
             held.enter_context(self._waiting)
         return await run_in_threadpool(work)
+
+    async def _computed(self, turn: asyncio.Semaphore, work: Callable[[], Response]) -> Response:
+        async with turn, self._computing:
+            return await run_in_threadpool(work)
 
     def _routed(self, path: str, method: str) -> tuple[Resource, tuple[str, ...]]:
         """Return what is asked for, and the name of the release in its path if there is one."""

@@ -19,7 +19,12 @@ MOST_ITEMS = 50
 """Texts of a list."""
 
 _ITEM = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
-_DECIMAL = r"^[0-9]{0,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?$"
+_DECIMAL = r"^[0-9]{0,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
+_LEAST, _MOST = Decimal("1e-12"), Decimal("1e12")
+"""Of decimals that are not 0."""
+
+_WHOLE = 2**53
+"""Whole numbers are below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +159,9 @@ def _schema(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
         return {"type": "string", "enum": [one.value for one in kind]}
     if kind is Decimal:
         return {"type": "string", "pattern": _DECIMAL, "maxLength": 70}
-    return {"type": {str: "string", int: "integer", float: "number", bool: "boolean"}[kind]}
+    if kind is int:
+        return {"type": "integer", "minimum": 1 - _WHOLE, "maximum": _WHOLE - 1}
+    return {"type": {str: "string", float: "number", bool: "boolean"}[kind]}
 
 
 def _of_kind(kind: Any, value: object, parameter: Parameter) -> Any:  # noqa: ANN401 - of the kind
@@ -164,12 +171,15 @@ def _of_kind(kind: Any, value: object, parameter: Parameter) -> Any:  # noqa: AN
             case list() if get_origin(kind) is tuple and len(value) <= MOST_ITEMS:
                 return tuple(_of_kind(get_args(kind)[0], one, parameter) for one in value)
             case str() if kind is str or (inspect.isclass(kind) and issubclass(kind, Enum)):
+                value.encode()  # no half of a pair of surrogates
                 return kind(value)
             case str() if kind is Decimal and re.fullmatch(_DECIMAL, value):
-                return Decimal(value)
+                number = Decimal(value)
+                if number == 0 or _LEAST <= number <= _MOST:
+                    return number
             case bool() if kind is bool:
                 return value
-            case int() if kind is int and not isinstance(value, bool):
+            case int() if kind is int and not isinstance(value, bool) and -_WHOLE < value < _WHOLE:
                 return value
             case int() | float() if kind is float and not isinstance(value, bool) and abs(value) < 1e300:
                 return float(value)

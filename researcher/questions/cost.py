@@ -95,7 +95,10 @@ def cost_of(wish: Wish, study: Study, check: Check) -> Cost:
     Raises:
         InvalidInputError: something is missing or out of range.
     """
-    return _of_one(wish, study, check) if wish.is_one_table else _of_several(wish, study, check)
+    try:
+        return _of_one(wish, study, check) if wish.is_one_table else _of_several(wish, study, check)
+    except ArithmeticError:  # of a decimal that has no exponential, or of a division by next to nothing
+        raise InvalidInputError("no plan has these numbers", where="plan", remedy="Give nearer ones.") from None
 
 
 def _of_one(wish: Wish, study: Study, check: Check) -> Cost:

@@ -18,7 +18,7 @@ from tests.researcher.api.asking import OWN, Program, made_program
 from tests.researcher.made_client import WAGES, MadeClient, N
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.web.answering import MOST_BODY
-from veiltab.researcher.api.application import DESCRIPTION, MOST_UNDER_WAY, MOST_WAITING
+from veiltab.researcher.api.application import DESCRIPTION, MOST_OF_A_TOKEN, MOST_UNDER_WAY, MOST_WAITING
 from veiltab.researcher.api.tokens import Scope
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import Status
@@ -119,6 +119,7 @@ def test_what_has_not_changed_is_not_sent_again(reader: Program) -> None:
     first = reader.ask("/v1/releases/wages/table")
     tag = first.headers["etag"]
     again = reader.ask("/v1/releases/wages/table", headers={"If-None-Match": f'"other", W/{tag}'})
+    assert reader.ask("/v1/releases/wages/table", headers={"If-None-Match": "*"}).status_code == 304
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     other = reader.ask("/v1/releases/wages/table?confidence=.9", headers={"If-None-Match": tag})
     assert other.status_code == 200
@@ -293,7 +294,8 @@ async def test_those_who_wait_keep_nobody_from_an_answer(reader: Program, monkey
     transport, headers = httpx.ASGITransport(reader.api), {"Authorization": f"Bearer {reader.token}"}
     async with httpx.AsyncClient(transport=transport, base_url="https://desk", headers=headers) as client:
         path = f"/v1/releases/{3:032x}?wait=30"
-        waiting = [asyncio.create_task(client.get(path)) for _ in range(MOST_WAITING)]
+        bearers = [{"Authorization": f"Bearer {reader.with_scopes(Scope.READ).token}"} for _ in range(MOST_WAITING)]
+        waiting = [asyncio.create_task(client.get(path, headers=one)) for one in bearers]
         while reader.api._waiting.taken < MOST_WAITING:  # noqa: ASYNC110 - no event says it
             await asyncio.sleep(0.01)
         assert (await client.get(path)).json()["release"]["state"] == "requested"
@@ -307,3 +309,69 @@ def test_no_more_is_computed_than_a_service_has_room_for(program: Program) -> No
     program.with_scopes(Scope.MICRODATA)
     answer = program.ask("/v1/releases/linked/microdata?rows=1000000&replicates=100")
     assert (answer.status_code, answer.json()["where"]) == (400, "rows")
+
+
+async def asked(program: Program, path: str, token: str, *, leaves: asyncio.Event | None = None) -> int:
+    """Ask with a token; return the status. The client leaves once the event is set."""
+    sent: list[Any] = []
+    requests = [{"type": "http.request", "body": b""}]
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        if not requests:
+            await (leaves or asyncio.Event()).wait()
+        return requests.pop() if requests else {"type": "http.disconnect"}
+
+    headers = [(b"authorization", b"Bearer " + token.encode())]
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}
+    await program.api(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+async def test_a_greedy_token_keeps_no_other_from_an_answer(reader: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    over, plain = threading.Event(), Release.estimate
+
+    def slow(self: Release, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - of the product
+        assert over.wait(30)
+        return plain(self, *given, **more)
+
+    monkeypatch.setattr(Release, "estimate", slow)
+    greedy, other = reader.token, reader.with_scopes(Scope.READ).token
+    report, leave = f"/v1/releases/{WAGES}/report", asyncio.Event()
+    asking = [asyncio.create_task(asked(reader, report, greedy, leaves=leave)) for _ in range(3 * MOST_OF_A_TOKEN)]
+    await asyncio.sleep(0.2)
+    assert [one.result() for one in asking if one.done()] == [503] * 2 * MOST_OF_A_TOKEN
+    assert await asyncio.wait_for(asked(reader, f"/v1/releases/{WAGES}/codebook", other), 10) == 200
+    assert await asked(reader, "/v1/study", greedy) == 503
+    leave.set()
+    await asyncio.wait(asking, timeout=10)
+    assert reader.api._places.taken == 0, "whose client left has no place"
+    assert await asyncio.wait_for(asked(reader, "/v1/study", greedy), 10) == 200
+    over.set()
+
+
+def test_who_spends_or_takes_is_in_the_log(program: Program, caplog: pytest.LogCaptureFixture) -> None:
+    program.with_scopes(Scope.READ, Scope.MICRODATA, Scope.REQUEST)
+    program.ask("/v1/study")
+    program.ask("/v1/releases/linked/microdata?rows=10&attributes=sex")
+    program.ask("/v1/releases", "POST", json={"epsilon": "1"})
+    lines = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert lines == ["token t0: getMicrodata", "token t0: askForRelease"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"epsilon": "1", "lifetime_seconds": ' + b"9" * 4200 + b"}", b'{"epsilon": "1", "label": "\\ud800"}'],
+)
+def test_values_that_no_protocol_carries_are_refused(program: Program, body: bytes) -> None:
+    program.with_scopes(Scope.REQUEST)
+    answer = program.ask("/v1/releases", "POST", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, program.made.asked) == (400, [])
+
+
+@pytest.mark.parametrize("epsilon", ["1e999", "1e99", "1e-24", "1e-999", "1e-13", "1e13", "0", "1e-12", "1e12"])
+def test_no_number_breaks_a_plan(reader: Program, epsilon: str) -> None:
+    plan = {"attributes": "sex", "population": "1000", "epsilon": epsilon}
+    assert reader.ask("/v1/plan", params=plan).status_code in {200, 400}

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from tests.common.collection.rounds import ID, OTHER_ID
 from tests.common.collection.rounds import study as poll
@@ -19,6 +21,7 @@ from tests.server.collection.https_reports import PATH, REPORTS, rounds_fixture 
 from tests.server.collection.test_rounds import TOKENS, opened
 from veiltab.common.collection.oracles import Category
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.web import answering
 from veiltab.common.web import serving as listening
 from veiltab.common.web.serving import MOST_BESIDE_BODY, bound, server_tls, serving
 from veiltab.deploy.pki.certificates import init_pki
@@ -279,3 +282,35 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
         return await asking
 
     assert asyncio.run(scenario()).status_code == 200
+
+
+def test_a_client_that_takes_no_answer_gives_its_place_back(identity: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernel does not take stays with the server, up to a deadline; the request is under way until then."""
+    monkeypatch.setattr(answering, "SENDING_SECONDS", 0.5)
+    monkeypatch.setattr(answering, "BYTES_A_SECOND", 1e9)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    places = answering.Places(1)
+
+    class Long(answering.Application):
+        headers = {}  # noqa: RUF012 - none
+
+        async def answer(self, request: Request, held: ExitStack) -> Response:  # noqa: ARG002 - of every application
+            held.enter_context(places)
+            return Response(bytes(50_000_000))
+
+    async def scenario() -> None:
+        listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
+        async with serving(Long(), listener, tls):
+            at = ("127.0.0.1", listener.getsockname()[1])
+            reader, writer = await asyncio.open_connection(*at, ssl=trusting, server_hostname="localhost", limit=1024)
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert await reader.readexactly(15) == b"HTTP/1.1 200 OK"
+            assert places.taken == 1
+            async with asyncio.timeout(10):
+                while places.taken:  # noqa: ASYNC110 - no event says it
+                    await asyncio.sleep(0.05)
+                with suppress(ConnectionError, ssl.SSLError):  # closed, in whichever way
+                    assert len(await reader.read()) < 50_000_000
+            writer.close()
+
+    asyncio.run(scenario())
