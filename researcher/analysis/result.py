@@ -31,7 +31,7 @@ _ROWS_SHOWN = 60
 """Rows of a notebook's table; `frame` has all."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Analysis:
     """The result of an analysis.
 
@@ -140,6 +140,13 @@ class Analysis:
         from veiltab.researcher.drawing.pictures import analysis_picture  # noqa: PLC0415 - not for results in text
 
         return analysis_picture(self)
+
+    def __repr__(self) -> str:
+        return f"<Analysis: {self.title}, {len(self.estimate):,} rows>"
+
+    def __str__(self) -> str:
+        """Return the text table."""
+        return self.text()
 
     def _repr_html_(self) -> str:
         headings, cells = self.columns()

@@ -39,6 +39,9 @@ class Client(Connection):
         timeout: seconds that the service may take to answer.
     """
 
+    def __repr__(self) -> str:
+        return f"<Client of {self.party} in the study {self.study.title!r}>"
+
     def request(  # noqa: PLR0913 - one argument a choice
         self,
         attributes: Sequence[str] = (),

@@ -100,23 +100,18 @@ def named_attributes(attributes: str | None, question: "Question", release: "Rel
 
 
 def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
-    from veiltab.common.privacy.planning.planning import FEW_ROWS
-    from veiltab.researcher.estimates.table import to_frame, write
+    from veiltab.researcher.estimates.table import write
     from veiltab.researcher.report.presentation import source_sentence
 
     known = release.status()
-    frame = to_frame(found)
     respondents = release.respondents()
     if out is not None:
-        write(frame, out)
+        write(found.frame(), out)
     data = {**table_dict(study, known, found, respondents), "out": out}
     table = None if known.spec is None else known.spec.only_table
     card = [] if table is None else card_lines(table)
     lines = [
-        frame.to_string(index=False),
-        "",
-        f"Expected root-mean-square distance of all cells: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
-        *([FEW_ROWS] if found.has_few_rows else []),
+        str(found),
         *said_of_links(found),
         source_sentence(found, known),
         respondents,

@@ -166,6 +166,20 @@ class Picture:
         """
         write_picture(Path(path), self.size, self.paint, option="")
 
+    def axes(self) -> "list[Axes]":
+        """Draw on a new figure, and return its axes to restyle; `axes[0].figure` is the figure.
+
+        Raises:
+            InvalidInputError: matplotlib is not installed.
+        """
+        with importing("researcher", "a picture"):
+            from matplotlib.figure import Figure  # noqa: PLC0415 - not where the extra is missing
+
+        with house_style():
+            figure = Figure(figsize=self.size, layout="constrained")
+            self.paint(figure)
+        return figure.axes
+
     def _repr_html_(self) -> str:
         return self.svg
 

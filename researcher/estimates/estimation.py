@@ -14,7 +14,7 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
 from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.privacy.planning.planning import FEWEST_ROWS
+from veiltab.common.privacy.planning.planning import FEW_ROWS, FEWEST_ROWS
 from veiltab.researcher.estimates.projection import project_to_simplex
 from veiltab.researcher.estimates.uncertainty import (
     CovarianceTerms,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "ReleaseDesign", "TableEstimate"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TableEstimate(ABC):
     """A table of some attributes, estimated without bias, and how far it may be from the true one.
 
@@ -171,6 +171,16 @@ class TableEstimate(ABC):
 
         return estimates_picture(self)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {', '.join(self.domain.names)}: {self.domain.cells:,} cells>"
+
+    def __str__(self) -> str:
+        """Return the text table: one line a cell, and below it what the numbers are."""
+        remarks = (FEW_ROWS,) if self.has_few_rows else ()
+        error = f"Expected root-mean-square distance of all cells: {self.root_mse:.5f}."
+        below = f"{error} Intervals at {self.confidence:.0%}."
+        return "\n".join([self.frame().to_string(index=False), "", below, *remarks])
+
     def _repr_html_(self) -> str:
         from veiltab.researcher.estimates.table import to_html  # noqa: PLC0415 - not for results in text
 
@@ -192,7 +202,7 @@ class TableEstimate(ABC):
         return min(max(observed / (1.0 - sampling), 1.0 / cells), 1.0)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Estimate(TableEstimate):
     """The joint table of some attributes, estimated from the histogram of the noisy rows of one release.
 

@@ -73,7 +73,7 @@ class PooledDesign:
         return PooledDesign(parts=tuple(part.marginal(cells) for part in self.parts), weights=self.weights)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PooledEstimate(TableEstimate):
     """A table that several releases measured; `pooled` makes it.
 

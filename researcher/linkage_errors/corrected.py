@@ -53,7 +53,7 @@ def corrected(estimate: TableEstimate, errors: LinkageErrors | None, owners: Map
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CorrectedEstimate(DerivedEstimate):
     """A table with its wrong links undone; `corrected` makes it.
 

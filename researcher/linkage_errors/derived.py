@@ -22,7 +22,7 @@ _BLOCK = 64
 """Cells whose errors are computed together."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DerivedEstimate(TableEstimate):
     """A smooth function of a measured table.
 

@@ -106,7 +106,7 @@ def pooled_categories(rates: MatchRates) -> tuple[int, ...]:
     return tuple(0 if category in pool else next(alone) for category in range(len(rates.linked)))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class WeightedEstimate(DerivedEstimate):
     """A weighted table, or a marginal of one; `weighted` makes it. Its rows are scaled to the n linked people.
 

@@ -118,6 +118,22 @@ def test_pictures_are_drawn_and_saved(tmp_path: Path) -> None:
     assert unsaid.plot().svg.startswith("<svg")
 
 
+def test_a_result_prints_as_its_table_and_shows_itself_in_one_line() -> None:
+    estimate = exact(EDUCATION_BY_SALARY, DOMAIN)
+    assert str(MADE) == MADE.text()
+    assert repr(MADE) == "<Analysis: made, 5 rows>"
+    lines = str(estimate).splitlines()
+    assert lines[0].split() == list(estimate.frame().columns)
+    assert len(lines) == 1 + estimate.domain.cells + 2
+    assert repr(estimate) == "<Estimate of education, salary: 6 cells>"
+
+
+def test_the_axes_of_a_picture_can_be_restyled() -> None:
+    (axes,) = MADE.plot().axes()
+    axes.set_title("my own")
+    assert axes.figure.axes == [axes]
+
+
 def test_estimates_of_one_and_of_several_releases_are_shown_alike() -> None:
     both = simulated(EDUCATION_BY_SALARY, DOMAIN, "a sample of 3,300 at epsilon 1", runs=2, seed=92)
     together = pooled(both)
