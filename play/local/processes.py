@@ -62,6 +62,7 @@ class LocalStudy:
     launchers: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
     options: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
     _running: dict[tuple[Role, str], subprocess.Popen[bytes]] = field(default_factory=dict)
+    _guard: subprocess.Popen[bytes] | None = None
 
     @classmethod
     def made_in(cls, folder: Path, source: bytes, *, tables: Mapping[str, Path], policies: Mapping[str, str]) -> Self:
@@ -137,7 +138,24 @@ class LocalStudy:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         self._running[role, name] = process
+        self._end_with_this_process(process.pid)
         return process.pid
+
+    def _end_with_this_process(self, pid: int) -> None:
+        """Have a party ended with this process, however it ends, where the system can (Linux)."""
+        if not hasattr(os, "pidfd_open"):
+            return
+        if self._guard is None:
+            self._guard = subprocess.Popen(  # noqa: S603 - the product's own file
+                [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        if self._guard.stdin is not None:
+            self._guard.stdin.write(f"{pid}\n".encode())
+            self._guard.stdin.flush()
 
     def endpoint(self, role: Role, name: str) -> str:
         """Where a party listens."""
@@ -235,6 +253,9 @@ class LocalStudy:
                 process.kill()
                 process.wait()
         self._running.clear()
+        if self._guard is not None:
+            self._guard.communicate()
+            self._guard = None
 
     def __enter__(self) -> Self:
         """Return the study."""
