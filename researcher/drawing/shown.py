@@ -59,13 +59,6 @@ class ShownTable(Protocol):
     def study_digest(self) -> str:
         """SHA-256 of the study file, hexadecimal, or empty."""
 
-    @property
-    def codebook(self) -> dict[str, list[str]]:
-        """Attribute -> its categories."""
-
-    def rows(self, fractions: Floats) -> Floats:
-        """Return n times the fractions."""
-
     def marginal(self, names: list[str]) -> Self:
         """Return the estimate of some of the attributes."""
 

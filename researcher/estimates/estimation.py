@@ -150,15 +150,6 @@ class TableEstimate(ABC):
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K)."""
         return contrast_covariance(contrasts, self.projected, self.design)
 
-    @property
-    def codebook(self) -> dict[str, list[str]]:
-        """Attribute -> its categories, in the order of the cells."""
-        return self.domain.codebook
-
-    def rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return fractions (or standard errors, or interval ends) as rows of the table: n times them."""
-        return self.population * fractions
-
     def frame(self) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; see veiltab.researcher.estimates.table.to_frame."""
         from veiltab.researcher.estimates.table import to_frame  # noqa: PLC0415 - not for results in text

@@ -75,7 +75,7 @@ def statistics(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -
         "high": estimate.high,
         "projected": estimate.projected,
     }
-    scaled = {f"{name}_rows": estimate.rows(columns[name]) for name in ("estimate", "se", "low", "high")}
+    scaled = {f"{name}_rows": estimate.population * columns[name] for name in ("estimate", "se", "low", "high")}
     if truth is not None:
         if truth.shape != estimate.raw.shape:
             raise InvalidInputError("the true table and the estimate do not have the same cells")
@@ -134,7 +134,7 @@ def to_frame(estimate: ShownTable, truth: NDArray[np.float64] | None = None) -> 
         name = free_name(attribute.name, taken, estimate.domain.names)
         columns[name] = labelled(codes, attribute)
     frame = pd.DataFrame(columns | numbers)
-    frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.codebook}
+    frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.domain.codebook}
     return frame
 
 

@@ -78,7 +78,7 @@ def table_dict(study: "Study", status: "Status", found: "TableEstimate", respond
         "study": study.title,
         "attributes": list(found.domain.names),
         "study_digest": found.study_digest,
-        "codebook": found.codebook,
+        "codebook": found.domain.codebook,
         "confidence": found.confidence,
         "cells": to_records(found),
         "root_mse": found.root_mse,

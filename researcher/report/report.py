@@ -98,7 +98,7 @@ def render(report: ReportInput) -> str:
         ("What was released", _facts(report)),
         ("Who faces which epsilon", card_table(report.card, N_IS_EXACT)),
         *([("Tests of the server", _results(report.receipts))] if report.receipts else []),
-        ("Codebook", codebook_table(report.estimate.codebook)),
+        ("Codebook", codebook_table(report.estimate.domain.codebook)),
         ("All cells", _cells(report)),
     ]
     estimate, reader = report.estimate, report.card[0]
@@ -316,7 +316,7 @@ def _cell_texts(
         _share(estimate.se[shown], digits),
         [f"{a} to {b}" for a, b in zip(low, high, strict=True)],
         _share(estimate.projected[shown], digits),
-        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.rows(estimate.raw[shown])) + 0.0],
+        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.population * estimate.raw[shown]) + 0.0],
     ]
     if truth is not None:
         columns.append(_share(truth[shown], digits))

@@ -123,7 +123,7 @@ def test_a_client_with_another_file_may_not_read_a_result(
         assert "studies/" in caught.value.remedy
     labels = service.release(RIGHT).estimate()
     assert labels.study_digest == labels.marginal(["salary"]).study_digest == RIGHT.digest
-    assert labels.codebook == {"sex": ["f", "m"], "salary": ["low", "high"]}
+    assert labels.domain.codebook == {"sex": ["f", "m"], "salary": ["low", "high"]}
 
 
 @every_change
