@@ -96,7 +96,7 @@ def contrasts(
         )
     ordered, groups = _ordered(table, given)
     asked = ordered.domain.names[len(given) :]
-    base = _reference(ordered.domain, given, reference or {})
+    base = reference_group(ordered.domain, given, reference or {})
     shares, per_group = shares_of(ordered, groups), ordered.domain.cells // groups
     rows = np.flatnonzero(np.arange(ordered.domain.cells) // per_group != base)
     first, second = shares.take(rows), shares.take(base * per_group + rows % per_group)
@@ -252,7 +252,7 @@ def _ordered(table: Table, given: Sequence[str]) -> tuple[Table, int]:
     return table.marginal([*given, *rest]), groups
 
 
-def _reference(domain: Domain, given: Sequence[str], reference: Mapping[str, str]) -> int:
+def reference_group(domain: Domain, given: Sequence[str], reference: Mapping[str, str]) -> int:
     """Return the number of the group of reference."""
     for name in reference:
         if name not in given:

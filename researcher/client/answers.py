@@ -43,11 +43,24 @@ class Answers(ABC):
     def measured(self, *, confidence: float = CONFIDENCE, linkage_error: Linkage = None) -> "tuple[TableEstimate, ...]":
         """Return each set of attributes that was measured as one table, all its runs pooled."""
 
-    def mean(
-        self, attribute: str, *, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None
+    def mean(  # noqa: PLR0913 - one argument a choice
+        self,
+        attribute: str,
+        *,
+        given: Names = (),
+        contrast: str = "",
+        reference: str = "",
+        confidence: float = CONFIDENCE,
+        linkage_error: Linkage = None,
     ) -> "Analysis":
-        """Estimate the mean of an attribute by group: release.mean("hours", given="education").frame()."""
-        return self._answer(given, confidence, linkage_error, mean=attribute)
+        """Estimate the mean of an attribute by group: release.mean("hours", given="education").frame().
+
+        With contrast="difference" or "ratio" each group against the first, or reference="education=none".
+        """
+        from veiltab.researcher.analysis.contrasts import contrast_of  # noqa: PLC0415 - not for tables
+
+        asked = {"mean": attribute, "contrast": contrast_of(contrast), "reference": reference}
+        return self._answer(given, confidence, linkage_error, **asked)
 
     def sum(
         self, attribute: str, *, given: Names = (), confidence: float = CONFIDENCE, linkage_error: Linkage = None

@@ -18,6 +18,7 @@ QUESTION_EXAMPLES = (
     "--model 'wage=high ~ education + age' --odds-ratio\n\n"
     "--attributes education,wage --independence education\n\n"
     "--mean hours --given education\n\n"
+    "--mean hours --given education --difference --reference education=none\n\n"
     "--quantile .5 --of hours --given education\n\n"
     "--linear 'wage ~ age + education'\n\n"
     "--correlation wage,hours\n\n"
@@ -28,7 +29,7 @@ QUESTION_EXAMPLES = (
 )
 
 _CONTRASTS = {
-    "difference": "Compare by difference: groups with --given, --total, or releases with --compare.",
+    "difference": "Compare by difference: groups with --given (or their --mean), --total, or releases with --compare.",
     "ratio": "Compare by ratio; of shares --given a group it is the relative risk.",
     "odds-ratio": "Compare by odds ratio; with --model, e to the coefficients.",
 }

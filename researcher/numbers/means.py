@@ -9,20 +9,33 @@ with the constant, linear and background terms of Cov(T_hat); rounded numbers ad
 not change. The interval has the theta with (T_hat c)^2 <= z^2
 V(theta): Fieller's argument, a quadratic in theta, as for conditional shares; T(c^2) is taken at the projected table.
 The sum n sum x T is a contrast itself. Respondents whose number is missing are in no group.
+
+Means p and q of two groups have to first order the errors T_hat(c_p / W_p) and T_hat(c_q / W_q), whose covariance is
+that of two contrasts; the mean of the second order, -Cov(T_hat(c_p), W_hat_p) / W_p^2, is taken off. So a difference is
+the coefficient of a linear model on the groups. The interval of a ratio has the r with (p - r q)^2 <= z^2 Var(p - r q).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from veiltab.researcher.analysis.comparisons import Table, cell_labels, doubts, given_text, quantile
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.comparisons import (
+    Table,
+    cell_labels,
+    doubts,
+    given_text,
+    quantile,
+    reference_group,
+)
+from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats, paired_errors
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.estimates.projection import project_to_simplex
-from veiltab.researcher.numbers.points import check_given, deviations, numbers_of, rounding_variance
+from veiltab.researcher.numbers.points import check_given, covariance, deviations, numbers_of, rounding_variance
 
 EVERYBODY = "all respondents"
 
@@ -56,6 +69,63 @@ def means(table: Table, name: str, given: Sequence[str] = ()) -> Analysis:
         (np.where(said, value, np.nan), np.where(said, low, np.nan), np.where(said, high, np.nan)),
     )
     return replace(found, facts=_at_ends(part, name))
+
+
+def mean_contrasts(
+    table: Table, kind: Contrast, name: str, given: Sequence[str], reference: Mapping[str, str] | None = None
+) -> Analysis:
+    """Compare the mean of an attribute in every group with that of a reference group: minus it, or over it.
+
+    Args:
+        table: with all attributes concerned.
+        kind: difference or ratio.
+        name: the attribute; its categories are numbers.
+        given: attributes whose combinations of categories are the groups, at least one.
+        reference: category of each given attribute in the reference group; by default the first of each.
+
+    Returns:
+        A row for each other group. NaN where a group cannot be told from an empty one, or a mean that divides from 0.
+
+    Raises:
+        InvalidInputError: as `means`; no group, an unknown one, or an odds ratio.
+    """
+    if not given or kind is Contrast.ODDS_RATIO:
+        raise InvalidInputError(
+            f"the {kind.value.replace('-', ' ')} of means was asked for"
+            + (", and odds are of shares" if given else " without groups"),
+            where="mean",
+            remedy="Name the attribute that makes the groups, and ask for the difference or the ratio of their means.",
+        )
+    raw, numbers, part, groups = _cells(table, name, given)
+    base = reference_group(part.domain, given, reference or {})
+    rows, whole = np.flatnonzero(np.arange(len(raw)) != base), raw.sum(axis=1)
+    said, z = whole > 0, quantile(table)
+    mean = np.divide(raw @ numbers, whole, out=np.full(whole.shape, np.nan), where=said)
+    errors = np.full((len(raw), len(raw)), np.nan)
+    if isinstance(part, TableEstimate):
+        *_, said = _fieller(part, (len(raw), len(numbers)), z)
+        every = numbers_of(part.domain.attributes[-1])
+        inside = ~np.isnan(every) & said[:, None]
+        weights = inside / np.where(said, whole, 1.0)[:, None]
+        off = by_group(len(raw), np.where(inside, np.nan_to_num(every - mean[:, None]) * weights, 0.0))
+        errors = covariance(part, off)
+        mean = mean + paired_errors(part, off, by_group(len(raw), weights))[1]
+    p, q, pp, qq, pq = mean[rows], mean[base], np.diagonal(errors)[rows], errors[base, base], errors[rows, base]
+    if kind is Contrast.DIFFERENCE:
+        value, half = p - q, z * np.sqrt(np.maximum(pp - 2 * pq + qq, 0.0))
+        low, high, shown = value - half, value + half, said[rows] & said[base]
+    else:
+        # (p - r q)^2 <= z^2 (pp - 2 r pq + r^2 qq), a quadratic in r.
+        lead, middle = q * q - z * z * np.nan_to_num(qq), p * q - z * z * pq
+        shown = said[rows] & said[base] & (lead > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value, root = p / q, np.sqrt(np.maximum(middle**2 - lead * (p * p - z * z * pp), 0.0))
+            low, high = (middle - root) / lead, (middle + root) / lead
+    labels = {label: tuple(texts[row] for row in rows) for label, texts in groups.items()}
+    against = ", ".join(texts[base] for texts in groups.values())
+    title = f"{kind.value} of the mean of {name}{given_text(given)}, against {against}"
+    value, low, high = (np.where(shown, end, np.nan) for end in (value, low, high))
+    return replace(number_analysis(part, title, labels, (value, low, high)), neutral=kind.neutral)
 
 
 def means_by_each(table: Table, name: str) -> Analysis:

@@ -14,7 +14,7 @@ from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrast
 from veiltab.researcher.estimates.estimation import TableEstimate
 from veiltab.researcher.numbers.correlation import correlation
 from veiltab.researcher.numbers.linear import linear
-from veiltab.researcher.numbers.means import means, sums
+from veiltab.researcher.numbers.means import mean_contrasts, means, sums
 from veiltab.researcher.numbers.points import twin_of
 from veiltab.researcher.numbers.quantiles import quantiles
 from veiltab.researcher.numbers.second_moments import variances
@@ -30,11 +30,11 @@ _OF_NUMBERS = ("mean", "sum", "variance", "of")
 class Question:
     """A question about a table, as the options of `veiltab researcher estimate` put it.
 
-    Shares, totals, a mean, a sum and a model exclude one another; a contrast says how shares or totals are compared.
+    Shares, totals, a mean, a sum and a model exclude one another; a contrast says how shares, totals or means compare.
 
     Args:
         given: attributes that are conditioned on.
-        contrast: how to compare; None asks for the shares, totals or coefficients themselves.
+        contrast: how to compare; None asks for the shares, totals, means or coefficients themselves.
         reference: the group that others are compared with, as a subgroup; "" for the first.
         totals: subgroups that are counted, such as "sex=f & age=old".
         model: the formula of a regression, or "".
@@ -85,9 +85,11 @@ class Question:
         kinds = [*of_numbers, *(name for name, part in shares if part)]
         if len(kinds) > 1:
             raise InvalidInputError(f"{' and '.join(kinds)} do not go together", remedy="Ask one after the other.")
-        if of_numbers and self.contrast:
+        if of_numbers and self.contrast and not self.mean:
             raise InvalidInputError(
-                f"a {of_numbers[0]} is not compared here", where=of_numbers[0], remedy="Leave out the contrast."
+                f"{'a quantile' if self.of else f'a {of_numbers[0]}'} is not compared here",
+                where=of_numbers[0],
+                remedy="Leave out the contrast, or compare means.",
             )
         if self.reference and not (self.given and self.contrast):
             raise InvalidInputError(
@@ -191,12 +193,17 @@ def _of_shares(question: Question, table: Table) -> Analysis:
         subgroups = [parse_subgroup(text, table.domain) for text in question.totals]
         return total_contrasts(table, question.contrast, subgroups) if question.contrast else totals(table, subgroups)
     if question.contrast:
-        named = parse_subgroup(question.reference, table.domain) if question.reference else {}
-        several = [name for name, categories in named.items() if len(categories) > 1]
-        if several:
-            raise InvalidInputError(f"the reference has several categories of {several[0]}", where="reference")
-        return contrasts(table, question.contrast, question.given, {name: one for name, (one, *_) in named.items()})
+        return contrasts(table, question.contrast, question.given, _reference(question, table))
     return conditional_shares(table, question.given)
+
+
+def _reference(question: Question, table: Table) -> dict[str, str]:
+    """Return the category of each attribute in the group of reference."""
+    named = parse_subgroup(question.reference, table.domain) if question.reference else {}
+    several = [name for name, categories in named.items() if len(categories) > 1]
+    if several:
+        raise InvalidInputError(f"the reference has several categories of {several[0]}", where="reference")
+    return {name: one for name, (one, *_) in named.items()}
 
 
 def answer_of_all(tables: Sequence[Table], question: Question) -> Analysis:
@@ -220,6 +227,8 @@ def _of_numbers(question: Question, table: Table) -> Analysis:
     """Return the mean, sum, variance or quantile of an attribute by group."""
     if question.quantile is not None:
         return quantiles(table, question.of, question.quantile, question.given)
+    if question.contrast:
+        return mean_contrasts(table, question.contrast, question.mean, question.given, _reference(question, table))
     of = means if question.mean else sums if question.sum else variances
     return of(table, question.number, question.given)
 

@@ -22,8 +22,9 @@ vt_conditional <- function(release, attributes, given, contrast = NULL, referenc
               reference = reference, confidence = confidence)
 }
 
-vt_mean <- function(release, attribute, given = character(), confidence = 0.95) {
-  vt_analysis(release, mean = attribute, given = given, confidence = confidence)
+vt_mean <- function(release, attribute, given = character(), confidence = 0.95, contrast = NULL, reference = NULL) {
+  vt_analysis(release, mean = attribute, given = given, contrast = contrast, reference = reference,
+              confidence = confidence)
 }
 
 vt_sum <- function(release, attribute, given = character(), confidence = 0.95) {

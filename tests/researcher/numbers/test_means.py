@@ -1,14 +1,19 @@
 """Means and sums: exact on the table itself, covering under noise, and refused where categories are not numbers."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from tests.researcher.analysis.simulated import design_for, exact, simulated_counts
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.contrasts import Contrast, contrast_of
 from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.client.answers import Answers
 from veiltab.researcher.estimates.estimation import Estimate
-from veiltab.researcher.numbers.means import means, means_by_each, sums
+from veiltab.researcher.numbers.linear import linear
+from veiltab.researcher.numbers.means import mean_contrasts, means, means_by_each, sums
 from veiltab.researcher.questions.question import Question, answer
 
 HOURS = (10.0, 20.0, 40.0, 60.0)
@@ -20,6 +25,22 @@ DOMAIN = Domain(
 )
 TABLE = np.array([[300, 700, 3000, 1000], [900, 1600, 2200, 300]])
 TRUE_MEANS = TABLE @ HOURS / TABLE.sum(axis=1)
+
+
+class Asked(Answers):
+    """A table that answers as a release does."""
+
+    def __init__(self, whole: Estimate) -> None:
+        self._whole = whole
+
+    def domain(self) -> Domain:
+        return self._whole.domain
+
+    def table(self, attributes: Sequence[str], **_: object) -> Estimate:
+        return self._whole.marginal(attributes)
+
+    def measured(self, **_: object) -> tuple[Estimate, ...]:
+        return (self._whole,)
 
 
 def releases(sample: int, kept: float, runs: int) -> list[Estimate]:
@@ -38,6 +59,27 @@ def test_of_the_table_itself() -> None:
     assert (everybody.title, everybody.names) == ("mean of hours", ("all respondents",))
     np.testing.assert_allclose(everybody.estimate, TABLE.sum(axis=0) @ HOURS / 10_000)
     np.testing.assert_allclose(sums(whole, "hours", ["sex"]).estimate, TABLE @ HOURS)
+
+
+def test_differences_and_ratios_of_the_table_itself() -> None:
+    whole = exact(TABLE, DOMAIN)
+    apart = mean_contrasts(whole, Contrast.DIFFERENCE, "hours", ["sex"])
+    assert (apart.title, apart.names) == ("difference of the mean of hours given sex, against m", ("f",))
+    np.testing.assert_allclose(apart.estimate, TRUE_MEANS[1] - TRUE_MEANS[0])
+    over = mean_contrasts(whole, Contrast.RATIO, "hours", ["sex"], {"sex": "f"})
+    assert (over.names, over.neutral) == (("m",), 1.0)
+    np.testing.assert_allclose([over.estimate, over.low, over.high], TRUE_MEANS[0] / TRUE_MEANS[1], rtol=1e-6)
+
+
+def test_a_model_with_one_attribute_is_the_difference_of_its_means() -> None:
+    domain = Domain(attributes=(Attribute(name="sex", categories=("m", "f", "d")), DOMAIN.attributes[1]))
+    table = np.concatenate([TABLE, [[200, 300, 100, 50]]])
+    design = design_for(table, 5000, 0.5)
+    (counts,) = simulated_counts(table, design, 1, np.random.default_rng(5))
+    one = Estimate(domain=domain, design=design, counts=counts)
+    model, apart = linear([one], "hours ~ sex"), mean_contrasts(one, Contrast.DIFFERENCE, "hours", ["sex"])
+    for of_model, of_means in zip(*((a.estimate, a.low, a.high) for a in (model, apart)), strict=True):
+        np.testing.assert_allclose(of_model[1:], of_means, rtol=1e-5)
 
 
 def test_means_by_each_other_attribute() -> None:
@@ -68,18 +110,31 @@ def test_intervals_cover_and_means_are_unbiased(sample: int, kept: float) -> Non
     assert (np.abs(values.mean(axis=0) - TABLE @ HOURS) < 4 * values.std(axis=0) / np.sqrt(runs)).all()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("sample", "kept"), [(10_000, 0.3), (3000, 0.7), (10_000, 0.1)])
+@pytest.mark.parametrize("kind", [Contrast.DIFFERENCE, Contrast.RATIO])
+def test_intervals_of_comparisons_cover(sample: int, kept: float, kind: Contrast) -> None:
+    truth = TRUE_MEANS[1] - TRUE_MEANS[0] if kind is Contrast.DIFFERENCE else TRUE_MEANS[1] / TRUE_MEANS[0]
+    found = [mean_contrasts(one, kind, "hours", ["sex"]) for one in releases(sample, kept, 1500)]
+    covered = np.mean([one.low[0] <= truth <= one.high[0] for one in found])
+    assert 0.93 < covered < 0.97
+
+
 def test_a_group_that_may_be_empty_has_no_mean() -> None:
     table = np.array([[0, 1, 0, 0], [900, 1600, 2200, 300]])
     design = design_for(table, int(table.sum()), 0.05)
     counts = simulated_counts(table, design, 20, np.random.default_rng(3))
     found = [means(Estimate(domain=DOMAIN, design=design, counts=row), "hours", ["sex"]) for row in counts]
     assert np.mean([np.isnan(one.estimate[0]) for one in found]) > 0.8
+    apart = mean_contrasts(Estimate(domain=DOMAIN, design=design, counts=counts[0]), Contrast.RATIO, "hours", ["sex"])
+    assert np.isnan([apart.estimate, apart.low, apart.high]).all()
     assert not any(np.isnan(one.estimate[1]) for one in found)
 
 
 def test_a_model_gives_no_interval() -> None:
     table = ModelledTable(domain=DOMAIN, raw=TABLE.reshape(-1) / 10_000, population=10_000)
-    for found in (means(table, "hours", ["sex"]), sums(table, "hours")):
+    compared = (mean_contrasts(table, kind, "hours", ["sex"]) for kind in (Contrast.DIFFERENCE, Contrast.RATIO))
+    for found in (means(table, "hours", ["sex"]), sums(table, "hours"), *compared):
         assert not found.is_measured
         assert np.isnan(found.low).all()
     np.testing.assert_allclose(means(table, "hours", ["sex"]).estimate, TRUE_MEANS)
@@ -91,6 +146,14 @@ def test_what_has_no_mean_is_refused() -> None:
         means(whole, "sex")
     with pytest.raises(InvalidInputError, match="is given"):
         means(whole, "hours", ["hours"])
+    with pytest.raises(InvalidInputError, match="odds are of shares"):
+        mean_contrasts(whole, Contrast.ODDS_RATIO, "hours", ["sex"])
+    with pytest.raises(InvalidInputError, match="without groups"):
+        mean_contrasts(whole, Contrast.DIFFERENCE, "hours", [])
+    with pytest.raises(InvalidInputError, match="no category 'x'"):
+        mean_contrasts(whole, Contrast.DIFFERENCE, "hours", ["sex"], {"sex": "x"})
+    with pytest.raises(InvalidInputError, match="'odds' is not a way to compare"):
+        contrast_of("odds")
     with pytest.raises(InvalidInputError, match="income"):
         means(whole, "income")
 
@@ -101,6 +164,12 @@ def test_questions_of_means() -> None:
     assert asked.attributes(DOMAIN) == ("sex", "hours")
     np.testing.assert_allclose(answer(asked, whole).estimate, TRUE_MEANS)
     np.testing.assert_allclose(answer(Question(sum="hours"), whole).estimate, TABLE.sum(axis=0) @ HOURS)
+    apart = Question(mean="hours", given=("sex",), contrast=Contrast.DIFFERENCE, reference="sex=f")
+    np.testing.assert_allclose(answer(apart, whole).estimate, TRUE_MEANS[0] - TRUE_MEANS[1])
+    by_call = Asked(whole).mean("hours", given="sex", contrast="difference", reference="sex=f")
+    np.testing.assert_allclose(by_call.estimate, TRUE_MEANS[0] - TRUE_MEANS[1])
+    with pytest.raises(InvalidInputError, match="a quantile is not compared here"):
+        Question(quantile=0.5, of="hours", given=("sex",), contrast=Contrast.DIFFERENCE)
     with pytest.raises(InvalidInputError, match="do not go together"):
         Question(mean="hours", sum="hours")
     with pytest.raises(InvalidInputError, match="do not go together"):
