@@ -12,6 +12,7 @@ from functools import cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
 
+from veiltab.common.study.forms import Forms
 from veiltab.common.study.toml_fields import Fields
 from veiltab.common.study.toml_text import toml_value
 
@@ -34,6 +35,7 @@ _KINDS: Mapping[object, Kind] = {
     tuple[Decimal, ...]: Kind("list of numbers", Fields.numbers),
     tuple[tuple[str, tuple[str, ...]], ...]: Kind("table from text to text or texts", Fields.lists),
     tuple[tuple[str, str], ...]: Kind("table from text to text", Fields.pairs),
+    tuple[tuple[str, Forms], ...]: Kind("table from text to the rows of each form", Fields.row_tables),
     tuple[tuple[str, Decimal], ...]: Kind("table from text to number", Fields.number_pairs),
 }
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.dates import check_first_year
-from veiltab.common.study.id_shapes import check_id_shape
+from veiltab.common.study.forms import Forms, check_forms, sentence
 from veiltab.common.study.keys import key, optional_key
 from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
 
@@ -31,8 +31,8 @@ DATE_ORDER = key('how its table writes a date of birth: "ymd", "dmy" or "mdy"')
 FIRST_YEAR = key("the earliest year that two digits mean in a date of birth: with 1926, 25 is 2025", "years have four")
 NORMALISE = key(
     "steps that make spellings of one id agree: white space around it, letter case, Unicode form C; also"
-    ' "digits" (keep digits alone), "integer" (0012 and 12.0 are 12; what is not whole is refused) and "zfill:7"'
-    " (zeros before what is shorter)"
+    ' "first" and "last" (keep the first or last group of digits), "digits" (keep digits alone), "integer" (0012 and'
+    ' 12.0 are 12; what is not whole is refused) and "zfill:7" (zeros before what is shorter)'
 )
 
 
@@ -57,9 +57,10 @@ class CuratorMember(Member):
     date_order: str = field(default="ymd", metadata=DATE_ORDER)
     first_year: int | None = field(default=None, metadata=FIRST_YEAR)
     normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
-    id_shapes: tuple[str, ...] = optional_key(
+    forms: tuple[tuple[str, Forms], ...] = optional_key(
         (),
-        "how its normalised ids are written, such as 9999, as its draft said; `curator check` compares them",
+        "how its normalised ids are written, as its draft said: of each id column, or of an identity field, the rows"
+        " of each form, such as 9999; `curator check` compares them",
         "nothing is compared",
     )
     most_ids: int | None = optional_key(
@@ -76,21 +77,20 @@ class CuratorMember(Member):
     @property
     def id_rule(self) -> str:
         """Its id columns, the steps of their normalisation, and how the ids are written, in words."""
-        shapes = f", written as {', '.join(self.id_shapes)}" if self.id_shapes else ""
-        return f"{self.name} has {', '.join(self.id_columns)} by {', '.join(self.normalise) or 'no step'}{shapes}"
+        forms = f", written as {'; '.join(sentence(one) for _, one in self.forms)}" if self.forms else ""
+        return f"{self.name} has {', '.join(self.id_columns)} by {', '.join(self.normalise) or 'no step'}{forms}"
 
     def __post_init__(self) -> None:
         Member.__post_init__(self)
         if self.most_ids is not None and self.most_ids < 1:
             raise InvalidInputError("most_ids must be at least 1", remedy="Give the most ids that its table may have.")
         if self.identity:
-            check_identity(self.identity, self.date_order, [*self.id_columns, *self.id_shapes])
+            check_identity(self.identity, self.date_order, self.id_columns)
             object.__setattr__(self, "id_columns", tuple(column for _, columns in self.identity for column in columns))
             object.__setattr__(self, "normalise", ())
         check_first_year(self.first_year)
         check_identification(self.id_columns, self.normalise)
-        if self.id_shapes:
-            check_id_shapes(self.id_shapes, self.id_columns)
+        check_forms(self.forms, [name for name, _ in self.identity] or self.id_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +143,8 @@ def check_identification(id_columns: Sequence[str], normalise: Sequence[str]) ->
         raise InvalidInputError(
             "normalise has both digits and integer", remedy="Keep one: digits would make 120 of 12.0, and integer 12."
         )
+    if "first" in names and "last" in names:
+        raise InvalidInputError("normalise has both first and last", remedy="Keep one group of digits.")
 
 
 def check_identity(identity: Sequence[tuple[str, Sequence[str]]], date_order: str, ids: Sequence[str]) -> None:
@@ -160,7 +162,7 @@ def step_name(step: str) -> str:
     """Return the name of a step, without the number of zfill:N; refuse an unknown one."""
     name, colon, number = step.partition(":")
     if name != "zfill":
-        check_one_of("normalise", step, (*NORMALISE_STEPS, "digits", "integer", "zfill:N"))
+        check_one_of("normalise", step, (*NORMALISE_STEPS, "first", "last", "digits", "integer", "zfill:N"))
     elif not colon or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= MOST_ZEROS:
         raise InvalidInputError(
             f"normalise has {step[:40]!r}, which names no length",
@@ -172,14 +174,6 @@ def step_name(step: str) -> str:
 def zfill_width(steps: Sequence[str]) -> int:
     """Return the N of zfill:N among valid steps; 0 without it."""
     return next((int(step.partition(":")[2]) for step in steps if step.startswith("zfill:")), 0)
-
-
-def check_id_shapes(shapes: Sequence[str], id_columns: Sequence[str]) -> None:
-    """Refuse texts that are no shapes, and more or fewer than there are id columns."""
-    if len(shapes) != len(id_columns):
-        raise InvalidInputError("id_shapes are not as many as id_columns", remedy="Give one shape a column.")
-    for shape in shapes:
-        check_id_shape(shape)
 
 
 def check_epsilon_budget(epsilon: Decimal) -> None:

@@ -84,6 +84,12 @@ class Fields:
             (name, self._finite(key, self._typed(key, value, (int, Decimal), kind))) for name, value in table.items()
         )
 
+    def row_tables(self, key: str) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+        """Return a table from text to tables from text to whole number, as pairs; empty if the key is absent."""
+        tables = self.table(key, required=False)
+        parts = [(name, tables.table(name)) for name in tuple(tables.keys())]
+        return tuple((name, tuple((one, part.integer(one)) for one in tuple(part.keys()))) for name, part in parts)
+
     def table(self, key: str, *, required: bool = True) -> "Fields":
         """Return a table inside this one."""
         value = self._value(key, dict, f"a table [{key}]", None if required else {})

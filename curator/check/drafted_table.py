@@ -12,10 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.id_shapes import DECIMALS
+from veiltab.common.study.forms import DECIMALS, for_others
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
 from veiltab.curator.check.identity_fields import identity_of
+from veiltab.curator.check.identity_forms import identity_forms, kinds_of
 from veiltab.curator.check.profile import ColumnProfile, profile_columns
 from veiltab.curator.check.proposal import AttributeProposal, Omission, looks_like_id, propose, strays
 from veiltab.curator.formats.address import TableAddress
@@ -23,7 +24,15 @@ from veiltab.curator.formats.columns.reading import read_header
 from veiltab.curator.formats.columns.refusals import refusal
 from veiltab.curator.formats.columns.source import Source
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.id_shapes import id_shapes
+from veiltab.curator.reading.forms import (
+    FormPart,
+    FormReader,
+    column_forms,
+    distinct_after,
+    few_alike,
+    forms_text,
+    plain_forms,
+)
 from veiltab.curator.reading.table_reading import read_respondents
 
 _NONE: Mapping[str, Collection[str]] = {}
@@ -35,7 +44,8 @@ class IdProposal:
 
     Args:
         normalise: steps that make spellings of one id agree.
-        shapes: how the ids of each column are written.
+        forms: how the ids of each column, or the identity fields, are written.
+        distinct_after: steps of normalisation after which all ids still differ.
         reason: why these columns are proposed.
         identity: field -> the columns that make it up, in the place of ids; none if there are ids.
         date_order: how dates of birth are written.
@@ -44,7 +54,8 @@ class IdProposal:
 
     columns: tuple[str, ...]
     normalise: tuple[str, ...]
-    shapes: tuple[str, ...]
+    forms: Mapping[str, tuple[FormPart, ...]]
+    distinct_after: tuple[str, ...]
     reason: str
     identity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     date_order: str = ""
@@ -56,11 +67,12 @@ class IdProposal:
         if self.identity:
             fields = ", ".join(f"{name} from {' + '.join(columns)}" for name, columns in self.identity.items())
             notes = "".join(f"\n  note: {note}" for note in self.notes)
-            return f"identity: {fields}\n  dates in the order {self.date_order}\n  why: {self.reason}{notes}"
-        pairs = zip(self.columns, self.shapes, strict=True)
-        shapes = ", ".join(f"{column}, written as {shape}" for column, shape in pairs)
+            written = "".join(f"\n  {name}: written as {forms_text(parts)}" for name, parts in self.forms.items())
+            return f"identity: {fields}{written}\n  dates in the order {self.date_order}\n  why: {self.reason}{notes}"
+        forms = ", ".join(f"{column}, written as {forms_text(parts)}" for column, parts in self.forms.items())
         steps = f"\n  normalised by {', '.join(self.normalise)}" if self.normalise != NORMALISE_STEPS else ""
-        return f"ids: {shapes}{steps}\n  why: {self.reason}"
+        few = "".join(f"\n  note: {note}" for name, parts in self.forms.items() for note in few_alike(name, parts))
+        return f"ids: {forms}{steps}\n  why: {self.reason}{few}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +98,12 @@ class TableProposal:
         ids: dict[str, object] = {
             "id_columns": list(self.ids.columns),
             "normalise": list(self.ids.normalise),
-            "id_shapes": list(self.ids.shapes),
+            "distinct_after": list(self.ids.distinct_after),
         }
         century = {} if self.ids.first_year is None else {"first_year": self.ids.first_year}
         identity = {"identity": dict(self.ids.identity), "date_order": self.ids.date_order, **century}
-        head = {"curator": self.curator, **(identity if self.ids.identity else ids)}
+        forms = {name: dict(for_others(plain_forms(parts))) for name, parts in self.ids.forms.items()}
+        head = {"curator": self.curator, **(identity if self.ids.identity else ids), "forms": forms}
         return {"draft": head, "attribute": [proposal.table for proposal in self.attributes]}
 
     def as_dict(self) -> dict[str, object]:
@@ -170,7 +183,12 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     reading = read_respondents(table, chosen, steps, rules, source=source, identity=groups)
     if reading.errors:
         raise reading.errors[0]
-    shapes = () if identity else id_shapes((batch.ids for batch in reading.respondents.batches()), len(chosen))
+    ids = reading.respondents.all_ids
+    if identity:
+        forms, distinct = identity_forms(ids(), kinds_of(identity.fields)), tuple[str, ...]()
+    else:
+        forms = dict(zip(chosen, column_forms(ids(), len(chosen)), strict=True))
+        distinct = distinct_after(ids, len(chosen), forms)
     return TableProposal(
         curator=curator,
         description=reading.description,
@@ -179,7 +197,8 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         ids=IdProposal(
             columns=chosen,
             normalise=steps,
-            shapes=shapes,
+            forms=forms,
+            distinct_after=distinct,
             reason=reason,
             identity=identity.fields if identity else {},
             date_order=identity.date_order if identity else "",
@@ -193,8 +212,11 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
 
 def _steps(table: TableAddress | Path, source: Source, id_columns: Sequence[str]) -> tuple[str, ...]:
     """Return the steps that ids need: those written as 1234.0 become whole numbers."""
-    raw = read_respondents(table, id_columns, (*NORMALISE_STEPS, "integer"), (), with_id_shapes=True, source=source)
-    return (*NORMALISE_STEPS, "integer") if DECIMALS in raw.raw_id_shapes and not raw.errors else NORMALISE_STEPS
+    readers = {name: FormReader() for name in id_columns}
+    watch = {name: reader.take for name, reader in readers.items()}
+    raw = read_respondents(table, id_columns, (*NORMALISE_STEPS, "integer"), (), watch=watch, source=source)
+    forms = {part.form for reader in readers.values() for part in reader.parts()}
+    return (*NORMALISE_STEPS, "integer") if DECIMALS in forms and not raw.errors else NORMALISE_STEPS
 
 
 def _check_columns(where: str, header: Collection[str], options: str, named: Sequence[str]) -> None:

@@ -3,21 +3,25 @@
 It quotes raw values that the study does not know, so it is for the curator's own terminal: never log or send it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.core.texts.shown import shown
 from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import Study
-from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
+from veiltab.common.study.form_matching import after, how_to_match, lost_digits, lost_zeros, without_partner
+from veiltab.common.study.forms import rows_of, sentence
+from veiltab.common.study.members import CuratorMember
 from veiltab.curator.check.cost import AlignmentCost, private_cost, token_cost
 from veiltab.curator.check.identity_check import IdentityInspection, inspect_identity
+from veiltab.curator.check.identity_forms import identity_forms, written_columns
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import first_rows
 from veiltab.curator.reading.column import ColumnReading, UnknownValue
-from veiltab.curator.reading.id_shapes import id_shapes
+from veiltab.curator.reading.forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
 from veiltab.curator.reading.table_reading import Reading, read_table
 from veiltab.curator.reading.unknown_values import unknown_values
 
@@ -66,8 +70,8 @@ class Inspection:
         dropped: rows that leave because an attribute is missing.
         empty_ids: rows with an empty id.
         repeated_ids: rows whose id an earlier row has too.
-        raw_id_shapes: how the ids of each id column are written in the table; see `veiltab.common.study.id_shapes`.
-        id_shapes: how they are written once they are normalised.
+        forms: how the columns that name respondents are written in the table; see `veiltab.common.study.forms`.
+        normal_forms: how the id columns, or identity fields, are written once they are normalised.
         identity: what the table has of people's identity; None if it has ids.
         costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
         attributes: one report an attribute, in study order.
@@ -85,8 +89,8 @@ class Inspection:
     dropped: int
     empty_ids: int
     repeated_ids: int
-    raw_id_shapes: tuple[str, ...]
-    id_shapes: tuple[str, ...]
+    forms: Mapping[str, tuple[FormPart, ...]]
+    normal_forms: Mapping[str, tuple[FormPart, ...]]
     alignment: str
     identity: IdentityInspection | None
     costs: tuple[AlignmentCost, ...]
@@ -102,7 +106,10 @@ class Inspection:
     def as_dict(self) -> dict[str, object]:
         """Return the report as plain data for JSON."""
         identity = None if self.identity is None else self.identity.as_dict()
-        return {"ok": self.ok, **shown(self), "identity": identity}
+        forms = {name: [one.without_value() for one in parts] for name, parts in self.forms.items()}
+        plain = {"ok": self.ok, **shown(self), "identity": identity, "forms": forms}
+        del plain["normal_forms"]
+        return plain
 
     def as_text(self) -> str:
         """Return the report for people: plain lines, raw values quoted so that none can control the terminal."""
@@ -115,15 +122,15 @@ class Inspection:
 
     def _table_lines(self) -> list[str]:
         """Return what the rows hold, as far as they could be read."""
-        raw, plain = (", ".join(shapes) for shapes in (self.raw_id_shapes, self.id_shapes))
-        shapes = f"written as {raw}" + (
-            f", and as {plain} once normalised" if self.respondents and raw != plain else ""
-        )
         lines = [f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing"]
         if self.identity is not None:
             lines += self.identity.lines()
+            lines += [f"  column {name}: written as {forms_text(parts)}" for name, parts in self.forms.items()]
         else:
-            lines.append(f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {shapes}")
+            raw, normal = (", ".join(map(forms_text, forms.values())) for forms in (self.forms, self.normal_forms))
+            is_same = [*map(plain_forms, self.forms.values())] == [*map(plain_forms, self.normal_forms.values())]
+            written = f"written as {raw}" + ("" if is_same or not self.rows else f", and as {normal} once normalised")
+            lines.append(f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {written}")
         lines += [f"  {cost.as_text()}" for cost in self.costs]
         for attribute in self.attributes:
             lines += _attribute_lines(attribute)
@@ -137,10 +144,13 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         InvalidInputError: if the study has no such curator.
     """
     curator = study.curator(curator_name)
-    reading = read_table(table, study, curator_name, with_id_shapes=not curator.identity)
+    kinds = study.identity.kinds if study.identity else {}
+    columns = written_columns(dict(curator.identity), kinds) if kinds else curator.id_columns
+    readers = {name: FormReader() for name in columns}
+    reading = read_table(table, study, curator_name, watch={name: one.take for name, one in readers.items()})
     identity = None if study.identity is None else inspect_identity(reading, study, study.identity, curator)
-    shapes = () if identity else id_shapes((b.ids for b in reading.respondents.batches()), len(curator.id_columns))
-    mismatches = _mismatches(study, curator_name, shapes) if len(reading.respondents) else []
+    normal = _normal_forms(reading, curator, kinds)
+    mismatches, remarks = _mismatches(study, curator, normal)
     costs, not_measured = _costs(reading, study, curator_name) if identity is None else ([], identity.notes)
     return Inspection(
         path=TableAddress.of(table).shown,
@@ -153,14 +163,14 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         dropped=reading.rows_dropped,
         empty_ids=reading.empty_ids,
         repeated_ids=reading.repeated_ids,
-        raw_id_shapes=reading.raw_id_shapes,
-        id_shapes=shapes,
+        forms={name: reader.parts() for name, reader in readers.items()},
+        normal_forms=normal,
         alignment=study.alignment,
         identity=identity,
         costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),
         problems=(*_problems(reading), *mismatches, *(identity.problems if identity else ())),
-        notes=(*_notes(reading, study), *not_measured),
+        notes=(*remarks, *_notes(reading, study), *not_measured),
     )
 
 
@@ -175,20 +185,48 @@ def _problems(reading: Reading) -> list[str]:
     return [shown.get(str(error), str(error)) for error in reading.errors]
 
 
-def _mismatches(study: Study, curator_name: str, shapes: Sequence[str]) -> list[str]:
-    """Return where ids cannot be those of another curator, as far as the study knows how these are written."""
-    own, problems = study.curator(curator_name), []
-    for other in study.curators:
-        if other.name == curator_name or len(other.id_shapes) != len(shapes):
-            continue
-        for place, (shape, recorded) in enumerate(zip(shapes, other.id_shapes, strict=True)):
-            theirs = shape_after(recorded, other.normalise)
-            if not can_match(shape, theirs):
-                problems.append(
-                    f"ids cannot match: {own.id_columns[place]} is written as {shape},"
-                    f" {other.id_columns[place]} of {other.name} as {theirs}. {repair_sentence(shape, theirs)}"
-                )
-    return problems
+def _normal_forms(
+    reading: Reading, curator: CuratorMember, kinds: Mapping[str, FieldKind]
+) -> dict[str, tuple[FormPart, ...]]:
+    """Return how ids, or identity fields, are written once they are normalised."""
+    ids = reading.respondents.all_ids()
+    if kinds:
+        there = dict(curator.identity)
+        return {name: parts for name, parts in identity_forms(ids, kinds).items() if name in there}
+    return dict(zip(curator.id_columns, column_forms(ids, len(curator.id_columns)), strict=True))
+
+
+def _mismatches(
+    study: Study, curator: CuratorMember, normal: Mapping[str, tuple[FormPart, ...]]
+) -> tuple[list[str], list[str]]:
+    """Return why ids cannot be those of another curator, and notes on rows that are written as none of its rows."""
+    problems, notes = [], []
+    for name, parts in normal.items():
+        own = plain_forms(parts)
+        notes += few_alike(name, parts)
+        if lost := lost_digits(own):
+            problems.append(
+                f"{lost:,} ids ({name}) are numbers with an exponent, such as 1.234567E+07, which have lost their last"
+                " digits: export the column as text from where its digits are whole"
+            )
+        if lost_zeros(own) and not curator.identity:
+            notes.append(
+                f"{name} has numbers with leading zeros beside others that may have lost them: {forms_text(parts)};"
+                ' "integer" or "zfill:N" in normalise of all makes them alike'
+            )
+        for other in study.curators:
+            place = 0 if curator.identity else curator.id_columns.index(name)
+            recorded = dict(other.forms).get(name if curator.identity else other.id_columns[place : place + 1][0], ())
+            if other.name == curator.name or not own or not recorded or lost:
+                continue
+            theirs = after(recorded, other.normalise)
+            left = without_partner(own, theirs)
+            said = f"{name} is written as {sentence(own)}, by {other.name} as {sentence(theirs)}"
+            if left == own and not curator.identity:
+                problems.append(f"ids cannot match: {said}. {how_to_match(curator.name, own, other.name, theirs)}")
+            elif left:
+                notes.append(f"{rows_of(left):,} of {rows_of(own):,} rows can be none of {other.name}: {said}")
+    return problems, notes
 
 
 def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[AlignmentCost], Sequence[str]]:

@@ -62,15 +62,16 @@ class Ids:
 def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     """Normalise the id columns of some rows and join them.
 
-    Steps run in the order strip, casefold, nfc, digits, integer, zfill, whatever the order of `steps`. "casefold"
-    lowers each character alone: unlike full case folding it keeps characters that fold to several (a sharp s stays
-    one, it does not meet "ss"). "integer" writes whole numbers without plus sign, leading zeros and decimals, and takes
-    nothing else; "digits" refuses whole numbers with decimals, of which it would make other numbers.
+    Steps run in the order strip, casefold, nfc, first, last, digits, integer, zfill, whatever the order of `steps`.
+    "casefold" lowers each character alone: unlike full case folding it keeps characters that fold to several (a sharp s
+    stays one, it does not meet "ss"). "integer" writes whole numbers without plus sign, leading zeros and decimals, and
+    takes nothing else; "first", "last" and "digits" refuse numbers with decimals, of which they make other numbers.
 
     Args:
         parts: one text array an id column, all of one length.
         steps: which to run, valid ones: strip (white space around), casefold, nfc (Unicode normalisation form C),
-            digits (keep 0 to 9 alone), integer, zfill:N (zeros before what is shorter than N).
+            first and last (keep one group of digits), digits (keep 0 to 9 alone), integer, zfill:N (zeros before what
+            is shorter than N).
 
     Returns:
         The composite ids, parts joined by SEPARATOR.
@@ -249,7 +250,7 @@ def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
     """Return where an id column is not what a step of numbers needs; what is empty is said as such."""
     if "integer" in steps:
         is_broken = pc.invert(pc.match_substring_regex(part, rf"{_INTEGER}|^\s*$"))
-    elif "digits" in steps:
+    elif {"first", "last", "digits"} & {*steps}:
         is_broken = pc.match_substring_regex(part, _DECIMALS)
     else:
         return np.zeros(len(part), np.bool_)
@@ -259,6 +260,10 @@ def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
 
 def _numbered(part: pa.Array, steps: Sequence[str]) -> pa.Array:
     """Run the steps of numbers on one id column; where it is broken, the result does not matter."""
+    if "first" in steps:
+        part = pc.replace_substring_regex(part, "(?s)^[^0-9]*([0-9]*).*$", r"\1")
+    if "last" in steps:
+        part = pc.replace_substring_regex(part, "(?s)^.*?([0-9]*)[^0-9]*$", r"\1")
     if "digits" in steps:
         part = pc.replace_substring_regex(part, "[^0-9]", "")
     if "integer" in steps:

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +24,16 @@ from veiltab.curator.formats.columns.refusals import first_rows, row_count, rows
 from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table, reading_progress
 from veiltab.curator.reading.column import FIRST, ColumnReader, ColumnReading
-from veiltab.curator.reading.id_shapes import ShapeReader
 from veiltab.curator.reading.respondents import RepeatedIds, joined_identity, normalised_ids
 from veiltab.curator.reading.unknown_values import unknown_values
 from veiltab.curator.table.table import Table
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
 from veiltab.curator.table.texts import string_buffers
 
+Watch = Mapping[str, Callable[[pa.Array], None]]
+"""Id columns, and what looks at their values as they are in the table, batch by batch."""
+
+_NOBODY: Watch = MappingProxyType({})
 _COMPLETE = ""
 """In the place of an attribute's name in a digest: which rows are complete."""
 
@@ -48,7 +52,6 @@ class Reading:
         errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
         description: how the table looks, for people; "" if it could not be opened.
         content_digest: as that of a table.
-        raw_id_shapes: how the ids of each column are written in the table, if that was asked for.
     """
 
     respondents: TableRows
@@ -60,7 +63,6 @@ class Reading:
     errors: tuple[InvalidInputError, ...]
     description: str
     content_digest: str
-    raw_id_shapes: tuple[str, ...] = ()
 
 
 def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, run: RunFiles | None = None) -> Table:
@@ -101,7 +103,7 @@ def read_table(
     study: Study,
     curator_name: str,
     *,
-    with_id_shapes: bool = False,
+    watch: Watch = _NOBODY,
     run: RunFiles | None = None,
 ) -> Reading:
     """Read a curator's table and gather all errors, not only the first; `run` as for `load_table`."""
@@ -112,7 +114,7 @@ def read_table(
         curator.id_columns,
         curator.normalise,
         rules,
-        with_id_shapes=with_id_shapes,
+        watch=watch,
         run=run,
         most_rows=study.maximum_respondents,
         identity=[dict(curator.identity).get(name, ()) for name in study.identity.names] if study.identity else (),
@@ -125,7 +127,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     normalise: Sequence[str],
     rules: Sequence[AttributeRule],
     *,
-    with_id_shapes: bool = False,
+    watch: Watch = _NOBODY,
     run: RunFiles | None = None,
     source: Source | None = None,
     most_rows: int = MAX_RESPONDENTS,
@@ -137,7 +139,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     the columns of each field, rows are kept whatever is empty or occurs twice: linking leaves out whom it cannot name.
     Rows that miss a value take part in it, and leave then.
     """
-    rows = _Rows(id_columns, normalise, rules, run, with_id_shapes=with_id_shapes, identity=identity)
+    rows = _Rows(id_columns, normalise, rules, run, watch=watch, identity=identity)
     errors: list[InvalidInputError] = []
     description = ""
     try:
@@ -165,12 +167,12 @@ class _Rows:
         rules: Sequence[AttributeRule],
         run: RunFiles | None,
         *,
-        with_id_shapes: bool,
+        watch: Watch,
         identity: Sequence[Sequence[str]],
     ) -> None:
         self._id_columns, self._normalise, self._identity = id_columns, normalise, identity
         self._columns = [ColumnReader(rule) for rule in rules]
-        self._shapes = {name: ShapeReader() for name in id_columns} if with_id_shapes else {}
+        self._watch = watch
         self._read = self._dropped = self._empty = self._separated = self._broken = 0
         self._first_broken: list[int] = []
         types = {column.rule.name: column.dtype for column in self._columns}
@@ -213,8 +215,8 @@ class _Rows:
         self._first_broken += [
             int(row) + first_row for row in np.flatnonzero(ids.broken)[: FIRST - len(self._first_broken)]
         ]
-        for name, shape in self._shapes.items():
-            shape.take(batch.texts[name])
+        for name, look_at in self._watch.items():
+            look_at(batch.texts[name])
         if not self._identity:
             self._repeats.take(ids.values)
         self._respondents.append(ids.values, kept, symbols)
@@ -228,7 +230,7 @@ class _Rows:
         """What keeps a step of numbers from taking an id."""
         if "integer" in self._normalise:
             return 'is no whole number, though normalise has "integer"'
-        return 'is a number with decimals or an exponent, of which "digits" would make another number'
+        return "is a number with decimals or an exponent, of which normalise would make another number"
 
     def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Find repeated ids among all rows, those that are not kept too."""
@@ -247,7 +249,6 @@ class _Rows:
             repeated_ids=len(repeats),
             errors=tuple(found),
             content_digest=self._digest.hexdigest(),
-            raw_id_shapes=tuple(shape.shape() for shape in self._shapes.values()),
             description=", ".join(text for text in (description, _commas(columns)) if text),
         )
 

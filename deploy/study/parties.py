@@ -53,9 +53,15 @@ class Parties:
         proposal = "rosa=rosa.example.org:7410"
         return _parties(given or [self._answer("--researcher", "Researcher, NAME=HOST:PORT", proposal)], "--researcher")
 
-    def takes_steps(self, steps: Sequence[str]) -> bool:
-        """Return whether ids that are written in different ways become alike by steps of normalisation."""
+    def takes_steps(self, steps: Sequence[str], effects: Sequence[str]) -> bool:
+        """Return whether ids that are written in different ways become alike by steps of normalisation.
+
+        Args:
+            effects: what they do to the ids of each table.
+        """
         named = " and ".join(f'"{step}"' for step in steps)
+        for effect in effects:
+            note(f"with {named}: {effect}")
         said = f"ids are written in different ways; with {named} in normalise they can match"
         if self.takes_all:
             note(f"{said}: taken")

@@ -240,7 +240,7 @@ def merge(
     On a terminal, the command asks for what is not given.
     """
     from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
-    from veiltab.common.study.drafts.merging import StudyFrame, merged_tables
+    from veiltab.common.study.drafts.merging import StudyFrame, merged_tables, remarks
     from veiltab.common.study.file import study_from_bytes
     from veiltab.common.study.toml_text import toml_text
     from veiltab.deploy.study.parties import Parties
@@ -270,14 +270,15 @@ def merge(
     made = study_from_bytes(text.encode(), str(out))
     facts = _facts(made)
     _write(out, text)
+    notes = [*_linking(made), *remarks(drafts)]
     lines = [
         f"{out} is written. Every party gets the same bytes.",
         *(f"  {name}: {value}" for name, value in facts.items()),
         f"  budget: epsilon {epsilon}{f' at delta {delta}' if delta else ''} at each curator",
-        *(f"  {line}" for line in _linking(made)),
+        *(f"  {line}" for line in notes),
         f"Next: veiltab pki init {out} --out pki",
     ]
-    emit(as_json, {"ok": True, "file": out, "problems": [], **facts, "notes": _linking(made)}, "\n".join(lines))
+    emit(as_json, {"ok": True, "file": out, "problems": [], **facts, "notes": notes}, "\n".join(lines))
     return 0
 
 
@@ -296,7 +297,7 @@ def _check_hub(hub: str | None, drafts: "Sequence[Draft]") -> None:
 def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
     """Read drafts; return all that is wrong with each file, and if nothing is, where they contradict one another."""
     from veiltab.common.study.drafts.draft import draft_from_bytes, draft_problems
-    from veiltab.common.study.drafts.merging import conflicts, missing_steps, with_steps
+    from veiltab.common.study.drafts.merging import conflicts, effects, missing_steps, with_steps
     from veiltab.common.study.file import read_file
 
     files = {path: read_file(path, "draft") for path in paths}
@@ -304,7 +305,7 @@ def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Se
     if problems:
         return [], problems
     drafts = [draft_from_bytes(files[path], str(path)) for path in paths]
-    if (steps := missing_steps(drafts)) and parties.takes_steps(steps):
+    if (steps := missing_steps(drafts)) and parties.takes_steps(steps, effects(drafts, steps)):
         drafts = [with_steps(draft, steps) for draft in drafts]
     return drafts, [(None, conflict) for conflict in conflicts(drafts)]
 

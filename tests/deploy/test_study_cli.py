@@ -212,9 +212,9 @@ def test_options_that_make_no_study_are_refused(tables: Ran, options: tuple[str,
 def test_a_step_that_lets_ids_match_is_proposed(tables: Ran) -> None:
     drafted(tables)
     bob = Path("bob.toml")
-    bob.write_text(re.sub("id_shapes = .*", 'id_shapes = ["9+.0"]', bob.read_text()))
+    bob.write_text(re.sub('"9[+]" =', '"9+.0" =', bob.read_text()))
     alice = Path("alice.toml")
-    alice.write_text(re.sub("id_shapes = .*", 'id_shapes = ["0999"]', alice.read_text()))
+    alice.write_text(re.sub('"9[+]" =', '"0999" =', alice.read_text()))
     assert tables(*MERGE)[0] == 2
     code, _, err = tables(*MERGE, "--yes", "--out", "taken.toml")
     assert (code, 'with "integer" in normalise they can match: taken' in err) == (0, True)

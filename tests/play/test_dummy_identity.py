@@ -28,7 +28,7 @@ def linked_study() -> Study:
         if line.startswith("id_columns"):
             lines.append((ALICE, BOB)[done])
             done += 1
-        elif not line.startswith(("normalise", "id_shapes")):
+        elif not line.startswith(("normalise", "forms")):
             lines.append(line)
     return study_from_bytes("\n".join([*lines, TABLE]).encode(), "")
 

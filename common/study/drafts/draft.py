@@ -11,6 +11,7 @@ from typing import cast
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.dates import check_first_year
 from veiltab.common.study.coding.rules import attribute_rule
+from veiltab.common.study.forms import Forms, check_forms
 from veiltab.common.study.keys import keys_of, optional_key, read_keys
 from veiltab.common.study.members import (
     DATE_ORDER,
@@ -20,10 +21,10 @@ from veiltab.common.study.members import (
     NORMALISE,
     NORMALISE_STEPS,
     PARTY_NAME,
-    check_id_shapes,
     check_identification,
     check_identity,
     check_once,
+    step_name,
 )
 from veiltab.common.study.naming import check_name
 from veiltab.common.study.problems import Problem, file_problems
@@ -46,20 +47,28 @@ class Draft:
     date_order: str = field(default="ymd", metadata=DATE_ORDER)
     first_year: int | None = field(default=None, metadata=FIRST_YEAR)
     normalise: tuple[str, ...] = field(default=NORMALISE_STEPS, metadata=NORMALISE)
-    id_shapes: tuple[str, ...] = optional_key(
+    forms: tuple[tuple[str, Forms], ...] = optional_key(
         (),
-        "how the ids of each id column are written, such as 9999; merging compares them",
+        "how the ids of each id column, or the identity fields, are written: the rows of each form, such as 9999;"
+        " merging compares them",
         "it must be there with ids",
+    )
+    distinct_after: tuple[str, ...] = optional_key(
+        (), "steps of `normalise` after which all ids of the table still differ; merging proposes no others"
     )
     attributes: tuple[Mapping[str, object], ...]
 
     def __post_init__(self) -> None:
         check_name("curator", self.curator)
         if self.identity:
-            check_identity(self.identity, self.date_order, [*self.id_columns, *self.id_shapes])
+            check_identity(self.identity, self.date_order, self.id_columns)
         else:
             check_identification(self.id_columns, self.normalise)
-            check_id_shapes(self.id_shapes, self.id_columns)
+            if [*dict(self.forms)] != [*self.id_columns]:
+                raise InvalidInputError("forms are not of the id columns", remedy="Give the forms of each id column.")
+        for step in self.distinct_after:
+            step_name(step)
+        check_forms(self.forms, [name.partition(":")[0] for name, _ in self.identity] or self.id_columns)
         check_first_year(self.first_year)
         check_once("attributes are named", self.names, "Give each attribute its own name.")
         for attribute in self.attributes:

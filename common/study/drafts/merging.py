@@ -4,13 +4,22 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, permutations
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft
-from veiltab.common.study.id_shapes import COMPARE_IDS, TEXT, WHOLE_NUMBERS, can_match, shape_after
+from veiltab.common.study.form_matching import (
+    after,
+    digit_groups,
+    how_to_match,
+    letters,
+    lost_digits,
+    lost_zeros,
+    without_partner,
+)
+from veiltab.common.study.forms import DECIMALS, TEXT, Forms, rows_of, sentence
 from veiltab.common.study.identity_table import NAMED_FIELDS
-from veiltab.common.study.members import MOST_ZEROS, NORMALISE_STEPS, check_identification
+from veiltab.common.study.members import MOST_ZEROS, NORMALISE_STEPS
 from veiltab.common.study.problems import Problem
 
 
@@ -42,27 +51,63 @@ class StudyFrame:
 def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
     """Return where valid drafts contradict one another; none if they make a study together."""
     found = [*_few(drafts)]
-    pairs = list(combinations(drafts, 2))
-    for one, other in pairs:
+    for one, other in combinations(drafts, 2):
         found += _conflicts_of_two(one, other)
+    if cut := [_lost_digits(draft, rows) for draft in drafts if (rows := sum(map(lost_digits, _forms(draft))))]:
+        return (*found, *cut)
     steps = missing_steps(drafts)
-    if steps:
+    if steps and not _match(drafts):
         found += [_lacks_steps(draft, steps) for draft in drafts if with_steps(draft, steps) != draft]
     else:
-        for one, other in pairs:
+        for one, other in combinations(drafts, 2):
             found += _cannot_match(one, other)
     return tuple(found)
 
 
+def remarks(drafts: Sequence[Draft]) -> list[str]:
+    """Return which rows of drafts that make a study together nobody can have in common, by how they are written."""
+    found = [
+        f"{column} of {draft.curator} has numbers with leading zeros and others that may have lost them:"
+        f" {sentence(forms)}; those of one person must be the same text"
+        for draft in drafts
+        for (column, _), forms in zip(draft.forms, _forms(draft), strict=True)
+        if lost_zeros(forms) and not draft.identity
+    ]
+    for one, other in permutations(drafts, 2):
+        for column, own, there in _columns(one, other):
+            if left := without_partner(own, there):
+                found.append(
+                    f"{rows_of(left):,} of {rows_of(own):,} rows of {one.curator} have a {column} that is written as no"
+                    f" row of {other.curator}: {sentence(left)}; there: {sentence(there)}"
+                )
+    return found
+
+
 def missing_steps(drafts: Sequence[Draft]) -> tuple[str, ...]:
-    """Return steps of normalisation with which the ids of all drafts match; none if all match, or no steps help."""
-    if all(_match(one, other) for one, other in combinations(drafts, 2)):
-        return ()
-    shapes = [shape for draft in drafts for shape in draft.id_shapes]
-    lengths = sorted({len(after) for one in shapes if set(after := shape_after(one, ["digits"])) <= {"0", "9"}})
-    zeros = [f"zfill:{length}" for length in lengths if length <= MOST_ZEROS]
-    tried = [("integer",), *((step,) for step in zeros), ("digits",), *(("digits", step) for step in zeros)]
-    return next((steps for steps in tried if _match_with(drafts, steps)), ())
+    """Return steps of normalisation with which ids of all drafts are written alike; none if they are, or no step helps.
+
+    Steps make ids mean the same, not only match: see `_mean_the_same`.
+    """
+    parts = [form for draft in drafts for forms in _forms(draft) for form, _ in after(forms, ["digits"])]
+    widths = sorted({len(form) for form in parts if form.startswith("0") and digit_groups(form) == (form,)})
+    zeros = [f"zfill:{width}" for width in widths if width <= MOST_ZEROS]
+    tried = [(), ("integer",), *((step,) for step in zeros), ("digits",), *(("digits", step) for step in zeros)]
+    strangers = {steps: _strangers(drafts, steps) for steps in tried if _mean_the_same(drafts, steps)}
+    helping = [steps for steps in strangers if not steps or _match([with_steps(draft, steps) for draft in drafts])]
+    return min(helping, key=lambda steps: strangers[steps])
+
+
+def effects(drafts: Sequence[Draft], steps: Sequence[str]) -> list[str]:
+    """Say what steps do to the ids of each draft, in rows."""
+    found = []
+    for draft in drafts:
+        after_ = with_steps(draft, steps).normalise
+        for (column, _), forms in zip(draft.forms, _forms(draft), strict=True):
+            for form, rows in forms:
+                ((new, _),) = after(((form, rows),), after_)
+                stay = "stay so" if new == form else f"become {new}"
+                found.append(f"{rows:,} {column} of {draft.curator}, written as {form}, {stay}")
+    return found
 
 
 def with_steps(draft: Draft, steps: Sequence[str]) -> Draft:
@@ -98,16 +143,18 @@ def merged_tables(
 
 def _respondents(draft: Draft) -> dict[str, object]:
     """Return what names the respondents of a draft."""
+    forms = {"forms": {name: dict(one) for name, one in draft.forms}}
     if draft.identity:
         return {
             "identity": {name.partition(":")[0]: list(columns) for name, columns in draft.identity},
             "date_order": draft.date_order,
             **({} if draft.first_year is None else {"first_year": draft.first_year}),
+            **(forms if draft.forms else {}),
         }
     return {
         "id_columns": list(draft.id_columns),
         "normalise": list(draft.normalise),
-        "id_shapes": list(draft.id_shapes),
+        **forms,
     }
 
 
@@ -144,37 +191,94 @@ def _conflicts_of_two(one: Draft, other: Draft) -> Iterator[Problem]:
 
 
 def _cannot_match(one: Draft, other: Draft) -> Iterator[Problem]:
-    """Yield the id columns of two drafts that cannot match."""
-    for place, shapes in enumerate(_shapes(one, other)):
-        if not can_match(*shapes):
-            columns = f"{one.id_columns[place]} is written as {shapes[0]}, {other.id_columns[place]} as {shapes[1]}"
-            yield _conflict(f"{one.curator} and {other.curator}", f"ids cannot match: {columns}", COMPARE_IDS)
+    """Yield the id columns of two drafts that have no form in common."""
+    if one.identity:
+        return
+    for column, own, there in _columns(one, other):
+        if rows_of(without_partner(own, there)) == rows_of(own):
+            yield _conflict(
+                f"{one.curator} and {other.curator}",
+                f"ids cannot match: {column} is written as {sentence(own)}, by {other.curator} as {sentence(there)}",
+                how_to_match(one.curator, own, other.curator, there),
+            )
+
+
+def _lost_digits(draft: Draft, rows: int) -> Problem:
+    return _conflict(
+        draft.curator,
+        f"{rows:,} ids are numbers with an exponent, such as 1.234567E+07, which have lost their last digits",
+        "Export the column as text from where its digits are whole.",
+    )
 
 
 def _lacks_steps(draft: Draft, steps: Sequence[str]) -> Problem:
     """Return what to write into a draft so that its ids match those of all others."""
     written = ", ".join(
-        f"{column} as {shape_after(shape, draft.normalise)}"
-        for column, shape in zip(draft.id_columns, draft.id_shapes, strict=True)
+        f"{column} as {sentence(forms)}" for column, forms in zip(draft.id_columns, _forms(draft), strict=True)
     )
     line = f"normalise = {json.dumps(with_steps(draft, steps).normalise)}"
     return _conflict(draft.curator, f"ids are written in another way than those of others: {written}", f"Write {line}")
 
 
-def _match(one: Draft, other: Draft) -> bool:
-    return all(can_match(*shapes) for shapes in _shapes(one, other))
+def _match(drafts: Sequence[Draft]) -> bool:
+    """Return whether some rows of any two drafts can have the same ids."""
+    return not any(True for one, other in combinations(drafts, 2) for _ in _cannot_match(one, other))
 
 
-def _match_with(drafts: Sequence[Draft], steps: Sequence[str]) -> bool:
-    """Whether the ids of all drafts match once these steps are added, and no step meets ids that it would refuse."""
+def _strangers(drafts: Sequence[Draft], steps: Sequence[str]) -> tuple[int, int]:
+    """Return the rows that nobody can have in common once steps are added, and drafts in which numbers lost zeros."""
     changed = [with_steps(draft, steps) for draft in drafts]
-    if any(_contradict(draft.normalise) for draft in changed):
+    left = sum(
+        rows_of(without_partner(own, there))
+        for one, other in permutations(changed, 2)
+        for _, own, there in _columns(one, other)
+    )
+    return left, sum(any(map(lost_zeros, _forms(draft))) for draft in changed)
+
+
+def _mean_the_same(drafts: Sequence[Draft], steps: Sequence[str]) -> bool:
+    """Return whether steps, where they make ids equal, make those of one person equal, as far as forms can say.
+
+    Only what decorates a number may go: zeros before it, where all that are padded have one width; letters that all
+    rows of a table share; and signs between groups of digits that all tables have, each with its own length. No step
+    may be refused by a row, nor make two ids of one table equal.
+    """
+    if not steps:
+        return True
+    try:
+        changed = [with_steps(draft, steps) for draft in drafts]
+    except InvalidInputError:  # a step that one has already excludes one of these
         return False
-    shapes = {shape_after(shape, draft.normalise) for draft in changed for shape in draft.id_shapes}
-    # Digits of a text may begin with zeros, and whole numbers do not.
-    if TEXT in shapes or ("digits" in steps and WHOLE_NUMBERS in shapes):
+    places = range(max(len(draft.forms) for draft in drafts))
+    return all(map(_keeps_apart, drafts, changed)) and all(
+        _keeps_numbers([forms for draft in drafts for forms in _forms(draft)[place : place + 1]], steps)
+        for place in places
+    )
+
+
+def _keeps_apart(draft: Draft, changed: Draft) -> bool:
+    """Return whether steps that a draft gets are refused by none of its rows, and make no two of its ids equal."""
+    if draft.identity:
         return False
-    return all(_match(one, other) for one, other in combinations(changed, 2))
+    taken = {step.partition(":")[0].replace("zfill", "integer") for step in {*changed.normalise} - {*draft.normalise}}
+    has_texts = any(TEXT in dict(forms) for forms in _forms(changed))
+    is_refused = has_texts and ("digits" in taken or "integer" in changed.normalise)
+    return not is_refused and (_forms(draft) == _forms(changed) or taken <= {*draft.distinct_after})
+
+
+def _keeps_numbers(columns: Sequence[Forms], steps: Sequence[str]) -> bool:
+    """Return whether steps take from the ids of a column, in all tables, only what decorates one number."""
+    forms = [form for column in columns for form, _ in column if form not in {TEXT, DECIMALS}]
+    numbers = [form for column in columns for form, _ in after(column, steps) if digit_groups(form) == (form,)]
+    padded = {len(form) for form in (*forms, *numbers) if form.startswith("0") and digit_groups(form) == (form,)}
+    if len(padded) > 1 or any(form != "9+" and len(form) > max(padded, default=len(form)) for form in numbers):
+        return False
+    if "digits" not in steps:
+        return True
+    spelt = [{letters(form) for form, _ in column} for column in columns]
+    groups = {tuple(map(len, digit_groups(form))) for form in forms}
+    is_one_number = all(len(one) <= 1 for one in groups) or (len(groups) == 1 and "9+" not in digit_groups(forms[0]))
+    return is_one_number and all(len(some) == 1 and "a" not in next(iter(some)) for some in spelt)
 
 
 def _fitting(draft: Draft, steps: Sequence[str]) -> list[str]:
@@ -182,19 +286,19 @@ def _fitting(draft: Draft, steps: Sequence[str]) -> list[str]:
     return [step for step in steps if step != "digits" or "integer" not in draft.normalise]
 
 
-def _contradict(steps: Sequence[str]) -> bool:
-    """Whether a study file would refuse steps."""
-    try:
-        check_identification(["id"], steps)
-    except InvalidInputError:
-        return True
-    return False
+def _forms(draft: Draft) -> list[Forms]:
+    """Return how the ids of each id column are written, once they are normalised."""
+    return [after(forms, draft.normalise) for _, forms in draft.forms]
 
 
-def _shapes(one: Draft, other: Draft) -> list[tuple[str, str]]:
-    """Return how the ids of each pair of id columns are written, once they are normalised."""
-    pairs = zip(one.id_shapes, other.id_shapes, strict=False)
-    return [(shape_after(first, one.normalise), shape_after(second, other.normalise)) for first, second in pairs]
+def _columns(one: Draft, other: Draft) -> Iterator[tuple[str, Forms, Forms]]:
+    """Yield the columns or fields that name a respondent in two drafts: its name in the first, and both their forms."""
+    if one.identity or other.identity:
+        both = dict(other.forms)
+        yield from ((name, forms, both[name]) for name, forms in one.forms if name in both)
+    else:
+        pairs = zip(one.id_columns, _forms(one), _forms(other), strict=False)
+        yield from pairs
 
 
 def _listed(steps: Sequence[str]) -> str:

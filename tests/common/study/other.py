@@ -147,7 +147,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "server's endpoint": (b"localhost:7400", b"localhost:7500", "gives another server"),
     "curator's endpoint": (b"localhost:7401", b"localhost:7501", "gives curator alice another endpoint"),
     "id columns": (b'["id"]\nnorm', b'["id", "year"]\nnorm', "gives curator alice another id columns"),
-    "id shapes": (b'["strip"]', b'["strip"]\nid_shapes = ["9+"]', "gives curator alice another id shapes"),
+    "forms": (b'["strip"]', b'["strip"]\nforms = { id = { "9+" = 70 } }', "gives curator alice another forms"),
     "most ids": (b'["strip"]', b'["strip"]\nmost_ids = 9', "gives curator alice another most ids"),
     "normalisation": (b'["strip"]', b'["strip", "nfc"]', "gives curator alice another normalise"),
     "first year": (b'["strip"]', b'["strip"]\nfirst_year = 1926', "gives curator alice another first year"),

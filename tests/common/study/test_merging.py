@@ -8,15 +8,24 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft, draft_from_bytes, draft_problems, is_draft
-from veiltab.common.study.drafts.merging import StudyFrame, conflicts, merged_tables, missing_steps, with_steps
+from veiltab.common.study.drafts.merging import (
+    StudyFrame,
+    conflicts,
+    effects,
+    merged_tables,
+    missing_steps,
+    remarks,
+    with_steps,
+)
 from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.forms import Forms
 from veiltab.common.study.toml_text import toml_text
 
 DRAFT = """
 [draft]
 curator = "alice"
 id_columns = ["id"]
-id_shapes = ["9+"]
+forms = { id = { "9+" = 100 } }
 [[attribute]]
 name = "sex"
 owner = "alice"
@@ -24,14 +33,28 @@ categories = ["f", "m"]
 missing = "category"
 """
 
+STEPS = ("integer", "digits", "first", "last")
 ALICE = draft_from_bytes(DRAFT.encode(), "alice.toml")
 BOB = Draft(
     curator="bob",
     id_columns=("person",),
     normalise=("nfc", "casefold", "strip"),
-    id_shapes=("9999",),
+    forms=(("person", (("9999", 90),)),),
+    distinct_after=STEPS,
     attributes=({"name": "wage", "owner": "bob", "column": "pay", "bins": [0, Decimal("0.5"), 9], "recode": {}},),
 )
+
+
+def parts(text: str) -> Forms:
+    """Return forms such as "0999 9+", each of a hundred rows."""
+    return tuple((form, 100) for form in text.split())
+
+
+def written(draft: Draft, text: str) -> Draft:
+    """Return a draft whose ids are written so."""
+    return replace(draft, forms=((draft.id_columns[0], parts(text)),))
+
+
 FRAME = StudyFrame(
     id="pay",
     title="Pay",
@@ -44,7 +67,7 @@ FRAME = StudyFrame(
 
 
 def test_a_draft_is_read() -> None:
-    assert (ALICE.curator, ALICE.id_columns, ALICE.id_shapes) == ("alice", ("id",), ("9+",))
+    assert (ALICE.curator, ALICE.id_columns, ALICE.forms) == ("alice", ("id",), (("id", (("9+", 100),)),))
     assert ALICE.normalise == ("strip", "casefold", "nfc")
     assert ALICE.names == ("sex",)
     assert is_draft(DRAFT.encode())
@@ -56,7 +79,7 @@ def test_a_draft_is_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("id_shapes =", "id_shape =", "line 5, [draft]: unknown key 'id_shape'. Did you mean 'id_shapes' ("),
+        ("forms =", "form =", "line 5, [draft]: unknown key 'form'. Did you mean 'forms' ("),
         (
             "categories =",
             "categorys =",
@@ -74,8 +97,8 @@ def test_a_draft_is_read() -> None:
             "line 6, [[attribute]] sex: owner is not there. Add it: the curator whose column it is.",
         ),
         ('owner = "alice"', 'owner = "bob"', "attribute sex has another owner than alice"),
-        ('["9+"]', '["9+", "9+"]', "id_shapes are not as many as id_columns"),
-        ('["9+"]', '["1234"]', "id_shapes has '1234', which is not a shape"),
+        ('"9+" = 100 }', '"9+" = 100 }, b = { "9" = 1 }', "forms are not of the id columns"),
+        ('"9+"', '"1234"', "forms of id has '1234', which is not a form"),
         ('["id"]', "[]", "id_columns names no column"),
         ('"alice"', '"Alice"', "curator = 'Alice' is not a name"),
         ("[draft]", "[study]", "unknown table 'study'. Known tables: draft, attribute."),
@@ -126,7 +149,7 @@ TWO_WAYS = "alice and bob: ids are normalised in two ways"
 OTHERWISE = (
     'Compare the id columns: they hold different things, or need each another normalise (docs/tables.md, "Ids").'
 )
-CLASH = "alice and bob: ids cannot match: id is written as 9+, person as"
+CLASH = "alice and bob: ids cannot match: id is written as 9+, by bob as"
 ANOTHER_WAY = "ids are written in another way than those of others:"
 INTEGER = 'Write normalise = ["strip", "casefold", "nfc", "integer"]'
 BOBS = 'Write normalise = ["nfc", "casefold", "strip", "integer"]'
@@ -147,18 +170,18 @@ CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "caro
             [f"{TWO_WAYS}: strip, casefold, nfc, and not at all. Take the same of strip, casefold and nfc."],
         ),
         (
-            [ALICE, replace(BOB, id_columns=("a", "b"), id_shapes=("9", "9"))],
+            [ALICE, replace(BOB, id_columns=("a", "b"), forms=(("a", (("9", 1),)), ("b", (("9", 1),))))],
             ["alice and bob: ids have 1 and 2 columns. Name respondents by the same columns in both tables."],
         ),
         (
-            [ALICE, replace(BOB, id_shapes=("0999",))],
+            [ALICE, written(BOB, "0999")],
             [f"alice: {ANOTHER_WAY} id as 9+. {INTEGER}", f"bob: {ANOTHER_WAY} person as 0999. {BOBS}"],
         ),
         (
-            [replace(ALICE, normalise=(*ALICE.normalise, "integer")), replace(BOB, id_shapes=("9+.0",))],
+            [replace(ALICE, normalise=(*ALICE.normalise, "integer")), written(BOB, "9+.0")],
             [f"bob: {ANOTHER_WAY} person as 9+.0. {BOBS}"],
         ),
-        ([ALICE, replace(BOB, id_shapes=("aa-aa",))], [f"{CLASH} aa-aa. {OTHERWISE}"]),
+        ([ALICE, written(BOB, "aa-aa")], [f"{CLASH} aa-aa. {OTHERWISE}"]),
     ],
 )
 def test_conflicts_are_named(drafts: Sequence[Draft], expected: Sequence[str]) -> None:
@@ -166,7 +189,7 @@ def test_conflicts_are_named(drafts: Sequence[Draft], expected: Sequence[str]) -
 
 
 def test_every_pair_is_compared() -> None:
-    carol = replace(CAROL, normalise=("strip",), id_shapes=("aa",))
+    carol = replace(written(CAROL, "aa"), normalise=("strip",))
     assert [conflict.where for conflict in conflicts([ALICE, BOB, carol])] == [
         "alice and carol",
         "bob and carol",
@@ -183,12 +206,13 @@ def drafts_with(*shapes: str | Sequence[str], steps: Sequence[tuple[str, ...]] =
         replace(
             BOB,
             curator=f"curator-{place}",
-            id_shapes=tuple([one] if isinstance(one, str) else one),
-            id_columns=tuple(f"column {number}" for number in range(1 if isinstance(one, str) else len(one))),
+            forms=tuple((f"column {number}", parts(column)) for number, column in enumerate(columns)),
+            id_columns=tuple(f"column {number}" for number in range(len(columns))),
             normalise=(*BOB.normalise, *more[place]),
             attributes=({"name": f"age-{place}", "owner": f"curator-{place}", "integers": [1, 3]},),
         )
         for place, one in enumerate(shapes)
+        for columns in [[one] if isinstance(one, str) else one]
     ]
 
 
@@ -198,27 +222,82 @@ def drafts_with(*shapes: str | Sequence[str], steps: Sequence[tuple[str, ...]] =
         (drafts_with("9+", "9+"), ()),
         (drafts_with("9+", "0999"), ("integer",)),
         (drafts_with("9+", "9+.0", "0999"), ("integer",)),
-        (drafts_with("99-99", "9999"), ("digits",)),
-        (drafts_with("9+", "aa-99"), ("digits", "zfill:2")),
-        (drafts_with("0999999", "9+", "aa-9999999"), ("digits", "zfill:7")),
-        (drafts_with("0999999", "9+", "aa-9999999", steps=[(), ("integer",)]), ("digits", "zfill:7")),
-        (drafts_with("99-99", "9999", "9+.0"), ()),
-        (drafts_with("9+", "aaa"), ()),
+        (drafts_with("09999999", "09999999 9999999"), ("integer",)),
+        (drafts_with("09999999 9+", "09999999 9+"), ("integer",)),
+        (drafts_with("0999", "0999 999 text"), ("zfill:4",)),
+        (drafts_with("9+", "VN-99"), ("digits",)),
+        (drafts_with("9+", "VN-099"), ("digits", "zfill:3")),
+        (drafts_with("0999999", "9+", "VN-0999999"), ("digits", "zfill:7")),
+        (drafts_with("0999999", "9+", "VN-0999999", steps=[(), ("integer",)]), ("digits", "zfill:7")),
+        (drafts_with("099-09", "099/99"), ("digits",)),
         (drafts_with("9+", "0999", steps=[("integer",)]), ("integer",)),
-        (drafts_with("9+", "9+.0", steps=[("zfill:9",)]), ()),
-        (drafts_with(["text", "9+"], ["text", "0999"]), ()),  # integer would refuse the texts
         (drafts_with(["9+", "9+"], ["9+", "0999"]), ("integer",)),
+        (drafts_with("9+", "9+.0", steps=[("zfill:9",)]), ()),
+        (drafts_with("9+", "aaa"), ()),
+        (drafts_with("09999999", "09999999-9"), ()),  # a check digit
+        (drafts_with("099999999", "09999999-9"), ()),
+        (drafts_with("99-99", "9999"), ()),
+        (drafts_with("099999", "099999/99"), ()),  # a year
+        (drafts_with("9+/99", "9+-99"), ()),  # 12/34 and 1/234
+        (drafts_with("09999999", "099999999"), ()),  # two numberings of fixed widths
+        (drafts_with("09999", "999999"), ()),
+        (drafts_with("0999", "GP-0999 0999"), ()),  # a prefix of a part of the rows
+        (drafts_with("0999", "a-0999"), ()),  # letters that differ
+        (drafts_with("99,999", "99999"), ()),
+        (drafts_with(["text", "9+"], ["text", "0999"]), ("zfill:4",)),  # integer would refuse the texts
     ],
 )
 def test_the_steps_with_which_the_ids_of_all_curators_match(drafts: Sequence[Draft], steps: tuple[str, ...]) -> None:
     assert missing_steps(drafts) == steps
+    assert missing_steps([*reversed(drafts)]) == steps
     if steps:
-        assert conflicts(drafts)
-        assert not conflicts([with_steps(draft, steps) for draft in drafts])
+        assert conflicts(drafts) or remarks(drafts)
+        changed = [with_steps(draft, steps) for draft in drafts]
+        assert not conflicts(changed)
+        assert missing_steps(changed) == ()
+        same = [replace(draft, distinct_after=()) for draft in drafts]
+        assert missing_steps(same) == ()  # the steps could make two ids of one table equal
+
+
+def test_what_steps_do_is_said_in_rows() -> None:
+    drafts = drafts_with("09999999", "09999999 9+")
+    assert effects(drafts, missing_steps(drafts)) == [
+        "100 column 0 of curator-0, written as 09999999, become 9+",
+        "100 column 0 of curator-1, written as 09999999, become 9+",
+        "100 column 0 of curator-1, written as 9+, stay so",
+    ]
+
+
+def test_a_part_that_is_written_otherwise_is_named() -> None:
+    drafts = drafts_with("0999", "GP-0999 0999")
+    assert conflicts(drafts) == ()
+    assert remarks(drafts) == [
+        "100 of 200 rows of curator-1 have a column 0 that is written as no row of curator-0: GP-0999; there: 0999"
+    ]
+    remark, _ = remarks(drafts_with("0999 999 text", "0999 999 text"))
+    assert remark.startswith("column 0 of curator-0 has numbers with leading zeros and others that may have lost them")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "remedy"),
+    [
+        (
+            "09999999",
+            "09999999-9",
+            "curator-1 has more groups of digits, such as a check digit, a year or a place. Write",
+        ),
+        ("99,999", "99999", "Export the ids of curator-0 without a mark between thousands."),
+        ("99999999", "9.099999E+09", "Export the column as text from where its digits are whole."),
+        ("aaa", "99", "Compare the id columns"),
+    ],
+)
+def test_where_no_step_is_right_it_is_said_what_to_do(one: str, other: str, remedy: str) -> None:
+    (conflict,) = conflicts(drafts_with(one, other))
+    assert remedy in str(conflict)
 
 
 def test_every_curator_is_told_the_line_to_write() -> None:
-    drafts = drafts_with("0999999", "9+", "aa-9999999")
+    drafts = drafts_with("0999999", "9+", "VN-0999999")
     lines = [str(problem) for problem in conflicts(drafts)]
     assert len(lines) == len(drafts)
     assert all('Write normalise = ["nfc", "casefold", "strip", "digits", "zfill:7"]' in line for line in lines)

@@ -39,6 +39,11 @@ def propose(tmp_path: Path) -> Propose:
     return proposed
 
 
+def written(proposal: TableProposal) -> dict[str, list[str]]:
+    """The forms of each id column."""
+    return {name: [part.form for part in parts] for name, parts in proposal.ids.forms.items()}
+
+
 def column(propose: Propose, values: Sequence[object], **options: object) -> AttributeProposal | str:
     """The proposal for one column, or why it stays out."""
     proposal = propose(["id", "x"], list(enumerate(values, 1)), **options)
@@ -81,7 +86,7 @@ def test_a_table_like_hi(propose: Propose) -> None:
     header = ["rownames", "whrswk", "hhi", "education", "race", "husby", "region"]
     proposal = propose(header, hi_rows())
     assert (proposal.curator, proposal.rows, proposal.respondents) == ("alice", ROWS, ROWS)
-    assert (proposal.ids.columns, proposal.ids.shapes) == (("rownames",), ("9+",))
+    assert written(proposal) == {"rownames": ["9+"]}
     found = {one.name: coding(one) for one in proposal.attributes}
     assert found == {
         "whrswk": {"bins": [0, 20, 40, 60, 80]},
@@ -92,7 +97,7 @@ def test_a_table_like_hi(propose: Propose) -> None:
         "region": {"categories": ["northcentral", "other", "south", "west"]},
     }
     assert proposal.omissions == ()
-    assert {key: len(value) for key, value in proposal.draft().items()} == {"draft": 4, "attribute": 6}
+    assert {key: len(value) for key, value in proposal.draft().items()} == {"draft": 5, "attribute": 6}
 
 
 def test_a_table_like_mroz(propose: Propose) -> None:
@@ -102,7 +107,7 @@ def test_a_table_like_mroz(propose: Propose) -> None:
         for row in range(ROWS)
     ]
     proposal = propose(header, rows)
-    assert (proposal.ids.columns, proposal.ids.shapes) == (("person id",), ("a-9999",))
+    assert written(proposal) == {"person id": ["W-0999"]}
     assert {one.name: coding(one) for one in proposal.attributes} == {
         "inlf": {"integers": [0, 1]},
         "kidslt6": {"integers": [0, 3]},
@@ -332,9 +337,9 @@ def test_a_decimal_comma_is_read(propose: Propose) -> None:
 @pytest.mark.parametrize("around", ["", " "])
 def test_ids_of_a_spreadsheet_become_whole_numbers(propose: Propose, around: str) -> None:
     rows = [[f"{around}{row}.0{around}", "f" if row % 2 else "m"] for row in range(1, 200)]
-    ids = propose(["id", "sex"], rows).ids
-    assert (ids.normalise, ids.shapes) == (("strip", "casefold", "nfc", "integer"), ("9+",))
-    assert "normalised by strip, casefold, nfc, integer" in ids.as_text()
+    proposal = propose(["id", "sex"], rows)
+    assert (proposal.ids.normalise, written(proposal)) == (("strip", "casefold", "nfc", "integer"), {"id": ["9+"]})
+    assert "normalised by strip, casefold, nfc, integer" in proposal.ids.as_text()
 
 
 def test_as_many_texts_as_there_may_be_become_categories(propose: Propose) -> None:
@@ -384,12 +389,12 @@ def test_ids(propose: Propose) -> None:
     header = ["pid", "household", "place", "sex"]
     assert propose(header, rows).ids.columns == ("pid",)
     both = propose(header, rows, id_columns=["household", "place"], without=["pid"])
-    assert (both.ids.columns, both.ids.shapes) == (("household", "place"), ("text", "9"))
+    assert written(both) == {"household": ["H9+"], "place": ["9"]}
     assert [one.name for one in both.attributes] == ["sex"]
     assert [(one.column, one.reason) for one in both.omissions] == [("pid", "left out by --without")]
     # Numbers with decimals are no ids, unless the name of their column says so.
     lone = propose(["weight", "label"], [[row / 4, f"{row:04}"] for row in range(20)])
-    assert (lone.ids.columns, lone.ids.shapes) == (("label",), ("0999",))
+    assert written(lone) == {"label": ["0999"]}
     second = propose(header, rows, id_columns=["household", "place"])
     assert [one.column for one in second.omissions] == ["pid"]
     for id_columns, problem in (
@@ -450,7 +455,8 @@ def test_the_draft_has_what_is_left_of_the_attributes(propose: Propose) -> None:
         "curator": "alice",
         "id_columns": ["id"],
         "normalise": ["strip", "casefold", "nfc"],
-        "id_shapes": ["9+"],
+        "forms": {"id": {"9+": 20}},
+        "distinct_after": ["integer", "digits", "first", "last"],
     }
 
 

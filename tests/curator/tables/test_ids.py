@@ -1,5 +1,7 @@
 """Ids that tables write otherwise: steps of numbers, shapes, and what a check says about them."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,14 +12,16 @@ from hypothesis import strategies as st
 
 from tests.curator.made_rows import ids_in
 from tests.curator.tables.test_forms import STUDY
+from veiltab.common.command.cli import json_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft
 from veiltab.common.study.drafts.merging import missing_steps, with_steps
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.common.study.id_shapes import can_match, repair, shape_after
-from veiltab.curator.check.inspection import inspect_table
+from veiltab.common.study.form_matching import after as after_steps
+from veiltab.curator.check.inspection import Inspection, inspect_table
+from veiltab.curator.reading.forms import plain_forms
 from veiltab.curator.reading.respondents import normalised_ids
-from veiltab.curator.reading.table_reading import load_table, read_table
+from veiltab.curator.reading.table_reading import load_table
 
 IDS = 'id_columns = ["pid"]\n'
 
@@ -119,24 +123,6 @@ def test_steps_that_contradict_one_another_are_refused(normalise: str, problem: 
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "step"),
-    [
-        ("9+.0", "9+", "integer"),
-        ("9+.0", "0999", "integer"),
-        ("9+", "0999999", "integer"),
-        ("aa-9999", "9999", "digits"),
-        ("aa-9999", "9+", ""),
-        ("aa-9999", "aaa", ""),
-    ],
-)
-def test_the_step_that_repairs_a_mismatch(one: str, other: str, step: str) -> None:
-    assert not can_match(one, other)
-    assert repair(one, other) == repair(other, one) == step
-    if step:
-        assert can_match(shape_after(one, [step]), shape_after(other, [step]))
-
-
-@pytest.mark.parametrize(
     ("steps", "ids", "before", "after"),
     [
         (("integer",), ("1.0", "22.0"), "9+.0", "9+"),
@@ -149,42 +135,91 @@ def test_the_step_that_repairs_a_mismatch(one: str, other: str, step: str) -> No
         (("integer", "zfill:6"), ("1.0", "22.0"), "9+.0", "099999"),
     ],
 )
-def test_a_shape_after_a_step_is_that_of_the_ids(
+def test_a_form_after_a_step_is_that_of_the_ids(
     steps: tuple[str, ...], ids: tuple[str, ...], before: str, after: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.csv"
     path.write_text("pid,land,wage,kids\n" + "".join(f"{one},A,1,0\n" for one in ids))
     quoted = ", ".join(f'"{step}"' for step in steps)
     report = inspect_table(path, study(f"normalise = [{quoted}]"), "alice")
-    assert (report.raw_id_shapes, report.id_shapes) == ((before,), (after,))
-    assert shape_after(before, steps) == after
+    old, new = ((before, len(ids)),), ((after, len(ids)),)
+    assert (plain_forms(report.forms["pid"]), plain_forms(report.normal_forms["pid"])) == (old, new)
+    assert after_steps(old, steps) == new
 
 
-def test_a_check_says_that_ids_cannot_match_and_what_would_repair_it(tmp_path: Path) -> None:
+def check(path: Path, ids: Sequence[object], alice: str = "", bob: str = "") -> Inspection:
+    path.write_text("pid,land,wage,kids\n" + "".join(f"{one},A,1,0\n" for one in ids))
+    return inspect_table(path, study(alice, bob), "alice")
+
+
+def test_a_check_says_that_ids_cannot_match(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("pid,land,wage,kids\n" + "".join(f"{one}.0,A,1,0\n" for one in range(1, 300)))
-    report = inspect_table(path, study(bob='id_shapes = ["0999999"]'), "alice")
-    assert not report.ok
-    (problem,) = report.problems
-    assert problem.startswith('ids cannot match: pid is written as 9+.0, pid of bob as 0999999. Add "integer" to norm')
+    theirs = 'forms = { pid = { "0999999" = 400 } }'
+    (problem,) = check(path, [f"{one}.0" for one in range(1, 300)], bob=theirs).problems
+    assert problem.startswith("ids cannot match: pid is written as 9+.0, by bob as 0999999. Compare the id columns")
     steps = 'normalise = ["integer"]'
-    repaired = inspect_table(path, study(steps, f'{steps}\nid_shapes = ["0999999"]'), "alice")
+    repaired = check(path, [f"{one}.0" for one in range(1, 300)], steps, f"{steps}\n{theirs}")
     assert repaired.ok
     assert "written as 9+.0, and as 9+ once normalised" in repaired.as_text()
-    assert read_table(path, study(), "alice").raw_id_shapes == ()
+    (problem,) = check(path, [f"{one:.6E}" for one in range(10**7, 10**7 + 90 * 99, 99)], bob=theirs).problems
+    assert problem.startswith("90 ids (pid) are numbers with an exponent, such as 1.234567E+07, which have lost their")
+
+
+def test_a_check_names_a_part_of_the_ids_that_is_written_otherwise(tmp_path: Path) -> None:
+    ids = [*(f"{one:08}" for one in range(9_999_900, 10_000_100)), *range(5_000_000, 5_000_050), "T-12"]
+    report = check(tmp_path / "t.csv", ids, bob='forms = { pid = { "09999999" = 200 } }')
+    assert report.ok
+    few, lost, strangers = report.notes[:3]
+    assert few == "pid: few are written as a-99, such as 't-12', first in row 252"
+    assert lost.startswith(
+        "pid has numbers with leading zeros beside others that may have lost them: 200 as 09999999 ("
+    )
+    assert "50 as 9999999 ('5000000' in row 202)" in lost
+    own = "pid is written as 200 as 09999999, 50 as 9999999, 1 as a-99"
+    assert strangers == f"51 of 251 rows can be none of bob: {own}, by bob as 09999999"
+    plain = json.loads(json_text(report.as_dict()))
+    assert plain["forms"] == {
+        "pid": [
+            {"form": "09999999", "rows": 200, "example_row": 2},
+            {"form": "9999999", "rows": 50, "example_row": 202},
+            {"form": "a-99", "rows": 1, "example_row": 252},
+        ]
+    }
+    assert "normal_forms" not in plain
+
+
+@pytest.mark.parametrize(
+    ("step", "texts", "expected"),
+    [
+        ("first", ("000123/24", "N-12-3", "x", "7"), ["000123", "12", None, "7"]),
+        ("last", ("000123/24", "N-12-3k", "x", "7"), ["24", "3", None, "7"]),
+    ],
+)
+def test_one_group_of_digits_is_kept(step: str, texts: tuple[str, ...], expected: Sequence[str | None]) -> None:
+    assert normalised((step,), *texts) == expected
+    assert normalised_ids([pa.array(["12.0", "1.5", "1e3"])], (step,)).broken.all()
+    with pytest.raises(InvalidInputError, match="both first and last"):
+        study('normalise = ["first", "last"]')
 
 
 def test_the_rules_of_all_curators_stand_in_one_sentence() -> None:
-    rules = [one.id_rule for one in study('normalise = []\nid_shapes = ["9+"]').curators]
-    assert rules == ["alice has pid by no step, written as 9+", "bob has pid by strip, casefold, nfc"]
+    rules = [one.id_rule for one in study('normalise = []\nforms = { pid = { "9+" = 70, "text" = 3 } }').curators]
+    assert rules == ["alice has pid by no step, written as 70 as 9+, 3 as text", "bob has pid by strip, casefold, nfc"]
 
 
 @pytest.mark.parametrize("ids", [("0012345", "12345", "vn-0012345"), ("0000007", "7", "vn-0000007")])
 def test_the_steps_that_a_merge_proposes_make_one_text_of_the_ids_of_a_person(ids: tuple[str, ...]) -> None:
-    shapes = ("0999999", "9+", "aa-9999999")
+    forms = ("0999999", "9+", "VN-0999999")
     drafts = [
-        Draft(curator=f"c{place}", id_columns=("id",), normalise=("strip",), id_shapes=(shape,), attributes=())
-        for place, shape in enumerate(shapes)
+        Draft(
+            curator=f"c{place}",
+            id_columns=("id",),
+            normalise=("strip",),
+            forms=(("id", ((form, 90),)),),
+            distinct_after=("integer", "digits"),
+            attributes=(),
+        )
+        for place, form in enumerate(forms)
     ]
     steps = missing_steps(drafts)
     texts = {
