@@ -84,28 +84,6 @@ def test_an_empty_name_is_not_the_login_name(
     assert verdicts(terminal) == {"sex": (HELD, "policy")}
 
 
-@pytest.mark.parametrize("reason", [(), ("--reason", " ")])
-def test_a_refusal_needs_a_reason(terminal: Terminal, make_request: Make, reason: tuple[str, ...]) -> None:
-    held(terminal, make_request(), "sex")
-    code, out, err = terminal.run("deny", "--release", ID, "--person", "Ana Diaz", *reason)
-    assert (code, out) == (2, "")
-    assert "a refusal was given without a reason. Write why; in a terminal, by --reason." in err
-    assert verdicts(terminal) == {"sex": (HELD, "policy")}
-
-
-def test_of_several_persons_each_gives_a_name(terminal: Terminal, make_request: Make) -> None:
-    held(terminal, make_request(), "sex")
-    store = terminal.store()
-    store.served.set_served_policy(None, 0, None, persons=2)
-    store.close()
-    for command in (("approve",), ("deny", "--reason", "too much")):
-        code, out, err = terminal.run(*command, "--release", ID)
-        assert (code, out) == (2, "")
-        assert "the policy asks for 2 different persons. Name the person with --person." in err
-    assert verdicts(terminal) == {"sex": (HELD, "policy")}
-    assert terminal.run("approve", "--release", ID, "--person", "Ana Diaz")[0] == 0
-
-
 @pytest.mark.parametrize("choice", [(), ("--all", "--release", ID), ("--all", "--attribute", "sex")])
 def test_either_one_request_is_approved_or_all(terminal: Terminal, make_request: Make, choice: tuple[str, ...]) -> None:
     held(terminal, make_request(), "sex")
@@ -238,11 +216,3 @@ def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_reques
     charge(terminal, make_spec, ID)
     code, _, err = terminal.run("deny", "--release", ID, *WHY)
     assert (code, "the release is planned and charged" in err) == (2, True)
-
-
-def test_a_release_that_is_over_is_not_decided(terminal: Terminal, make_request: Make) -> None:
-    held(terminal, make_request(), "sex")
-    store = terminal.store()
-    store.releases.set_state(ID, ReleaseState.EXPIRED)
-    store.close()
-    assert terminal.run("approve", "--release", ID)[0] == 2

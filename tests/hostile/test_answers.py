@@ -16,13 +16,13 @@ from typing import Any, Self
 
 import pytest
 
-from tests.hostile.clients import Behaviour, call, connection, impostor, kind, message, number_of
+from tests.hostile.clients import Behaviour, call, connection, impostor, message, number_of
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, made_world
 from veiltab.play.local.processes import LocalStudy
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\r\n\x9b1mnext line\u202egnihton" + "x" * 100_000
 STATES = {name: number_of("ReleaseState", f"RELEASE_STATE_{name}") for name in ("REQUESTED", "READY", "FAILED")}
-GET_RELEASE, GET_PROPOSAL = "ReleaseService/GetRelease", "CuratorService/GetProposal"
+GET_RELEASE = "ReleaseService/GetRelease"
 
 
 @pytest.fixture(scope="module")
@@ -204,44 +204,3 @@ def test_what_a_server_says_reaches_a_terminal_as_plain_text(running: World) -> 
         assert is_plain(on_terminal(*rosas(running, "status")))
         assert is_plain(on_terminal(*rosas(running, "estimate", "--release", label)))
     running.start(CLOUD)
-
-
-@pytest.mark.long
-def test_what_a_curator_says_reaches_a_terminal_as_plain_text(running: World) -> None:
-    label = running.label()
-    running.local.kill(*BOB)
-    said = kind("GetProposalResponse")(
-        state=STATES["REQUESTED"],
-        waiting_for=ESCAPES,
-        seconds={"step": float("nan"), ESCAPES: 1.0, "long": float("inf")} | {f"step {n}": 1.0 for n in range(5000)},
-    )
-
-    async def progress(requests: Any, _context: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - messages
-        async for request in requests:
-            failed = [
-                message("ReleaseProgress", release_id=release_id, state=STATES["FAILED"], failure=ESCAPES)
-                for release_id in request.release_ids
-            ]
-            yield message("FollowProgressResponse", releases=failed)
-
-    behaviours: dict[str, Behaviour] = {
-        "CuratorService/ProposeRelease": lambda _request, _context: message("ProposeReleaseResponse", proposal=said),
-        GET_PROPOSAL: lambda _request, _context: said,
-        "CuratorPeerService/FollowProgress": progress,
-    }
-    with Impostor(running, BOB, behaviours):
-        asked = running.ask(("region", "health"), "--label", label)
-        assert asked.code == 0
-        shown = said_until(rosas(running, "status", "--release", label), "red")
-        assert is_plain(shown)
-        assert all(map(is_plain, said_by_desk(running, label)))
-        alice = ("curator", "requests", running.local.study_path, "--name", "alice")
-        state = running.local.state_folder(*ALICE)
-        release_id = asked.data["release"]["id"]
-        running.wait_for_state("alice", release_id, "failed")
-        assert is_plain(on_terminal(*alice, "--state", state, "--all"))
-        identity = ("--identity", running.local.identity_folder(*ALICE))
-        shown = on_terminal("status", running.local.study_path, *identity)
-        assert "red" in shown
-        assert is_plain(shown)
-    running.start(BOB)

@@ -5,7 +5,6 @@ import contextlib
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 import grpc
 import psutil
@@ -15,7 +14,6 @@ from tests.hostile.clients import call, code_of, connection, message, unsent
 from tests.protocol.polling import FLEET, Asked, Poll, made_poll, poll_fixture  # noqa: F401 - a fixture
 from tests.protocol.world import CLOUD
 from veiltab.common.core.randomness import SystemSource
-from veiltab.common.errors import BudgetExceededError
 
 REPORT = "CollectionService/Report"
 STREAMS = 100
@@ -54,21 +52,6 @@ async def test_a_call_that_sends_nothing_is_ended_long_before_its_deadline(poll:
     async with connection(poll.local, FLEET, CLOUD) as channel:
         stalled = unsent(channel, REPORT, 19)
         assert await asyncio.wait_for(stalled.code(), 20) is grpc.StatusCode.UNAVAILABLE
-
-
-def test_a_token_takes_one_place_however_often_it_comes(poll: Poll) -> None:
-    asked = poll.opened(1)
-
-    async def scenario() -> list[grpc.StatusCode]:
-        symbol = asked.spec.randomiser.randomise(0, SystemSource())
-        sent = asked.request(asked.tokens["north"][0], symbol).SerializeToString()
-        async with connection(poll.local, FLEET, CLOUD) as channel:
-            request = message("ReportRequest").FromString(sent)
-            return await asyncio.gather(*(code_of(call(channel, REPORT)(request, timeout=15)) for _ in range(60)))
-
-    codes = asyncio.run(scenario())
-    assert codes.count(grpc.StatusCode.OK) == 1
-    assert set(codes) <= {grpc.StatusCode.OK, grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.UNAVAILABLE}
 
 
 def half_open(address: tuple[str, int], number: int) -> list[socket.socket]:
@@ -127,19 +110,3 @@ def is_open(one: socket.socket) -> bool:
         return True
     except ConnectionError:
         return False
-
-
-def test_one_researcher_cannot_spend_what_the_others_have_of_the_nodes_budget(tmp_path: Path) -> None:
-    poll = made_poll(tmp_path / "study", budget="4")
-    with poll.local:
-        poll.start()
-        with poll.rounds("rosa") as rosa, poll.rounds("rita") as rita:
-            asked: dict[str, Any] = {
-                "rates": dict.fromkeys(rosa.strata, "1"),
-                "populations": dict.fromkeys(rosa.strata, 5),
-                "lifetime_seconds": 3600,
-            }
-            rosa.open("value", epsilon="1.5", **asked)
-            with pytest.raises(BudgetExceededError, match="this researcher's share of a node's budget is epsilon 2"):
-                rosa.open("value", epsilon="0.6", **asked)
-            assert rita.open("value", epsilon="2", **asked).researcher == "rita"

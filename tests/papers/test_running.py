@@ -54,16 +54,6 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path) -> None:
     assert CALLS == [0, 1, 2, 3, 4]
 
 
-def test_a_damaged_point_alone_is_computed_anew(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    whole = compute(points(), store, InProcess())
-    CALLS.clear()
-    victim = store._path(points()[2])
-    victim.write_bytes(victim.read_bytes()[:-4])
-    assert compute(points(), store, InProcess()) == whole
-    assert CALLS == [2]
-
-
 def test_a_disk_that_forgets_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "keep", lambda *_: None)
     with pytest.raises(UnavailableError, match="cannot be read back"):

@@ -7,7 +7,6 @@ import pytest
 
 from tests.protocol.chance import agreement
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
-from veiltab.common.errors import UnavailableError
 
 NAMES = ("region", "income")
 SURE = 1e-6  # level at which an answer is wrong
@@ -36,17 +35,6 @@ def test_the_same_command_continues_once_the_party_is_back(mortal: World, who: W
     assert back.code == 0, back.errors
     assert (back.data["release"]["id"], back.data["continued"]) == (release_id, True)
     assert mortal.charges("alice").count(release_id) == mortal.charges("bob").count(release_id) == 1
-
-
-def test_a_researcher_whose_service_is_down_is_told_so(mortal: World) -> None:
-    mortal.local.kill(*ROSA)
-    try:
-        with pytest.raises(UnavailableError, match="no connection") as away, mortal.client(timeout=1) as client:
-            client.releases()
-        assert "researcher rosa" in str(away.value)
-        assert away.value.exit_code == 4
-    finally:
-        mortal.start(ROSA)
 
 
 @pytest.mark.parametrize("who", [ALICE, *map(LONG, (BOB, CLOUD, ROSA))])

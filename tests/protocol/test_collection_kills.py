@@ -1,23 +1,20 @@
 """SIGKILL of server and fleet in the middle of a round: nothing acknowledged is lost, nothing is counted twice."""
 
 import asyncio
-import json
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
+from tests.protocol.polling import STRATA, Asked, Poll, made_poll, reason
 from tests.protocol.world import CLOUD, launcher
 from veiltab.common.collection.round import RoundState
-from veiltab.node.answers.journal import Journal, State
+from veiltab.node.answers.journal import Journal
 from veiltab.node.answers.values import Fleet, NodeValue
 from veiltab.node.reporters.fleet import FleetResult, FleetRun
 from veiltab.v1 import collection_pb2
@@ -134,74 +131,3 @@ def test_a_server_that_is_killed_at_random_points(mortal: Poll, tmp_path: Path, 
     kinds = ("record:{}", "record:{}:after", "_spend:{}", "_spend:{}:after", "_count:{}", "_count:{}:after")
     points = [f"{STORE}.{kinds[rng.integers(6)]}".format(rng.integers(2, 9)) for _ in range(8)]
     survive(mortal, tmp_path, points, nodes=1000)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """A fleet as a process of its own, on files of its own."""
-
-    asked: Asked
-    folder: Path
-
-    @classmethod
-    def of(cls, asked: Asked, folder: Path) -> "Command":
-        """Write the files of a fleet."""
-        lines = [(stratum, token.hex()) for stratum in STRATA for token in asked.tokens[stratum]]
-        (folder / "tokens.csv").write_text("stratum,token\n" + "".join(f"{s},{t}\n" for s, t in lines), "utf-8")
-        values = "".join(f"{stratum},{number % 20 + 1}\n" for number, (stratum, _) in enumerate(lines))
-        (folder / "values.csv").write_text("stratum,value\n" + values, "utf-8")
-        return cls(asked=asked, folder=folder)
-
-    def start(self, point: str = "", *options: str) -> "subprocess.Popen[str]":
-        """Start the fleet, with a point at which it kills itself."""
-        local = self.asked.poll.local
-        command = [
-            *(launcher(point) if point else local.launcher),
-            *("node", "fleet", local.study_path, "--identity", local.identity_folder(*FLEET)),
-            *("--state", self.folder / "fleet", "--round", self.asked.spec.round_id, "--json"),
-            *("--tokens", self.folder / "tokens.csv", "--values", self.folder / "values.csv", *options),
-        ]
-        return subprocess.Popen(
-            [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def run(self, point: str = "", *options: str) -> tuple[int, dict[str, Any]]:
-        """Run the fleet to its end; return its exit code and what it printed."""
-        process = self.start(point, *options)
-        out, _ = process.communicate(timeout=120)
-        return process.returncode, json.loads(out) if out.strip() else {}
-
-    def states(self) -> Counter[State]:
-        """Return where the nodes stand."""
-        with closing(Journal(self.folder / "fleet")) as journal:
-            return Counter(decision.state for decision in journal.decisions(self.asked.spec.round_id).values())
-
-    def reports(self) -> list[collection_pb2.ReportRequest]:
-        """Return the reports that the fleet still holds."""
-        with closing(Journal(self.folder / "fleet")) as journal:
-            decisions = journal.decisions(self.asked.spec.round_id).values()
-        return [collection_pb2.ReportRequest.FromString(d.request) for d in decisions if d.request]
-
-
-@pytest.mark.long
-def test_a_fleet_that_is_killed_hands_in_the_same_reports(mortal: Poll, tmp_path: Path) -> None:
-    mortal.start()
-    fleet = Command.of(mortal.opened(200, rate="0.8"), tmp_path)
-    # Killed when all have decided and before any has reported: this is what must be counted in the end.
-    assert fleet.run("veiltab.node.answers.journal:Journal.decide:1:after")[0] == -signal.SIGKILL
-    reports = fleet.reports()
-    assert 200 < len(reports) < 400
-    assert fleet.asked.reports() == [0, 0]
-    for point in (
-        "veiltab.node.reporters.fleet:hand_in:60",
-        "veiltab.node.reporters.fleet:hand_in:40:after",
-        "veiltab.node.answers.journal:Journal.finish:3:after",
-    ):
-        assert fleet.run(point)[0] == -signal.SIGKILL
-        held = {request.token: request for request in fleet.reports()}
-        assert all(held.get(request.token, request) == request for request in reports)
-    code, said = fleet.run()
-    assert (code, said["counted"], said["silent"]) == (0, len(reports), 400 - len(reports))
-    assert (said["unanswered"], said["refused"], fleet.reports()) == (0, {}, [])
-    assert fleet.asked.counts() == fleet.asked.sum_of(reports)
-    mortal.local.kill(*CLOUD, signal.SIGTERM)

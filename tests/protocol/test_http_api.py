@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.protocol.served import Served, served_over_http
@@ -67,31 +66,6 @@ def test_a_link_opens_the_report_of_one_release(served: Served) -> None:
         assert (listed["release"], listed["state"]) == (made.data["release"], "good")
         assert served.world.command(*tokens, "revoke", "--state", served.state, "--label", "board").code == 0
         assert reader.get(report).status_code == 401
-
-
-def test_strangers_are_refused_while_others_are_served(served: Served) -> None:
-    token = served.token("good")
-    revoked = served.token("gone")
-    assert served.world.command("researcher", "token", "revoke", "--state", served.state, "--label", "gone").code == 0
-    expired = served.token("short", "--days", ".00001")
-    time.sleep(1.5)
-    with served.client(token) as good:
-        for bad in ("", "nonsense", revoked, expired, token[:-1]):
-            with served.client(bad) as client:
-                assert client.get("/v1/study").status_code == 401
-            assert good.get("/v1/study").status_code == 200
-        assert good.post("/v1/releases", json={"epsilon": "1"}).status_code == 403
-
-
-def test_the_partys_certificate_is_a_token_and_anothers_is_not(served: Served) -> None:
-    def status(party: str, name: str) -> int:
-        tls, folder = served.tls, served.identity.parent / party
-        tls.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
-        with httpx.Client(base_url=served.url, verify=tls) as client:
-            return client.get("/v1/study").status_code
-
-    assert status("researcher-rosa", "rosa") == 200
-    assert status("curator-alice", "alice") == 401
 
 
 CHECKS = (

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import veiltab
@@ -62,24 +61,6 @@ def test_estimates_are_corrected_by_command_and_by_program(village: World, label
     assert "of the links with alice a share of 0 to 0.1" in shares.text
     refused = command(village, "estimate", *common, "--hub", "bob")
     assert (refused.code, refused.data["error"]["where"]) == (2, "--hub")
-
-
-def test_microdata_say_which_wrong_links_were_undone(village: World, label: str, tmp_path: Path) -> None:
-    common = ("--release", label, "--rows", "200", "--replicates", "2", "--seed", "s")
-    written = ("--out", tmp_path / "rows.parquet", "--report", tmp_path / "page.html")
-    made = command(village, "synthesise", *common, "--linkage-error", "0.1:0.02", *written, as_json=False)
-    assert made.code == 0, made.errors
-    said = "Corrected for wrong links: of the links with bob a share of 0.1, standard deviation 0.02."
-    assert said in made.text
-    assert said in (tmp_path / "page.html").read_text("utf-8")
-    frame = pd.read_parquet(tmp_path / "rows.parquet")
-    assert frame.attrs["links"] == said
-    refused = command(village, "synthesise", *common, "--linkage-error", "0.1:0", "--out", tmp_path / "none.parquet")
-    assert refused.code == 2
-    assert "the share of wrong links is a range, 0 to 0.1, and a model has one" in refused.errors
-    both = command(village, "synthesise", *common, "--copies", "2", "--out", tmp_path / "none.parquet")
-    assert (both.code, both.data["error"]["where"]) == (2, "--copies")
-    assert not (tmp_path / "none.parquet").exists()
 
 
 def rates_file(village: World, label: str, folder: Path, **changed: object) -> Path:

@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from tests.protocol.test_desk import OTHER_ANSWER
-from tests.protocol.village import FREE
 from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher
-from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
+from veiltab.common.errors import FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.status.release_status import Status, TableStatus
@@ -105,15 +103,6 @@ def test_one_file_proves_all_its_tables_and_an_owner_takes_it_as_evidence(
     assert any(one["what"] == "certificates" for one in found.data["findings"])
 
 
-def test_an_epsilon_too_small_for_the_tables_is_refused_in_words(village: World) -> None:
-    before = village.charges("alice")
-    with village.client() as client:
-        asked = client.request(FREE, workload="pairs", epsilon="0.001", delta=DELTA, label=village.label())
-        with pytest.raises((DeniedError, FailedReleaseError), match="the epsilon is too small for 6 tables"):
-            asked.wait(30)
-    assert village.charges("alice") == before
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     "point",
@@ -197,20 +186,3 @@ def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> No
             assert all(one.state.finished for one in release.tables())
     finally:
         mortal.restart(CLOUD)
-
-
-@pytest.mark.long
-def test_microdata_are_written_by_an_analyst_and_repeat_by_their_seed(
-    village: World, label: str, tmp_path: Path
-) -> None:
-    asked = ("--release", label, "--rows", "300", "--copies", "2", "--seed", "s")
-    written = command(village, "synthesise", *asked, "--out", tmp_path / "rows.parquet", analyst=True)
-    assert written.code == 0, written.errors
-    files = [Path(file) for file in written.data["files"]]
-    assert [file.name for file in files] == ["rows-1.parquet", "rows-2.parquet"]
-    frame = pd.read_parquet(files[1])
-    assert tuple(frame.columns) == THREE
-    assert frame.attrs["release"] == standing(village, label).release_id
-    with village.client() as client:
-        again = client.release(label).synthesise(rows=300, copies=2, seed="s")
-        assert frame.astype(str).equals(again.frame(2).astype(str))

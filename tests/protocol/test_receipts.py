@@ -2,24 +2,21 @@
 
 import asyncio
 import secrets
-import sys
 import time
 from decimal import Decimal
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
-from tests.protocol.village import FREE, THREE
+from tests.protocol.village import FREE
 from tests.protocol.wire import answer, connection
-from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
+from tests.protocol.world import ALICE, BOB, ROSA, Who, World
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.messages.release_messages import receipt_from_proto, request_to_proto
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipts.testing import is_right
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.server.release.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
@@ -101,41 +98,3 @@ def checks(world: World, release_id: str) -> list[bytes]:
         with world.store(curator) as store:
             found.append(store.releases.release(release_id).sample_check)
     return found
-
-
-def failure_without_keys(world: World, curator: str, release_id: str) -> str:
-    """Return why a release failed at a curator, which has erased its keys."""
-    world.wait_until_keys_are_erased(curator, release_id)
-    with world.store(curator) as store:
-        return store.releases.release(release_id).failure
-
-
-@pytest.mark.long
-def test_no_key_leaves_any_curator_when_a_single_one_rejects_the_server(tmp_path: Path) -> None:
-    world = made_world(tmp_path / "study", owners=THREE)
-    with world.local:
-        world.start(CLOUD, how=(sys.executable, str(Path(__file__).with_name("partial_cheat_launcher.py"))))
-        world.start(BOB, how=launcher("veiltab.curator.release.server_check:changed_canaries:1:300"))
-        world.start(ALICE, (Role.CURATOR, "carol"))
-        release_id = asked(world)
-        # While bob tests for minutes, the server passes the tests of the other two, and they wait.
-        others = ("alice", "carol")
-        world.wait_until(lambda: all(stands_tested(world, name, release_id) for name in others))
-        world.local.kill(*BOB)
-        world.start(BOB)
-        for curator in world.local.tables:
-            world.wait_for_state(curator, release_id, "failed")
-    failures = {name: failure_without_keys(world, name, release_id) for name in world.local.tables}
-    said = "server cloud: it did not add the noise of the release: bob's columns fail: amount (all columns): 0 canaries"
-    assert failures["bob"].startswith(said)
-    for name in others:
-        assert "curator bob: " in failures[name]
-        with world.store(name) as store:
-            assert [receipt.passed for receipt in store.tests.receipts(release_id)] == [True]
-
-
-def stands_tested(world: World, curator: str, release_id: str) -> bool:
-    """Whether a curator has tested the server of a release, which is not ready there."""
-    with world.store(curator) as store:
-        assert store.releases.release(release_id).state is not ReleaseState.READY
-        return bool(store.tests.receipts(release_id))

@@ -15,7 +15,7 @@ from tests.protocol.wire import connection
 from tests.protocol.world import CLOUD, PACE, ROSA, World, launcher, made_world
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.parties.identity import Party, Role, party_of_certificate
-from veiltab.deploy.pki.certificates import issue_party, revoke_certificates
+from veiltab.deploy.pki.certificates import issue_party
 from veiltab.v1 import server_release_pb2, server_release_pb2_grpc
 
 LAUNCHER = Path(__file__).with_name("ending_launcher.py")
@@ -101,23 +101,6 @@ def test_a_party_takes_over_its_renewed_certificate_and_goes_on(world: World) ->
         end = time.monotonic() + 30
         while "does not begin again" not in local.log(*CLOUD).read_text("utf-8") and time.monotonic() < end:
             time.sleep(0.1)
-        assert "no such release" in asked(world, ROSA)
-
-
-def test_a_revoked_certificate_is_refused_on_the_next_call(world: World) -> None:
-    with world.local as local:
-        local.start(*CLOUD)
-        local.wait_for(*CLOUD)
-        study, pki = local.study, local.folder / "pki"
-        rosa = Party(study=study.id, role=ROSA[0], name=ROSA[1])
-        assert "no such release" in asked(world, ROSA)
-        revoked = revoke_certificates(study, pki, party=rosa)
-        assert len(revoked) == 1
-        assert "was revoked" in asked(world, ROSA)
-        issue_party(study, pki, rosa)
-        assert "no such release" in asked(world, ROSA)
-        assert revoke_certificates(study, pki, serial=revoked[0]) == []
-        (local.identity_folder(*CLOUD) / "crl.pem").write_text("nonsense", "utf-8")
         assert "no such release" in asked(world, ROSA)
 
 

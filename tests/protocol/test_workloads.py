@@ -12,7 +12,6 @@ from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.workloads import PAIRS, RawDesk, owner_of, several
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, VeiltabError
-from veiltab.common.release.spec import table_id
 from veiltab.common.release.state import ReleaseState
 
 BUDGET = Rules(budget="40\ndelta = 1e-6")
@@ -101,57 +100,6 @@ def test_tables_run_under_one_charge_and_one_of_them_again(desk: RawDesk) -> Non
     options = (desk.world.local.study_path, "--name", "alice", "--state", desk.world.local.state_folder(*ALICE))
     ledger = desk.world.command("curator", "ledger", *options, as_json=False).text
     assert "4 tables of region, income, smoker, employed  epsilon 4" in ledger
-
-
-@pytest.mark.long
-def test_no_table_exists_before_everyone_has_decided_and_a_denial_ends_all(desk: RawDesk) -> None:
-    asked = several(attributes=("region", "income", "health"), tables=(("region", "health"), ("income", "health")))
-    desk.propose(asked)
-    desk.world.wait_until(lambda: bool(desk.proposal(BOB, asked.release_id).waiting_for))
-    first = table_id(asked.release_id, 0)
-    for curator in desk.curators:
-        with pytest.raises(NotFoundError):
-            desk.proposal(curator, first)
-        with pytest.raises(NotFoundError):
-            desk.choose(curator, first, [])
-
-    async def at_the_server() -> None:
-        async with connection(desk.world, ROSA, CLOUD) as channel:
-            await Published.on(channel).state(first)
-
-    with pytest.raises(NotFoundError):
-        asyncio.run(at_the_server())
-    shown = next(
-        request
-        for request in desk.world.curator_command("requests", "bob").data["requests"]
-        if request["release"] == asked.release_id
-    )
-    assert shown["tables"] == [["region", "health"], ["income", "health"]]
-    assert 0 < shown["typical_error"] < 0.5
-    assert shown["bytes"] == 420 * 3  # of health twice, and of income
-    assert 0 < shown["charge"] < 1
-    assert next(bound for bound in shown["card"] if bound["coalition"] == ["desk"])["epsilon"] <= 4
-    assert desk.world.curator_command("deny", "bob", "--release", asked.release_id, "--reason", "not agreed").code == 0
-    desk.wait_for(asked.release_id, ReleaseState.DENIED)
-    assert asked.release_id not in desk.world.charges("alice")
-
-
-@pytest.mark.long
-def test_a_desk_that_chooses_differently_at_two_curators_gets_no_second_result(desk: RawDesk) -> None:
-    asked = several(repeats=1, deadline=int(time.time()) + 20)
-    desk.propose(asked)
-    desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING})
-    workload = desk.workload(asked.release_id)
-    desk.choose(ALICE, asked.release_id, [0])
-    desk.choose(BOB, asked.release_id, [1])
-    desk.wait_for(asked.release_id, ReleaseState.READY)  # at the deadline
-    for number, curator in ((3, ALICE), (4, BOB)):
-        proposal = desk.proposal(curator, workload.table_id(number))
-        assert proposal.state == desk.proposal(curator, workload.table_id(number)).state
-        assert proposal.bytes_uploaded == 0
-        for attribute in workload.attributes(number):
-            with pytest.raises(VeiltabError):
-                key(desk, workload.table_id(number), attribute, None)
 
 
 KILLS = [

@@ -13,23 +13,6 @@ ALPHA = 1e-4
 POINTS = [(4, "1", "0.1", "0.25"), (100, "4", "0.1", "0"), (100, "1", "0.5", "0.08"), (3, "2", "0.05", "1")]
 
 
-def by_hand(values: int, epsilon: str, rate: str, share: str) -> tuple[float, float]:
-    """Return Var(g)/n and Var(c_hat)/n."""
-    q = 1 / (exp(float(epsilon)) + values - 1)
-    p, pi, f = q * exp(float(epsilon)), float(rate), float(share)
-    scale = pi * (p - q) ** 2
-    g = (f * p * (1 - pi * p) + (1 - f) * q * (1 - pi * q)) / scale
-    c_hat = (f * p * (1 - p) + (1 - f) * q * (1 - q)) / scale + f * (1 - pi) / pi
-    return g, c_hat
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_exact_variances_are_the_known_formulas(point: tuple[int, str, str, str]) -> None:
-    g, c_hat = by_hand(*point)
-    assert exact(*point, Estimator.G) == pytest.approx(g, rel=1e-9)
-    assert exact(*point, Estimator.C_HAT) == pytest.approx(c_hat, rel=1e-9)
-
-
 @pytest.mark.parametrize("point", POINTS)
 def test_the_difference_is_reversed_and_the_paper_s_is_not(point: tuple[int, str, str, str]) -> None:
     values, epsilon, rate, share = point

@@ -1,10 +1,8 @@
 from math import exp, sqrt
 
-import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
-from scipy.optimize import brentq
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import description_of
@@ -22,20 +20,6 @@ def test_composing_is_never_below_one_release_and_never_above_the_pure_sum() -> 
         assert last < found.epsilon <= float(found.pure_epsilon)
         assert found.pure_epsilon == count * SMALL.pure_epsilon
         last = found.epsilon
-
-
-@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
-def test_k_rr_without_sampling_or_order_is_hardly_above_the_exact_sum(delta: float) -> None:
-    # A release of one row is k-RR itself: m = n = 1 leaves neither sample nor order to hide in.
-    gamma, count = 1.5, 30
-    release = description_of({"population": 1, "sample": 1, "cells": 2, "gamma": gamma})
-    chances = binom.pmf(np.arange(count + 1), count, gamma / (gamma + 1))
-
-    def exact(epsilon: float) -> float:
-        return float(np.maximum(chances - exp(epsilon) * chances[::-1], 0).sum())
-
-    least = float(brentq(lambda epsilon: exact(epsilon) - delta, 0, 12))
-    assert least <= compose([(release, count)], delta).epsilon <= least * (1 + 1e-6)
 
 
 def test_prices_alone_are_above_the_loss_distributions() -> None:
