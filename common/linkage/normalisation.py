@@ -6,7 +6,7 @@ on how often a value occurs, else one row's key would depend on other rows.
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from functools import partial
 
@@ -66,22 +66,9 @@ def normaliser(
         raise InvalidInputError(
             f"date_order = {date_order[:20]!r} is not known", remedy=f"Use one of: {', '.join(DATE_ORDERS)}."
         )
-    normal: Callable[[str], str]
-    match kind:
-        case FieldKind.GIVEN:
-            normal = partial(normal_name, is_family=False)
-        case FieldKind.FAMILY:
-            normal = partial(normal_name, is_family=True)
-        case FieldKind.BIRTH:
-            return partial(normal_date, order=date_order, missing=frozenset(default_dates))
-        case FieldKind.SEX:
-            return normal_sex
-        case FieldKind.POSTCODE:
-            normal = normal_postcode
-        case FieldKind.NUMBER:
-            normal = normal_number
-        case FieldKind.TEXT:
-            normal = normal_text
+    if kind is FieldKind.BIRTH:
+        return partial(normal_date, order=date_order, missing=frozenset(default_dates))
+    normal = _NORMAL[kind]
     missing = frozenset(map(normal, missing_values))
     return lambda value: "" if (found := normal(value)) in missing else found
 
@@ -173,3 +160,13 @@ def _alphanumeric(text: str) -> str:
 def _is_letter(character: str) -> bool:
     """Return whether a character is a letter, or a mark that a script writes a vowel with."""
     return character.isalpha() or unicodedata.category(character) in {"Mn", "Mc"}
+
+
+_NORMAL: Mapping[FieldKind, Callable[[str], str]] = {
+    FieldKind.GIVEN: partial(normal_name, is_family=False),
+    FieldKind.FAMILY: partial(normal_name, is_family=True),
+    FieldKind.SEX: normal_sex,
+    FieldKind.POSTCODE: normal_postcode,
+    FieldKind.NUMBER: normal_number,
+    FieldKind.TEXT: normal_text,
+}

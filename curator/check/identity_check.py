@@ -1,11 +1,11 @@
 """A curator's report on the identity fields of its own table: what is there, what depends on them, which passes run.
 
-It holds counts and names of columns, and no value of anybody.
+It holds counts and names of columns, and values that far too many rows share: for the curator's own terminal.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.linkage.identity_rule import FieldKind, IdentityRule
+from veiltab.common.linkage.ladder import Pass
 from veiltab.common.linkage.row_keys import NormalColumn, NormalRows, identity_columns, normal_rows, pass_keys
 from veiltab.common.linkage.self_match import SelfMatch, self_matches
+from veiltab.common.study.coding.dates import today
 from veiltab.common.study.file import Study
 from veiltab.common.study.members import CuratorMember
+from veiltab.curator.check.dominance import dominating, dominating_dates
+from veiltab.curator.formats.columns.refusals import first_rows
+from veiltab.curator.formats.columns.source import FIRST_ROW
 from veiltab.curator.reading.table_reading import Reading
 
 _MOST_ROWS = 2_000_000
@@ -41,11 +47,15 @@ class FieldInspection:
     Args:
         columns: that make it up; none if the table lacks it.
         present: rows with a value once it is normalised.
+        distinct: different values among them.
+        dominating: values that far more rows share than others, with their rows; 01-01 is that day of any year.
     """
 
     name: str
     columns: tuple[str, ...]
     present: int
+    distinct: int
+    dominating: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +66,8 @@ class IdentityInspection:
         hub: the curator to whose rows all others link.
         rows: all, which take part in the linkage.
         leaving: of them those that leave after it, because they miss a value of an attribute.
+        unlinkable: rows that lack a field of every key whose fields this table has.
+        ambiguous: rows that agree with another one on the first key of these without a deletion.
         fields: in the order of the identity.
         derived: attribute -> why a change of somebody's identity fields changes it.
         passes: of the hub, each pass of the ladder; none for other curators.
@@ -65,6 +77,8 @@ class IdentityInspection:
     hub: str
     rows: int
     leaving: int
+    unlinkable: int
+    ambiguous: int
     fields: tuple[FieldInspection, ...]
     derived: dict[str, str]
     passes: tuple[SelfMatch, ...]
@@ -76,7 +90,9 @@ class IdentityInspection:
         return {
             "hub": self.hub,
             "leaving": self.leaving,
-            "fields": [{"name": one.name, "columns": list(one.columns), "present": one.present} for one in self.fields],
+            "unlinkable": self.unlinkable,
+            "ambiguous": self.ambiguous,
+            "fields": [asdict(one) for one in self.fields],
             "derived": self.derived,
             "passes": [
                 {
@@ -94,7 +110,12 @@ class IdentityInspection:
         found = ["  identity fields, once they are normalised:"]
         for one in self.fields:
             columns = f"column {' + '.join(one.columns)}" if one.columns else "not in this table"
-            found.append(f"    {one.present:>12,}  {one.name} ({columns})")
+            found.append(f"    {one.present:>12,}  {one.name} ({columns}), {one.distinct:,} different")
+        if self.rows:
+            found.append(
+                f"  {self.unlinkable:,} of {self.rows:,} rows ({self.unlinkable / self.rows:.1%}) cannot be linked:"
+                f" they lack a field of every key; {self.ambiguous:,} agree with another row on the first key"
+            )
         if self.leaving:
             found.append(
                 f"  {self.leaving:,} of {self.rows:,} rows leave after the linkage, in which they take part: they miss"
@@ -137,12 +158,21 @@ def inspect_identity(
             notes += _pass_notes(identity, passes)
         else:
             notes.append(f"which passes run is decided when it aligns: the table has more than {_MOST_ROWS:,} rows")
-    elif curator.name != identity.hub and len(rows) <= _MOST_ROWS:
-        notes += _duplicate_notes(study, identity, curator, rows)
-    fields = tuple(
-        FieldInspection(name=name, columns=columns.get(name, ()), present=int(_present(rows.columns[name]).sum()))
-        for name in identity.names
-    )
+    present = {name: _present(rows.columns[name]) for name in identity.names}
+    both = columns.keys() & dict(study.curator(identity.hub).identity).keys()
+    keys = [step for step in identity.ladder if step.fields <= both]
+    ambiguous, repeated = _ambiguous(keys, rows)
+    notes += repeated if curator.name != identity.hub else []
+    linkable = [np.logical_and.reduce([present[name] for name in step.fields]) for step in keys]
+    fields = tuple(_field(name, columns.get(name, ()), rows.columns[name]) for name in identity.names)
+    notes += [
+        f"identity field {one.name}: {count:,} rows ({count / len(rows):.1%}) share {quoted(value)}, far more than"
+        " share others: if it stands for a missing value, write it into"
+        f" {'default_dates' if identity.kinds[one.name] is FieldKind.BIRTH else 'missing_values'} of [identity]; else"
+        " strangers agree on it"
+        for one in fields
+        for value, count in one.dominating
+    ]
     notes += [
         f"identity field {one.name}: {1 - one.present / len(rows):.1%} of the rows have none that can be read; compare"
         f" how the column is written with its kind{_order(identity, one.name, curator)}"
@@ -153,20 +183,30 @@ def inspect_identity(
         hub=identity.hub,
         rows=len(rows),
         leaving=reading.rows_dropped,
+        unlinkable=len(rows) - int(np.logical_or.reduce(linkable).sum()) if linkable else len(rows),
+        ambiguous=ambiguous,
         fields=fields,
         derived=dict(_derived(study, identity, curator, rows, symbols, complete)),
         passes=passes,
-        problems=tuple(
-            f"identity field {one.name}: {one.present / there:.1%} of the dates can be read with date_order ="
-            f" {curator.date_order!r}; write the order in which the table has them into the study file, and first_year"
-            " where years have two digits"
-            if identity.kinds[one.name] is FieldKind.BIRTH
-            else f"identity field {one.name}: no value can be read; docs/linkage-keys.md says how its kind is written"
-            for one, there in zip(fields, filled, strict=True)
-            if one.present < min(there, _READABLE * there if identity.kinds[one.name] is FieldKind.BIRTH else 1)
-        ),
+        problems=(*_unreadable(identity, curator, fields, filled), *_after_today(identity, rows, reading)),
         notes=tuple(notes),
     )
+
+
+def _unreadable(
+    identity: IdentityRule, curator: CuratorMember, fields: Sequence[FieldInspection], filled: Sequence[int]
+) -> Iterator[str]:
+    """Yield the fields whose values cannot be read, though they are there."""
+    for one, there in zip(fields, filled, strict=True):
+        is_birth = identity.kinds[one.name] is FieldKind.BIRTH
+        if one.present < min(there, _READABLE * there if is_birth else 1):
+            yield (
+                f"identity field {one.name}: {one.present / there:.1%} of the dates can be read with date_order ="
+                f" {curator.date_order!r}; write the order in which the table has them into the study file, and"
+                " first_year where years have two digits"
+                if is_birth
+                else f"identity field {one.name}: no value can be read; docs/linkage-keys.md says how it is written"
+            )
 
 
 def _rows(
@@ -193,6 +233,38 @@ def _rows(
     return normal_rows(identity, curator.dates, arrays), together, filled, complete
 
 
+def _field(name: str, columns: tuple[str, ...], column: NormalColumn) -> FieldInspection:
+    """Return the inspection of one field."""
+    rows = np.bincount(np.asarray(column.places, np.int64), minlength=len(column.values)).tolist()
+    counts = Counter[str]()
+    for value, count in zip(column.values, rows, strict=True):
+        counts[_shown(column.kind, value)] += count
+    absent = counts.pop("", 0)
+    often = dominating_dates if column.kind is FieldKind.BIRTH else dominating
+    shared = () if column.kind is FieldKind.SEX else often(counts)
+    present = sum(rows) - absent
+    return FieldInspection(name=name, columns=columns, present=present, distinct=len(counts), dominating=shared)
+
+
+def _shown(kind: FieldKind, value: str) -> str:
+    """Return a normalised value as people read it."""
+    return f"{value[:4]}-{value[4:6]}-{value[6:]}" if value and kind is FieldKind.BIRTH else value
+
+
+def _after_today(identity: IdentityRule, rows: NormalRows, reading: Reading) -> Iterator[str]:
+    """Yield that dates of birth are after today, in which rows if all were read."""
+    day = today().strftime("%Y%m%d")
+    for name in (name for name, kind in identity.fields if kind is FieldKind.BIRTH):
+        column = rows.columns[name]
+        late = np.array([*(value > day for value in column.values), False])[np.asarray(column.places, np.int64)]
+        if count := int(late.sum()):
+            first = "" if reading.errors else first_rows((np.flatnonzero(late)[:3] + FIRST_ROW).tolist())
+            yield (
+                f"identity field {name}: {count:,} dates are after today{first}; correct them, or write them into"
+                " default_dates of [identity] if they stand for a missing one"
+            )
+
+
 def _present(column: NormalColumn) -> NDArray[np.bool_]:
     there = np.array([*map(bool, column.values), False])
     return np.asarray(there[np.asarray(column.places, np.int64)])
@@ -210,18 +282,18 @@ def _pass_notes(identity: IdentityRule, passes: tuple[SelfMatch, ...]) -> Iterat
         )
 
 
-def _duplicate_notes(study: Study, identity: IdentityRule, curator: CuratorMember, rows: NormalRows) -> Iterator[str]:
-    """Yield how many rows of a spoke agree with another one on the first key whose fields the hub has too."""
-    both = {name for name, _ in curator.identity} & {name for name, _ in study.curator(identity.hub).identity}
-    step = next((step for step in identity.ladder if step.fields <= both and not step.deletion), None)
-    if step is None:
-        return
-    times = Counter(key for keys in pass_keys(step, rows) for key in keys)
-    if alike := sum(count for count in times.values() if count > 1):
-        yield (
-            f"{alike:,} rows agree on the key {step.name!r} with another row of this table: the hub's row accepts none"
-            " of them; remove duplicates"
-        )
+def _ambiguous(keys: Sequence[Pass], rows: NormalRows) -> tuple[int, list[str]]:
+    """Return how many rows agree with another one on the first key without a deletion, and a note for spokes."""
+    step = next((step for step in keys if not step.deletion), None)
+    if step is None or len(rows) > _MOST_ROWS:
+        return 0, []
+    times = Counter(key for keys_of_row in pass_keys(step, rows) for key in keys_of_row)
+    alike = sum(count for count in times.values() if count > 1)
+    said = (
+        f"{alike:,} rows agree on the key {step.name!r} with another row of this table: the hub's row accepts none"
+        " of them; remove duplicates"
+    )
+    return alike, [said] if alike else []
 
 
 def _order(identity: IdentityRule, name: str, curator: CuratorMember) -> str:

@@ -108,15 +108,9 @@ def profile_columns(
     Raises:
         InvalidInputError: as `read_batches`.
     """
-    kinds = {name: find_column(source, name) for name in columns}
+    numerals = {name: numerals_of(source.where, find_column(source, name), decimal) for name in columns}
     profilers = [
-        _Profiler(
-            name,
-            numerals_of(source.where, kinds[name], decimal),
-            MISSING_MARKERS.union(missing.get(name, ())),
-            first_year,
-        )
-        for name in columns
+        _Profiler(name, numerals[name], MISSING_MARKERS.union(missing.get(name, ())), first_year) for name in columns
     ]
     for batch in read_batches(source, (), columns):
         for profiler in profilers:

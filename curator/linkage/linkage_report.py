@@ -22,6 +22,8 @@ from veiltab.common.linkage.quality import (
 )
 from veiltab.curator.table.table_rows import TableRows
 
+_FEW_PAIRS, _NEARLY_ALL = 10, 0.9
+
 MOST_CATEGORIES = 50
 """Categories of an attribute whose match rates are kept."""
 
@@ -62,6 +64,20 @@ class LegCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FormCount:
+    """Of the compared pairs that both have a number, those in which it is written in one form here, such as 99999.
+
+    Args:
+        tested: pairs.
+        differ: of them those whose numbers differ.
+    """
+
+    form: str
+    tested: int
+    differ: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatchRate:
     """One attribute of one's own: rows of each category, and those of them that are linked."""
 
@@ -81,6 +97,7 @@ class LinkageReport:
         agreed: counts in the order of `quality.Agreement`; None where pairs are not compared.
         pairs: linked pairs that were compared.
         by_number: of them those in which both rows have a number that no key takes, and of these where it differs.
+        by_form: the same by how the number is written here.
         dated: rows with a birth date, here and at the hub.
         legs: of the hub to its spokes, or of a spoke to the hub.
         ties: rows that tie with another one of the table at a row of the hub, which accepts none of them; 0 at the hub.
@@ -97,6 +114,7 @@ class LinkageReport:
     agreed: tuple[int, ...] | None = None
     pairs: int = 0
     by_number: tuple[int, ...] = (0, 0)
+    by_form: tuple[FormCount, ...] = ()
     dated: tuple[int, ...] = ()
     legs: tuple[LegCount, ...] = ()
     rates: tuple[MatchRate, ...] = ()
@@ -109,6 +127,12 @@ class LinkageReport:
     def leg(self) -> int | None:
         """Links between this spoke and the hub; None at the hub."""
         return None if self.is_hub else self.legs[0].links
+
+    @property
+    def written_otherwise(self) -> tuple[FormCount, ...]:
+        """The forms of the number in which nearly all pairs differ, if most pairs that differ are of such forms."""
+        forms = tuple(one for one in self.by_form if one.tested >= _FEW_PAIRS and one.differ > _NEARLY_ALL * one.tested)
+        return forms if 2 * sum(one.differ for one in forms) > self.by_number[1] else ()
 
     @property
     def placebo(self) -> list[PlaceboPass | None]:

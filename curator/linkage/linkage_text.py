@@ -13,6 +13,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import Part, Pass
 from veiltab.common.linkage.match_rates import MatchRates, changed_rows
 from veiltab.common.linkage.quality import Estimate, wrong_in_sample
+from veiltab.common.linkage.self_match import MOST_SHARE
 from veiltab.common.study.file import Study
 from veiltab.common.study.identity_table import absent_fields
 from veiltab.curator.linkage.linkage_report import LinkageReport, PassCount
@@ -32,6 +33,7 @@ _COUNTED, _LEFT_OUT = ("bar", "#1b6ca8"), ("soft", "#777")
 _EXACTLY = Context(prec=102)
 """An epsilon has at most 100 digits, and three times as much is not rounded."""
 
+_HARDLY_ANY = 0.05
 _NONE: Mapping[str, str] = {}
 
 NOBODY = (
@@ -102,7 +104,8 @@ def linkage_json(
         ],
         "precision_estimated": None if wrong is None else _estimate(wrong.precision),
         "recall_estimated": None if found is None else _estimate(found),
-        "precision_by_number": tested_json(*report.by_number),
+        "precision_by_number": None if report.written_otherwise else tested_json(*report.by_number),
+        "number_written_otherwise": [asdict(one) for one in report.written_otherwise],
         "chance_estimated": None if wrong is None else wrong.chance,
         "placebo_rows": report.placebo_rows,
         "legs": [{"curator": one.curator, "links": one.links, "elements": one.elements} for one in report.legs],
@@ -151,6 +154,7 @@ def _lines(report: LinkageReport, categories: Mapping[str, Sequence[str]], lacki
             yield f"{number:>2}  {one.key:<{width}}  {share:>10}  does not run: too many rows of the hub agree"
         else:
             yield f"{number:>2}  {one.key:<{width}}  {share:>10}  {_count(one.linked):>10}  {_count(one.left):>10}"
+    yield from _why_not(report)
     for leg in report.legs:
         asked = f"; this curator {'was asked for' if report.is_hub else 'asked for'} {leg.elements:,} blinded keys"
         yield f"{leg.links:,} rows are linked with {leg.curator}{asked if leg.elements else ''}."
@@ -184,7 +188,12 @@ def quality_lines(report: LinkageReport) -> Iterator[str]:
         )
     wrong, found = quality
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
-    if report.by_number[0]:
+    for one in report.written_otherwise:
+        yield (
+            f"The number that no key takes differs in {one.differ:,} of {one.tested:,} pairs in which it is written as"
+            f" {one.form} here: it is written in another way there, so it does not say how many links are wrong."
+        )
+    if report.by_number[0] and not report.written_otherwise:
         yield f"by a number that no key takes, of compared pairs that both have one: {tested_text(*report.by_number)}"
     chance = f"{wrong.by_chance:.1f} of the links are taken as wrong by chance"
     if not report.placebo_rows:
@@ -192,10 +201,43 @@ def quality_lines(report: LinkageReport) -> Iterator[str]:
     else:
         found_by = sum(one.placebo or 0 for one in report.passes)
         yield f"{chance}: of {report.placebo_rows:,} rows with moved dates {found_by:,} found a row of the hub."
-    if found is None:
+    names_and_date, all_four = (report.agreed or (0, 0))[1::-1]
+    if all_four < _HARDLY_ANY * names_and_date:
+        yield (
+            f"Of {names_and_date:,} linked pairs whose names and birth date agree {all_four:,} agree on the postcode:"
+            " compare how both tables write it, such as 1234 here and AB 1234 there. Keys with it link hardly anybody."
+        )
+    if found is None and report.agreed:
+        yield "estimated recall: unknown; no linked pair agrees on all of given name, family name, date and postcode."
+    elif found is None:
         yield "estimated recall: unknown; it takes given name, family name, birth date and postcode at both curators."
     else:
         yield f"estimated recall: {found.value:.3f} (standard deviation {found.sd:.3f}). {INDEPENDENT}"
+
+
+def _why_not(report: LinkageReport) -> Iterator[str]:
+    """Yield why keys do not run, and why they may link nobody."""
+    if any(not one.runs for one in report.passes):
+        yield (
+            f"A key runs where at most {float(MOST_SHARE):.1%} of the hub's rows agree with another one, and the wrong"
+            " links that are foreseen stay below the cap: `veiltab curator check` at the hub names values, such as"
+            " UNKNOWN or a guessed date, that too many rows share."
+        )
+    for field in _silent_fields(report):
+        yield (
+            f"No key with {field} links a row, and later ones without it do: compare how both tables write it, such as"
+            " 01234 or 2 here and AB 1234 or f there."
+        )
+
+
+def _silent_fields(report: LinkageReport) -> Iterator[str]:
+    """Yield the fields that seem to be written in two ways: keys without them find what those with them missed."""
+    steps = [(Pass(1, one.key).fields, one.linked or 0) for one in report.passes if one.runs]
+    for name in sorted(frozenset[str]().union(*(fields for fields, _ in steps))):
+        first = next(place for place, (fields, _) in enumerate(steps) if name in fields)
+        later = sum(linked for fields, linked in steps[first:] if name not in fields)
+        if not any(linked for fields, linked in steps if name in fields) and 2 * later > sum(n for _, n in steps):
+            yield name
 
 
 def _swapped_dates(report: LinkageReport) -> str:

@@ -4,18 +4,8 @@ import re
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _NAMES = (
-    ("jan", "ene", "gen"),
-    ("feb", "fev", "fév"),
-    ("mar", "mär", "mrz", "maerz", "mrt"),
-    ("apr", "abr", "avr"),
-    ("may", "mai", "mag", "mei"),
-    ("jun", "juin", "giu"),
-    ("jul", "juil", "lug"),
-    ("aug", "ago", "aoû", "aou"),
-    ("sep", "set"),
-    ("oct", "okt", "ott", "out"),
-    ("nov",),
-    ("dec", "dez", "déc", "dic"),
+    *("jan ene gen", "feb fev fév", "mar mär mrz maerz mrt", "apr abr avr", "may mai mag mei", "jun juin giu"),
+    *("jul juil lug", "aug ago aoû aou", "sep set", "oct okt ott out", "nov", "dec dez déc dic"),
 )
 """How the names of each month begin in English, German, French, Spanish, Italian, Dutch and Portuguese."""
 
@@ -28,6 +18,6 @@ def month_numbered(text: str) -> tuple[str, str, str] | None:
     """
     word = _WORD.search(text)
     name = word[0].casefold() if word else ""
-    found = (number for number, names in enumerate(_NAMES, 1) if name.startswith(names))
+    found = (number for number, names in enumerate(_NAMES, 1) if name.startswith(tuple(names.split())))
     number = next(found, 0) if word else 0
     return (text[: word.start()], f"{number:02}", text[word.end() :]) if word and number else None

@@ -1,12 +1,14 @@
 """What hub and spoke count in a linkage, for the report that stays with them."""
 
+from collections import Counter
+
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.curator.alignment.linking.agreement import HubLine
 from veiltab.curator.alignment.linking.hub_work import HubWork
 from veiltab.curator.alignment.linking.spoke_work import SpokeWork
-from veiltab.curator.linkage.linkage_report import LegCount, LinkageReport, PassCount, match_rates
+from veiltab.curator.linkage.linkage_report import FormCount, LegCount, LinkageReport, PassCount, match_rates
 from veiltab.curator.table.table_rows import TableRows
 
 
@@ -60,6 +62,7 @@ def report_of(work: HubWork | SpokeWork, line: HubLine, rows: NDArray[np.int64],
         agreed=None if work.agreed is None else _agreed(work.agreed),
         pairs=0 if work.agreed is None else len(work.agreed),
         by_number=(0, 0) if work.agreed is None else _by_number(work.agreed),
+        by_form=() if work.agreed is None else _by_form(work.agreed, work.forms),
         dated=work.dated,
         rates=rates,
         ties=work.ties[0],
@@ -89,3 +92,13 @@ def _by_number(bits: NDArray[np.bool_]) -> tuple[int, int]:
     """Return the pairs in which both rows have a number that no key takes, and those of them in which it differs."""
     both = bits[:, 7]
     return int(np.count_nonzero(both)), int(np.count_nonzero(both & ~bits[:, 6]))
+
+
+def _by_form(bits: NDArray[np.bool_], forms: list[str]) -> tuple[FormCount, ...]:
+    """Count the pairs in which both rows have a number that no key takes by how it is written here."""
+    tested, wrong = Counter[str](), Counter[str]()
+    for form, is_same, is_there in zip(forms, bits[:, 6].tolist(), bits[:, 7].tolist(), strict=False):
+        tested[form] += is_there
+        wrong[form] += is_there and not is_same
+    found = tested.most_common()
+    return tuple(FormCount(form=form, tested=rows, differ=wrong[form]) for form, rows in found if rows)

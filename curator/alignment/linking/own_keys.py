@@ -1,5 +1,6 @@
 """The keys of a curator's own rows in a pass, as digests in ascending order: what is asked and answered."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -103,6 +104,15 @@ class OwnRows:
                         pairs.append(8 * pair + place)
                 if keys:
                     made.add(_records(digests(keys, alignment), np.array(pairs)))
+        return made
+
+    def forms(self, field: str, rows: Rows) -> list[str]:
+        """Return how a field of some ascending rows is written, with 9 for a digit and a for a letter."""
+        made = list[str]()
+        for start, stop, chunk in self._chunks():
+            _, values, places = chunk[field]
+            forms = [re.sub(r"\d", "9", re.sub(r"[^\W\d]", "a", value)) for value in values]
+            made += [forms[place] for place in places[rows[(start <= rows) & (rows < stop)] - start]]
         return made
 
     def filled(self, field: str) -> int:

@@ -66,6 +66,8 @@ class SpokeWork:
         """The rows that tie with another one in the earliest pass that proposes to a row of the hub, and those rows."""
         self.agreed: NDArray[np.bool_] | None = None
         """(n, 8): of some linked pairs what agrees, by the places of `compared`. None where pairs are not compared."""
+        self.forms = list[str]()
+        """Of the same pairs how the number that no key takes is written here."""
         self.dated = 0, 0
         """Rows with a birth date, here and at the hub."""
 
@@ -167,6 +169,8 @@ class SpokeWork:
         found, _ = await self._looked_up(COMPARED, await asyncio.to_thread(made), len(shown) * len(rows))
         self.agreed = np.zeros((len(rows), 8), np.bool_)
         self.agreed.reshape(-1)[found] = True
+        if name := leg.identity.number_beside:
+            self.forms = await asyncio.to_thread(own.forms, name, rows[order])
         self.dated = (await asyncio.to_thread(own.filled, asked[2][1]) if 2 in asked else 0), line.dated
 
     async def _looked_up(self, number: int, keys: SpokeKeys, most: int) -> tuple[Rows, Bytes]:

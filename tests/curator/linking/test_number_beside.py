@@ -33,7 +33,7 @@ HUB = with_number([*COMMON, *ALONE], ["" if number % 7 == 0 else one for number,
 SPOKE = with_number(
     with_errors(COMMON, 3)[::-1],
     [
-        "" if number % 5 == 0 else "00-" + one if number % 11 == 0 else f"{one[:2]} {one[2:]}"
+        "" if number % 5 == 0 else "77-" + one if number % 11 == 0 else f"{one[:2]} {one[2:]}"
         for number, one in enumerate(OWN[:60])
     ][::-1],
 )

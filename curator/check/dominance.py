@@ -1,0 +1,32 @@
+"""Values that far too many rows of a table share: texts that stand for a missing one, and guessed dates."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+_RANK, _TIMES, _FEWEST = 10, 5, 10
+"""A value is shared too often by `_FEWEST` rows, and `_TIMES` as many as share the value of that rank."""
+
+
+def dominating(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return the values that far more rows share than others, each with its rows, most rows first.
+
+    Args:
+        counts: value -> rows. A column with fewer than ten different values has no usual frequency.
+    """
+    ranked = Counter(counts).most_common(_RANK)
+    usual = ranked[-1][1] if len(ranked) == _RANK else max(counts.values(), default=0)
+    return tuple((value, rows) for value, rows in ranked if rows >= max(_FEWEST, _TIMES * usual))
+
+
+def dominating_dates(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return dates, and days of any year such as 01-01, that far more rows share than others.
+
+    Args:
+        counts: date as YYYY-MM-DD -> rows.
+    """
+    days = Counter[str]()
+    for date, rows in counts.items():
+        days[date[5:]] += rows
+    found = dominating(counts)
+    often = ((day, rows, sum(n for date, n in found if date[5:] == day)) for day, rows in dominating(days))
+    return (*found, *((day, rows) for day, rows, named in often if rows > 2 * named))

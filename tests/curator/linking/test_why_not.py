@@ -1,0 +1,97 @@
+"""`curator linkage` says why keys do not run or link nobody, and when a number tests nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.curator.alignment.circle import align
+from tests.curator.linking.registers import registers
+from tests.curator.linking.test_number_beside import COMMON, HUB, RULE, with_number
+from veiltab.curator.linkage.linkage_report import FormCount, LegCount, LinkageReport, PassCount
+from veiltab.curator.linkage.linkage_text import linkage_json, linkage_text
+
+NAMES = "given family birth"
+ALSO_SEX, ALSO_POSTCODE = "given family birth sex", "given:3 family:3 birth postcode"
+
+
+def report(*linked: tuple[str, int | None], **more: object) -> LinkageReport:
+    passes = tuple(
+        PassCount(key=key, runs=count is not None, matches=0 if count is not None else 40, linked=count or 0, left=9)
+        for key, count in linked
+    )
+    links = sum(count or 0 for _, count in linked)
+    legs = (LegCount(curator="hub", links=links, elements=0),)
+    known: Any = {"passes": passes, "legs": legs, "links": links, "rows": 1000, "hub_rows": 1000, "is_hub": False}
+    return LinkageReport(**(known | more))
+
+
+def form_count(counts: tuple[str, int, int]) -> FormCount:
+    form, tested, differ = counts
+    return FormCount(form=form, tested=tested, differ=differ)
+
+
+@pytest.mark.parametrize(
+    ("linked", "silent"),
+    [
+        (((ALSO_SEX, 0), (NAMES, 900)), "sex"),
+        (((ALSO_SEX, 0), (ALSO_POSTCODE, 0), (NAMES, 900)), "postcode,sex"),
+        (((NAMES, 900), (ALSO_SEX, 0), (ALSO_POSTCODE, 0)), ""),
+        (((NAMES, 900), (ALSO_SEX, 0), ("given:1 family birth", 20)), ""),
+        (((ALSO_SEX, 3), (NAMES, 900)), ""),
+        (((ALSO_SEX, None), (NAMES, 900)), ""),
+        (((ALSO_SEX, 0), (NAMES, 0)), ""),
+    ],
+)
+def test_a_field_without_which_all_link_is_named(linked: tuple[tuple[str, int | None], ...], silent: str) -> None:
+    said = linkage_text(report(*linked), {})
+    found = [one.split()[3] for one in said.splitlines() if one.startswith("No key with")]
+    assert ",".join(found) == silent
+
+
+def test_a_key_that_does_not_run_comes_with_the_reason() -> None:
+    reason = "names values, such as UNKNOWN or a guessed date, that too many rows share"
+    assert reason in linkage_text(report((ALSO_SEX, None), (NAMES, 900)), {})
+    assert reason not in linkage_text(report((ALSO_SEX, 10), (NAMES, 900)), {})
+
+
+def test_postcodes_that_no_pair_has_alike_are_named() -> None:
+    other = linkage_text(report((NAMES, 900), agreed=(0, 880, 3, 0, 0, 0), pairs=900, dated=(1000, 1000)), {})
+    assert "Of 880 linked pairs whose names and birth date agree 0 agree on the postcode" in other
+    assert "estimated recall: unknown; no linked pair agrees on all of given name, family name, date" in other
+    alike = linkage_text(report((NAMES, 900), agreed=(800, 880, 810, 0, 0, 0), pairs=900, dated=(1000, 1000)), {})
+    assert "agree on the postcode" not in alike
+
+
+@pytest.mark.parametrize(
+    ("forms", "by_number", "shown"),
+    [
+        ((("99999", 400, 396), ("9999999", 500, 4)), (900, 400), ("99999",)),
+        ((("99999", 400, 20), ("9999999", 500, 30)), (900, 50), ()),
+        ((("999", 9, 9), ("9999999", 500, 2)), (509, 11), ()),
+        ((("999", 12, 12), ("9999999", 500, 40)), (512, 52), ()),
+        ((("9999", 90, 90), ("99999", 400, 400)), (490, 490), ("9999", "99999")),
+    ],
+)
+def test_disagreements_of_one_form_make_no_precision(
+    forms: tuple[tuple[str, int, int], ...], by_number: tuple[int, int], shown: tuple[str, ...]
+) -> None:
+    made = report((NAMES, 900), by_number=by_number, by_form=tuple(map(form_count, forms)))
+    said, plain = linkage_text(made, {}), linkage_json(made, {})
+    assert tuple(one.form for one in made.written_otherwise) == shown
+    assert ("exact interval" in said) is (not shown)
+    assert [f"written as {form} here" in said for form in shown] == [True] * len(shown)
+    assert (plain["precision_by_number"] is None) is bool(shown)
+
+
+@pytest.mark.parametrize("is_private", [False, True], ids=["tokens", "private"])
+def test_numbers_with_a_check_digit_at_one_curator_test_nothing(tmp_path: Path, *, is_private: bool) -> None:
+    numbers = [row[-1] for row in HUB[: len(COMMON)]]
+    spoke = with_number(COMMON, [one if n % 3 else one and one + "-7" for n, one in enumerate(numbers)])
+    with registers(tmp_path, [HUB, spoke], RULE, is_private=is_private) as (alice, bob):
+        align(alice, bob)
+        assert sum(one.tested for one in bob.report.by_form) == bob.report.by_number[0]
+        assert sum(one.differ for one in bob.report.by_form) == bob.report.by_number[1] > 10
+        assert "999999" in [one.form for one in bob.report.written_otherwise]
+        assert all(one.tested == one.differ for one in bob.report.written_otherwise)
+        assert "exact interval" not in linkage_text(bob.report, {})
