@@ -17,7 +17,7 @@ from veiltab.common.privacy.cards.card import Bound, EpsilonCard, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.pricing.price import Price, composed_price, price, price_budget, price_within
-from veiltab.common.release.receipts.canary_plan import shown_by_canaries
+from veiltab.common.release.receipts.canary_plan import ServerTest, server_test
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
 
@@ -48,13 +48,28 @@ def guaranteed_epsilon(spec: TableSpec) -> Decimal:
 
 def epsilon_card(spec: TableSpec) -> EpsilonCard:
     """Return who faces which epsilon."""
-    return card_of(
+    test = server_test(spec)
+    card = card_of(
         two_sided_release(spec),
         delta=spec.delta,
         pure=guaranteed_epsilon(spec),
         one_time=spec.pad.is_one_time,
-        shown=shown_by_canaries(spec),
+        shown=test.shown,
     )
+    return _with_test(card, test)
+
+
+def _with_test(card: EpsilonCard, test: ServerTest) -> EpsilonCard:
+    """Return a card that says of its first reader how well the server is tested."""
+    reader, *others = card.bounds
+    return EpsilonCard(bounds=(replace(reader, note=f"{reader.note}; {test.sentence}"), *others))
+
+
+@lru_cache(maxsize=4)
+def release_test(release: ReleaseSpec) -> ServerTest:
+    """Return what the canaries of a release show: of several tables, those of the table with the weakest test."""
+    tests = {server_test(table) for table in (*release.each_table(), *release.each_repeat())}
+    return min(tests, key=lambda test: (test.canaries > 0, test.shown))
 
 
 def two_sided_release(spec: TableSpec) -> TwoSidedRelease:
@@ -75,7 +90,7 @@ def release_facts(spec: TableSpec) -> dict[str, object]:
         "server_replacement_probability": spec.server_replacement / 2**64,
         "curator_replacement_probability": spec.curator_replacement / 2**64,
         "canaries": spec.canaries,
-        "canaries_show_noise_below": float(shown_by_canaries(spec)),
+        "server_test": server_test(spec).facts(),
         "delta": spec.delta,
         "scheme": spec.scheme,
         "sampling": spec.sampling.value,
@@ -165,7 +180,8 @@ def release_card(release: ReleaseSpec) -> EpsilonCard:
     bounds = bounds_together(
         _slots_of(release), release.delta, pricing=lru_cache(maxsize=None)(price), one_time=release.pad.is_one_time
     )
-    return EpsilonCard(bounds=tuple(_no_more_than_asked(bound, release, release.delta) for bound in bounds))
+    card = EpsilonCard(bounds=tuple(_no_more_than_asked(bound, release, release.delta) for bound in bounds))
+    return _with_test(card, release_test(release))
 
 
 def _no_more_than_asked(bound: Bound, release: ReleaseSpec, delta: Decimal) -> Bound:

@@ -183,7 +183,7 @@ def checked_certificate(text: str, study: Study, authority: bytes, revoked: Path
     """
     certificate = ReleaseCertificate.from_text(text)
     for finding in verified(certificate, study, authority, revoked):
-        if not finding.holds:
+        if finding.holds is False:
             raise InvalidInputError(
                 f"the release certificate does not hold: {finding.what}: {finding.detail}",
                 where=f"release {certificate.spec.release_id}",

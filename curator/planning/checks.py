@@ -5,9 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import cached_property
-from math import ceil
 from typing import assert_never
 
 from veiltab.common.core.block_order import MAX_ROWS
@@ -18,7 +16,7 @@ from veiltab.common.privacy.planning.planning import Plan, plan_release
 from veiltab.common.release.limits import check_draws, check_limits
 from veiltab.common.release.messages.witness import Witnessed, check_head
 from veiltab.common.release.receipts.canary_changes import most_canaries
-from veiltab.common.release.receipts.canary_plan import LEAST_CAP, planned_canaries
+from veiltab.common.release.receipts.canary_plan import canaries_to_sample, most_planned, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.table_spec import Column, TableSpec, requested_columns
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
@@ -213,23 +211,21 @@ def plan_question(
 
 
 def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise) -> int:
-    """Return the canaries of a table: what was asked for, or as many as show half of the noise, or of a column's.
+    """Return the canaries of a table: what was asked for, or as many as test the server enough.
 
     Raises:
         InvalidInputError: many times more are asked for than there are respondents, which every curator would store, or
             so many that the list of changed ones exceeds a message.
     """
     if request.canaries is not None:
-        most = max(LEAST_CAP, _MOST_DRAWS_EACH * scheme.population)
+        most = max(most_planned(scheme.sample), _MOST_DRAWS_EACH * scheme.population)
         most = min(most, most_canaries(columns, 1 - noise.server.retention))
         if request.canaries > most:
             raise InvalidInputError(f"at most {most} canaries can be hidden, not {request.canaries}", where="canaries")
         return request.canaries
     planned = planned_canaries(noise.server, tuple(column.size for column in columns), scheme.sample)
     if request.sampling.is_by_server:
-        # So that as many are among the sampled places on average: c m / (n + c).
-        planned = min(planned, scheme.sample // 2)
-        planned = ceil(Fraction(planned * scheme.population, scheme.sample - planned))
+        return canaries_to_sample(planned, population=scheme.population, sample=scheme.sample)
     return planned
 
 

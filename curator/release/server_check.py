@@ -13,7 +13,6 @@ import hashlib
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
@@ -23,12 +22,12 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.numbers.counts import Binomial, accepted
 from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipts.canary_changes import ChangesCollector, most_changes
-from veiltab.common.release.receipts.noise_tests import SAMPLED_LEVEL, CanaryOrders
+from veiltab.common.release.receipts.canary_plan import sampled_canaries
+from veiltab.common.release.receipts.noise_tests import CanaryOrders
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import amount_receipt, joint_receipt, own_receipt
 from veiltab.common.release.table_spec import PLACE_BYTES, Column, TableSpec
@@ -307,9 +306,7 @@ def _check_sampled(spec: TableSpec, numbers: NDArray[np.int64]) -> None:
     rises = all(np.all(chunk[1:] > chunk[:-1]) for chunk in chunks)
     if not rises or (len(numbers) and not 0 <= numbers[0] <= numbers[-1] < spec.canaries):
         raise IntegrityError("the places of the sampled canaries are none of this release", where="canaries")
-    # A sample without replacement spreads less than a binomial number, so the bounds are wide enough.
-    share = Fraction(spec.published_rows, spec.uploaded_rows)
-    low, high = accepted(Binomial(spec.canaries, share), SAMPLED_LEVEL / 2, SAMPLED_LEVEL / 2)
+    low, high = sampled_canaries(spec)
     if not low <= len(numbers) <= high:
         raise IntegrityError(
             f"{len(numbers)} of {spec.canaries} canaries are sampled, {low} to {high} can be", where="canaries"

@@ -34,6 +34,7 @@ _MARKS = {True: "ok         ", False: "FAILED     ", None: "not checked"}
     type=PATH,
     help="Evidence of another curator: finds a ledger that was written anew after others had seen it.",
 )
+@click.option("--untested", is_flag=True, help="A release holds too whose server was tested too little, or not at all.")
 @json_option
 @click.pass_context
 def verify(
@@ -43,15 +44,16 @@ def verify(
     authority: Path | None,
     revoked: Path | None,
     beside: tuple[Path, ...],
+    untested: bool,
     as_json: bool,
 ) -> None:
-    """Check who vouches for a release, that its server added the noise, and which epsilon each adversary faces.
+    """Check who vouches for a release, how well its server was tested, and which epsilon each adversary faces.
 
     It needs nothing but the file, the study file and the certificate of the study's authority. The epsilons are
     computed anew from the release's description. Of the evidence that a curator exports it checks the signature, every
     digest and both chains; with --beside also that its ledger is the one that other curators have seen. The exit code
     is 0 if every line holds, and 5 if one does not. Without --authority it is 4 at best: the file may be of anybody who
-    made an authority.
+    made an authority. It is 4 also where the server was tested too little, or not at all, unless you say --untested.
     """
     study = None if study_path is None else load_study(study_path)
     issuer = None if authority is None else file_content(authority)
@@ -70,7 +72,7 @@ def verify(
         certificate = ReleaseCertificate.from_text(file_text(file))
         if certificate.spec.several:
             note(f"pricing {len(certificate.tables)} tables anew, and checking each: about half a minute for a hundred")
-        findings = verified(certificate, study, issuer, revoked)
+        findings = verified(certificate, study, issuer, revoked, untested=untested)
         about, kind = _about(certificate, findings), "certificate"
         plain = to_dict(certificate, findings)
     end, code = _verdict(kind, findings)
@@ -95,7 +97,8 @@ def _verdict(kind: str, findings: Sequence[Finding]) -> tuple[str, int]:
     if any(one.holds is False for one in findings):
         return f"This {kind} does not hold.", IntegrityError.exit_code
     if not all(one.holds for one in findings):
-        return "Not checked: name the study's authority by --authority.", NotReadyError.exit_code
+        missing = ", ".join(one.what for one in findings if one.holds is None)
+        return f"Nothing fails, but this was not shown: {missing}.", NotReadyError.exit_code
     return "Every line holds.", 0
 
 

@@ -16,7 +16,7 @@ from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.planning.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.planning.questions import PlanAnswer, PlanQuestion, answer
-from veiltab.common.release.receipts.canary_plan import planned_canaries
+from veiltab.common.release.receipts.canary_plan import ServerTest, most_planned, planned_canaries, shown_by
 from veiltab.deploy.plan.charge import PlanCharges, allowance_of
 from veiltab.deploy.plan.workload_plan_cli import TableOptions, show_workload, workload_options
 
@@ -199,11 +199,12 @@ def _paper(plan: Plan) -> Plan:
     return plan_release(population=plan.population, cells=cells, epsilon=plan.epsilon, sample=star)
 
 
-def _canaries(plan: Plan) -> int:
-    """Return how many canaries a release of this plan has if its attributes have two categories, one of them or all."""
-    cells = plan.mechanism.cells
+def _test(plan: Plan) -> ServerTest:
+    """Return the test that needs most canaries: the attributes have two categories, one of them or all."""
+    cells, server = plan.mechanism.cells, plan.mechanism.server
     sizes = (2, max(2, -(-cells // 2))), (2,) * max(1, cells.bit_length() - 1)
-    return max(planned_canaries(plan.mechanism.server, some, plan.sample) for some in sizes)
+    tests = (shown_by(server, some, planned_canaries(server, some, plan.sample)) for some in sizes)
+    return max(tests, key=lambda test: (test.canaries, -test.shown))
 
 
 def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
@@ -224,7 +225,9 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
         "noise_split": question.noise_split,
         "curator_replacement_probability": best.mechanism.curator_replacement / UNIT,
         "server_replacement_probability": best.mechanism.server_replacement / UNIT,
-        "canaries_at_most": _canaries(best),
+        "canaries_at_most": _test(best).canaries,
+        "canaries_cap": most_planned(best.sample),
+        "server_test": _test(best).facts(),
         "pairs": {"+".join(pair.roles): shown.bound(pair).epsilon for pair in PAIRS},
         "card": [bound.as_dict() for bound in shown.bounds],
         "feasible": reply.feasible,
@@ -270,7 +273,8 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
         f" {best.mechanism.cells} cells).\nThe curators replace it with probability"
         f" {_probability(Fraction(best.mechanism.curator_replacement, UNIT))} before they encrypt, the server with"
         f" {_probability(Fraction(best.mechanism.server_replacement, UNIT))} after.\n"
-        f"Up to {_canaries(best):,} canaries travel with the rows and show whether the server added its noise.\n"
+        f"Up to {_test(best).canaries:,} canaries travel with the rows (a plan has at most"
+        f" {most_planned(best.sample):,}): {_test(best).sentence}.\n"
         f"Expected root-mean-square error of the joint distribution, all cells together: {_error(reply.root_mse)}"
         f" (the paper's m* = {paper.sample}, pure: {_error(question.root_mse(paper))}).\n"
         + "\n".join((reply.advice, *best.warnings, rows, N_IS_EXACT))

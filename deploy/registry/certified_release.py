@@ -15,7 +15,7 @@ from veiltab.common.core.mechanism import UNIT
 from veiltab.common.privacy.cards.card import Bound
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.privacy.coalitions import Coalition
-from veiltab.common.release.guarantees import release_card
+from veiltab.common.release.guarantees import release_card, release_test
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
@@ -35,7 +35,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class CertifiedRelease:
-    """A release certificate of which every line holds, and the study that it is of."""
+    """A release certificate of which no line fails, and the study that it is of."""
 
     certificate: ReleaseCertificate
     study: Study
@@ -154,12 +154,13 @@ class CertifiedRelease:
             return "No canary rows travelled with the data, so nobody tested the server's noise."
         signed = {one.party for one in self._statements if one.receipts}
         names = [party.name for party in self.parties if party.uri in signed]
-        none = f" No canary rows travelled with {self._untested} of the tables, so nobody tested the noise there."
+        test = release_test(self.release)
+        weakest = "Where the test is weakest, " if self.release.several else "So "
         return (
             f"{'Curators' if len(names) > 1 else 'Curator'} {joined(names)} tested the server's noise with canary rows,"
             " whose symbols they knew, before any curator gave a key to the researcher. Every test passed."
-            + (none if self._untested else "")
-            + " Such tests find a server that leaves out noise, but not one that is built to deceive them."
+            f" {weakest}{test.sentence}."
+            " Such tests find a server that leaves out noise, but not one that is built to deceive them."
         )
 
     def composition(self) -> str:

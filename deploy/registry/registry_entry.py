@@ -106,8 +106,8 @@ def registry_entry(one: CertifiedRelease, facts: Facts) -> str:
         "accounting": {"composition": one.composition()},
         "implementation": {"mechanisms": _lines(f"- {one.mechanism()}", f"- {one.tests()}")},
         "administrative": {
-            "notes": f"This draft was made from the certificate of release {one.release.release_id}, of which every"
-            " line holds, and from the study file.",
+            "notes": f"This draft was made from the certificate of release {one.release.release_id}, of which no"
+            " line fails, and from the study file.",
             "registry_authors": facts.authors,
         },
     }

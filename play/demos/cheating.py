@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
 from veiltab.common.release.receipts.receipt import Receipt
@@ -14,9 +14,6 @@ from veiltab.play.demos.cheating_server import Cheat
 from veiltab.play.demos.table import RESEARCHER, DemoOptions, ask, prepare
 from veiltab.play.local.asking import client_of, progress
 from veiltab.play.local.processes import LocalStudy
-
-CANARIES = 20_000
-"""Canaries of these releases unless the options say how many: every cheat is seen, where r is small too."""
 
 _SECONDS = 60.0
 
@@ -100,8 +97,6 @@ def run_cheat(cheat: Cheat, options: DemoOptions, say: Callable[[str], None]) ->
     Raises:
         VeiltabError: a party refused something else.
     """
-    if options.canaries is None:
-        options = replace(options, canaries=CANARIES)
     local, truth = prepare(options, say)
     server = (Role.SERVER, local.study.server.name)
     local.launchers[server] = cheat.launcher

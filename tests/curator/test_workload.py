@@ -22,6 +22,7 @@ from tests.curator.planned_tables import (  # noqa: F401 - fixtures
     release,
     workload_fixture,
 )
+from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.core.texts.canonical import canonical_text, read_canonical
 from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, VeiltabError
 from veiltab.common.privacy.coalitions import Coalition
@@ -30,15 +31,17 @@ from veiltab.common.release.guarantees import keeps_what_was_asked, release_card
 from veiltab.common.release.messages.release_messages import release_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.canary_changes import most_canaries
+from veiltab.common.release.receipts.canary_plan import MOST_PLANNED
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.table_spec import Column
 from veiltab.common.rpc.chunks import MAX_MESSAGE
+from veiltab.common.schemes import scheme_of
 from veiltab.common.study.file import MAX_TABLES, Study
 from veiltab.curator.budget.allowance import Allowance
 from veiltab.curator.budget.coalitions import bounds_of_charges
 from veiltab.curator.budget.ledger import Ledger
-from veiltab.curator.planning.checks import check_request
+from veiltab.curator.planning.checks import canaries_of, check_request
 from veiltab.curator.planning.planner import _LONGEST_LINE, PlanAnswer, answer_charge, answer_plan, charge_question
 from veiltab.curator.planning.plans import charge_of, most_bytes, planned_release, typical_error
 from veiltab.curator.progress.release_record import End, Step, Wait
@@ -103,11 +106,12 @@ def test_too_few_respondents_and_too_small_an_epsilon_are_refused() -> None:
 
 
 def test_canaries_that_would_fill_the_disks_of_curators_are_refused() -> None:
-    few = replace(QUESTION, population=2_000)
-    most = 64 * few.population
-    assert planned_release(replace(few, request=replace(REQUEST, canaries=most))).tables[0].canaries == most
-    with pytest.raises(InvalidInputError, match=f"at most {most} canaries"):
-        planned_release(replace(few, request=replace(REQUEST, canaries=most + 1)))
+    columns, noise = QUESTION.columns[:2], TwoSidedNoise(cells=6, curator_replacement=0, server_replacement=2**40)
+    for population, most in ((2_000, MOST_PLANNED), (20_000, 64 * 20_000)):
+        scheme = scheme_of("wor", population=population, sample=population)
+        assert canaries_of(replace(REQUEST, canaries=most), columns, scheme, noise) == most
+        with pytest.raises(InvalidInputError, match=f"at most {most} canaries"):
+            canaries_of(replace(REQUEST, canaries=most + 1), columns, scheme, noise)
 
 
 def test_canaries_whose_changes_would_not_fit_a_message_are_refused() -> None:

@@ -60,7 +60,9 @@ def test_plan_says_what_pairs_face_and_caps_it(plan: Plan, tmp_path: Path) -> No
     assert found["noise_split"] == 0.5
     kept = (1 - found["curator_replacement_probability"]) * (1 - found["server_replacement_probability"])
     assert kept == pytest.approx(1 - found["replacement_probability"])
-    assert 255 < found["canaries_at_most"] * found["server_replacement_probability"] / 2 < 290
+    needed = found["canaries_at_most"]
+    assert 220 < needed * found["server_replacement_probability"] / 2 < 245
+    assert (found["canaries_cap"], found["server_test"]["tested"]) == (2**20, "enough")
     assert {tuple(bound["coalition"]) for bound in found["card"]} >= {("analyst",), ("desk", "server", "curator")}
     assert picture.read_text().startswith("<?xml")
     capped = plan(*ADULT, "--noise-split", "0.5", "--max-pair-epsilon", "0.5")

@@ -1,153 +1,196 @@
-"""How many canaries a release has: as many as show a server that leaves out half of its noise, or that of a column.
+"""How well a server's noise is tested: how many canaries a release has for that, and what so many show.
 
-The tests are those of `noise_tests`. What is planned follows from public sizes, by exact binomial laws.
+The tests are those of `noise_tests`. What is planned and what it shows follow from public sizes, by exact binomial
+laws.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from math import prod
+from math import ceil, isqrt, prod
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.numbers.counts import Binomial, accepted, is_lower_tail_within, is_upper_tail_within
+from veiltab.common.core.numbers.counts import Binomial, accepted, is_upper_tail_within
 from veiltab.common.release.receipts.families import Family
-from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, SAMPLED_LEVEL
 from veiltab.common.release.table_spec import TableSpec
 
 POWER = Decimal("0.999")
-"""Probability with which the planned canaries show what they are planned for."""
+"""Probability with which canaries show what they are said to show."""
 
-LEAST_CAP = 1024
-"""Canaries that a release has at the least, however few its rows are."""
+LEAST_PLANNED = 1024
+"""Canaries that are planned at the least."""
 
-_HALF_POWER = 1 - (1 - POWER) / 2
-_IN_A_ROW = 40
+MOST_PLANNED = 2**20
+"""Canaries that are planned at the most, unless the release has more rows; a request may ask for more."""
+
 _HALF = Fraction(1, 2)
+_ONE_SIDE = (1 - POWER) / 2
+_TOOTH = 8
+_THOUSAND = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _RawHalf:
-    """A server that leaves a column raw in half of the rows that it replaces.
+class HowTested(Enum):
+    """Whether a server's noise is tested enough."""
+
+    ENOUGH = "enough"
+    TOO_LITTLE = "too little"
+    NOT = "not"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTest:
+    """What the canaries of a table, or of the table with the weakest test, show.
 
     Args:
-        honest: share of the changed rows in which the column of an honest server changes.
-        shown: the same of this server.
-        raw: what a row that leaves the column raw adds to the changed rows, in units of r.
+        canaries: that are tested at the least.
+        shown: the largest share of its noise, in all columns or in one, at which a server is found with probability
+            .999; 0 where one that adds none, or leaves a column as it came, may pass.
     """
 
-    honest: Fraction
+    canaries: int
     shown: Fraction
-    raw: Fraction
+
+    @property
+    def tested(self) -> HowTested:
+        """Whether a server is found that leaves out half of its noise, of all columns or of one."""
+        if not self.canaries:
+            return HowTested.NOT
+        return HowTested.ENOUGH if self.shown >= _HALF else HowTested.TOO_LITTLE
+
+    def facts(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {"tested": self.tested.value, "shows_noise_below": float(self.shown), "in_words": self.sentence}
+
+    @property
+    def sentence(self) -> str:
+        """Return what is found, in words."""
+        found = f"one that leaves out {float(1 - self.shown):.3g} or more of its noise, of all columns or of one, is"
+        found += " found with probability .999"
+        match self.tested:
+            case HowTested.ENOUGH:
+                return f"the server is tested enough: {found}"
+            case HowTested.TOO_LITTLE if self.shown:
+                return f"the server is tested too little: {found}, and one that leaves out less may pass"
+            case HowTested.TOO_LITTLE:
+                return (
+                    "the server is tested too little: one that adds no noise, or leaves a column as it came, may pass"
+                )
+            case HowTested.NOT:
+                return "the server is not tested: nothing shows that it adds its noise"
 
 
 @lru_cache(maxsize=256)
 def planned_canaries(server: GammaDiagonal, sizes: tuple[int, ...], rows: int) -> int:
-    """Return how many canaries a release has.
+    """Return how many canaries a release has: as many as test the server enough, up to `most_planned`.
 
     Args:
         server: what the server is to run.
         sizes: alphabet sizes of all columns.
-        rows: data rows of the release; more canaries than these, and than 1,024, are not planned.
+        rows: data rows of the release.
 
     Returns:
         c, at least 1,024, the same on every machine.
     """
-    most = max(LEAST_CAP, rows)
-    return min(most, max(LEAST_CAP, canaries_for_half(server, sizes), canaries_for_half_a_column(server, sizes)))
+    most = most_planned(rows)
+    return _first(lambda canaries: canaries >= most or _shows(server, sizes, canaries, _HALF), LEAST_PLANNED, most)
 
 
-def canaries_for_half(server: GammaDiagonal, sizes: Sequence[int]) -> int:
-    """Return so many canaries that half of the noise is found missing with probability .999."""
-    changes = _changes(server, sizes)
-    return _first(lambda canaries: _shows(canaries, changes, _HALF))
+def most_planned(rows: int) -> int:
+    """Return how many canaries are planned at the most beside so many rows."""
+    return max(MOST_PLANNED, rows)
 
 
-def canaries_for_half_a_column(server: GammaDiagonal, sizes: Sequence[int]) -> int:
-    """Return so many canaries that any column raw in half of the rows is found with probability .999; 0 of one column.
+def canaries_to_sample(tested: int, *, population: int, sample: int) -> int:
+    """Return how many canaries to hide where the server samples, so that it publishes so many; see `sampled_canaries`.
 
-    So many changed canaries show it with .9995, and so many canaries have these changed with .9995.
+    Canaries take the places of rows there: at most half of them.
     """
-    needed = changed_for_half_a_column(tuple(sorted(sizes)))
-    replacement, changes = 1 - server.retention, _changes(server, sizes)
+    wanted = min(tested + 8 * (isqrt(tested) + 1), sample // 2)
+    return ceil(Fraction(wanted * population, sample - wanted))
 
-    def canaries_for(raw: Fraction) -> int:
-        changed = (changes + replacement * raw) / 2
-        return _first(lambda canaries: is_lower_tail_within(Binomial(canaries, changed), needed - 1, 1 - _HALF_POWER))
 
-    return max((canaries_for(lie.raw) for lie in _raw_halves(sizes)), default=0)
+def sampled_canaries(spec: TableSpec) -> tuple[int, int]:
+    """Return how many canaries a server may publish, from and to: all, or of an honest sample those that tests accept.
+
+    A sample without replacement spreads less than a binomial number, so the bounds are wide enough.
+    """
+    if not spec.sampling.is_by_server:
+        return spec.canaries, spec.canaries
+    share = Fraction(spec.published_rows, spec.uploaded_rows)
+    return accepted(Binomial(spec.canaries, share), SAMPLED_LEVEL / 2, SAMPLED_LEVEL / 2)
+
+
+def server_test(spec: TableSpec) -> ServerTest:
+    """Return what the canaries of a table show."""
+    sizes = tuple(column.size for column in spec.columns)
+    return shown_by(spec.server_mechanism, sizes, sampled_canaries(spec)[0])
 
 
 @lru_cache(maxsize=1024)
-def changed_for_half_a_column(sizes: tuple[int, ...]) -> int:
-    """Return how many changed canaries show with probability .9995 that a column is raw in half of the rows.
+def shown_by(server: GammaDiagonal, sizes: tuple[int, ...], canaries: int) -> ServerTest:
+    """Return what so many tested canaries show."""
 
-    It is the least number from which on forty in a row do; 0 of one column.
+    def misses(thousandths: int) -> bool:
+        return thousandths > _THOUSAND or not _shows(server, sizes, canaries, Fraction(thousandths, _THOUSAND))
+
+    shown = 0 if misses(0) else _first(misses, 1, _THOUSAND + 1) - 1
+    return ServerTest(canaries=canaries, shown=Fraction(shown, _THOUSAND))
+
+
+def _shows(server: GammaDiagonal, sizes: Sequence[int], canaries: int, share: Fraction) -> bool:
+    """Whether so many canaries show that only a share of the noise was added, of all columns or of any one."""
+    replacement, some = 1 - server.retention, 1 - Fraction(1, prod(sizes))
+    level = Family.AMOUNT.share * JOINT_LEVEL / 2
+    fewest, _ = accepted(Binomial(canaries, replacement * some), level, Decimal(0))
+
+    def is_seen(size: int) -> bool:
+        own, rest = 1 - Fraction(1, size), 1 - Fraction(size, prod(sizes))
+        changes = share * some + (1 - share) * rest
+        law = Binomial(canaries, replacement * changes)
+        return is_upper_tail_within(law, fewest, 1 - POWER) or (
+            changes > 0 and _column_shows(law, len(sizes), own / some, share * own / changes)
+        )
+
+    # Without any other column, it is all of them that are left out.
+    return is_upper_tail_within(Binomial(canaries, replacement * some * share), fewest, 1 - POWER) and all(
+        is_seen(size) for size in set(sizes) if size > 1
+    )
+
+
+def _column_shows(changed: Binomial, columns: int, honest: Fraction, shown: Fraction) -> bool:
+    """Whether the changes of a column among the changed canaries are too few.
+
+    Args:
+        changed: law of the changed canaries.
+        honest: share of them in which the column of an honest server changes.
+        shown: the same of the server.
     """
-    level = Family.COLUMN.share * JOINT_LEVEL / len(sizes) / 2
-    return max((_changed_for(lie, level) for lie in _raw_halves(sizes)), default=0)
+    level = Family.COLUMN.share * JOINT_LEVEL / columns / 2
+    least, _ = accepted(changed, _ONE_SIDE, Decimal(0))
 
-
-def _raw_halves(sizes: Sequence[int]) -> Iterator[_RawHalf]:
-    cells = prod(sizes)
-    some = 1 - Fraction(1, cells)
-    for size in set(sizes):
-        raw = 1 - Fraction(size, cells)
-        if size > 1 and raw:
-            own = 1 - Fraction(1, size)
-            yield _RawHalf(honest=own / some, shown=own / (some + raw), raw=raw)
-
-
-def _changed_for(lie: _RawHalf, level: Decimal) -> int:
-    def fails(changed: int) -> bool:
-        fewest, _ = accepted(Binomial(changed, lie.honest), level, Decimal(0))
-        return not is_upper_tail_within(Binomial(changed, lie.shown), fewest, 1 - _HALF_POWER)
+    def is_seen(number: int) -> bool:
+        fewest, _ = accepted(Binomial(number, honest), level, Decimal(0))
+        return is_upper_tail_within(Binomial(number, shown), fewest, _ONE_SIDE)
 
     # The power rises in teeth of a few changes each.
-    changed = end = max(1, _first(lambda number: not fails(number)) - 4 * _IN_A_ROW)
-    while end < changed + _IN_A_ROW:
-        end += 1
-        if fails(end - 1):
-            changed = end
-    return changed
+    return all(is_seen(number) for number in range(least, least + _TOOTH))
 
 
-def shown_share(server: GammaDiagonal, sizes: Sequence[int], canaries: int) -> Fraction:
-    """Return the largest share of the noise, in thousandths, at which it is found with .999 that some is missing.
+def _first(holds: Callable[[int], bool], low: int, most: int) -> int:
+    """Return a number from low on for which it holds and did not for the one before, by doubling and bisection.
 
-    0 where not even a server without any noise is found.
+    Args:
+        most: for which it holds.
     """
-    changes = _changes(server, sizes)
-    if not _shows(canaries, changes, Fraction(0)):
-        return Fraction(0)
-    missed = _first(lambda share: not _shows(canaries, changes, Fraction(min(share, 1000), 1000)))
-    return Fraction(missed - 1, 1000)
-
-
-def shown_by_canaries(spec: TableSpec) -> Fraction:
-    """Return the largest share of its noise at which a server is found with probability .999; see `shown_share`."""
-    tested = spec.canaries * spec.published_rows // spec.uploaded_rows
-    return shown_share(spec.server_mechanism, [column.size for column in spec.columns], tested)
-
-
-def _changes(server: GammaDiagonal, sizes: Sequence[int]) -> Fraction:
-    return (1 - server.retention) * (1 - Fraction(1, prod(sizes)))
-
-
-def _shows(canaries: int, changes: Fraction, share: Fraction) -> bool:
-    """Whether so many canaries show that only a share of the noise was added."""
-    level = Family.AMOUNT.share * JOINT_LEVEL / 2
-    fewest, _ = accepted(Binomial(canaries, changes), level, Decimal(0))
-    return is_upper_tail_within(Binomial(canaries, changes * share), fewest, 1 - POWER)
-
-
-def _first(holds: Callable[[int], bool]) -> int:
-    """Return a number for which it holds and did not for the one before, by doubling and bisection."""
-    high = 1
+    if holds(low):
+        return low
+    high = min(2 * low, most)
     while not holds(high):
-        high *= 2
-    low = high // 2
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -28,7 +28,7 @@ from veiltab.common.release.receipts.families import Family
 from veiltab.common.release.table_spec import Column
 
 FALSE_ALARM = Decimal("1e-9")
-"""Probability that an honest server fails the tests of a release, all of them together."""
+"""Probability that an honest server fails the tests of a table, all of them together."""
 
 JOINT_LEVEL = FALSE_ALARM / 2
 """That of the tests of all columns together, which every owner and the desk make on the same lists."""

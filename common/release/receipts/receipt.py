@@ -164,7 +164,7 @@ class Receipt:
             return f"{self.where}: no canaries, so nothing was tested"
         return (
             f"of {self.canaries:,} canaries {self.changed:,} changed in {self.where}, {round(self.expected):,} +-"
-            f" {round(self.sd):,} expected; amount, columns, values and places are as honest noise has them"
+            f" {round(self.sd):,} expected; the tests accept their number, columns, values and places"
         )
 
 

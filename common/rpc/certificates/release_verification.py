@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +13,7 @@ from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import IntegrityError, NotFoundError, VeiltabError
 from veiltab.common.privacy.cards.guarantee_text import delta_text
 from veiltab.common.release.guarantees import keeps_what_was_asked, release_card
+from veiltab.common.release.receipts.canary_plan import HowTested, server_test
 from veiltab.common.release.receipts.pooled_receipts import pooled_counts
 from veiltab.common.release.receipts.receipt import Receipt
 from veiltab.common.release.receipts.testing import is_right
@@ -30,7 +31,8 @@ _EPSILON = re.compile(r"(?:(?<== )|(?<== \())(\d+\.\d{6})\b")
 
 _LAST_DIGIT = Decimal("1e-6")
 
-_ALL_COLUMNS = "tests of all columns"
+_AUTHORITY = "authority"
+_TEST = "test of the server"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,12 @@ def check_statement(one: SignedText, party: Party, digest: bytes, authority: byt
 
 
 def verified(
-    certificate: ReleaseCertificate, study: Study, authority: bytes | None = None, revoked: Path | None = None
+    certificate: ReleaseCertificate,
+    study: Study,
+    authority: bytes | None = None,
+    revoked: Path | None = None,
+    *,
+    untested: bool = False,
 ) -> tuple[Finding, ...]:
     """Check a release certificate against a study file; return a line for each check.
 
@@ -91,8 +98,12 @@ def verified(
         authority: certificate of the study's authority, PEM, if the checker has it; without it the certificate does not
             hold, as anybody can make an authority and sign as every party.
         revoked: the authority's revocation list, PEM, if nobody whom it revokes may have signed.
+        untested: whether a release holds too whose server was tested too little, or not at all.
     """
-    findings = tuple(_findings(certificate, study, authority))
+    findings = tuple(
+        replace(one, holds=True) if untested and one.holds is None and one.what != _AUTHORITY else one
+        for one in _findings(certificate, study, authority)
+    )
     return findings if revoked is None else (*findings, _revocation(certificate, revoked))
 
 
@@ -106,7 +117,7 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
     else:
         same = plain_pem(authority) == certificate.authority
         detail = "the certificates are of your authority" if same else "the certificates are of another authority"
-        yield Finding(what="authority", detail=detail, holds=same)
+        yield Finding(what=_AUTHORITY, detail=detail, holds=same)
     yield _kept(certificate)
     issuer = certificate.authority.encode()
     if release.only_table is not None:
@@ -133,12 +144,12 @@ def _tables(release: ReleaseSpec, certificate: ReleaseCertificate, study: Study,
             continue
         name = f"table {table.number} ({', '.join(column.attribute for column in spec.columns)})"
         found = tuple(_table(spec, table.statements, study, authority))
-        wrong = [one for one in found if not one.holds]
+        wrong = [one for one in found if one.holds is False]
         yield from (Finding(what=f"{name}: {one.what}", detail=one.detail, holds=False) for one in wrong)
         if not wrong:
             signed = f"signed by {', '.join(map(str, signers(study)))}, who state the same columns"
-            tested = [one.detail for one in found if one.what == _ALL_COLUMNS]
-            yield Finding(what=name, detail="; ".join([signed, *tested]), holds=True)
+            (tested,) = (one for one in found if one.what == _TEST)
+            yield Finding(what=name, detail=f"{signed}; {tested.detail}", holds=tested.holds)
             joint += _joint_receipts(table.statements)
     if joint:
         yield _pooled(joint)
@@ -181,7 +192,7 @@ def _joint_receipts(statements: Iterable[SignedText]) -> list[Receipt]:
 
 def _pooled(receipts: list[Receipt]) -> Finding:
     refused = [one for one in pooled_counts(receipts) if not one.passed]
-    detail = refused[0].sentence() if refused else f"the sums over {len(receipts)} tables are as honest noise has them"
+    detail = refused[0].sentence() if refused else f"the tests accept the sums over {len(receipts)} tables"
     return Finding(what="tests of all tables", detail=detail, holds=not refused)
 
 
@@ -240,7 +251,7 @@ def _table(spec: TableSpec, signed: Iterable[SignedText], study: Study, authorit
 def unknown_authority(fingerprint: str) -> Finding:
     """Return the line of a file that was checked by nothing but the authority that it brings."""
     return Finding(
-        what="authority",
+        what=_AUTHORITY,
         detail=f"the file brings its own, SHA-256 {fingerprint}, and anybody can make one. Name the certificate of the"
         " study's authority that you have from elsewhere (ca.pem)",
         holds=None,
@@ -316,17 +327,20 @@ def _receipts(spec: TableSpec, statements: Mapping[Party, Statement]) -> Iterato
                 yield Finding(what=what, detail="receipts of a party without columns", holds=False)
         elif [one.tester for one in stated.receipts] != [party.name, ""]:
             yield Finding(what=what, detail="one of its columns and one of all together are not there", holds=False)
-        elif spec.canaries == 0:
-            yield Finding(what=what, detail="no canaries: nothing shows that the server added its noise", holds=True)
         else:
             joint.add(stated.receipts[1])
             yield _tests(what, spec, stated.receipts)
-    if joint:
-        one, *others = joint
-        detail = f"{one.sentence()}. This shows nothing if a curator told the server the places of the canaries"
-        if others:
-            detail = "the owners state different results"
-        yield Finding(what=_ALL_COLUMNS, detail=detail, holds=not others)
+    if not joint:
+        return
+    test, (one, *others) = server_test(spec), joint
+    if others:
+        yield Finding(what=_TEST, detail="the owners state different results", holds=False)
+    elif test.tested is HowTested.NOT:
+        yield Finding(what=_TEST, detail=test.sentence, holds=None)
+    else:
+        detail = f"{one.sentence()}; {test.sentence}. This shows nothing if a curator told the server the places"
+        is_enough = True if test.tested is HowTested.ENOUGH else None
+        yield Finding(what=_TEST, detail=f"{detail} of the canaries", holds=is_enough)
 
 
 def _tests(what: str, spec: TableSpec, receipts: tuple[Receipt, ...]) -> Finding:

@@ -39,7 +39,7 @@ DAY = timedelta(days=1)
 AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 OTHER_AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
 PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
-SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
+SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=2400)
 TESTS, FAILED = made_tests(SPEC), made_tests(SPEC, share=0.0)
 OWN, TOGETHER = TESTS.receipts("alice")
 FAILED_OWN, FAILED_TOGETHER = FAILED.receipts("alice")
@@ -93,10 +93,10 @@ def test_an_honest_certificate_holds_and_says_what_it_certifies(study: Study) ->
     one = ReleaseCertificate.from_text(certificate(study).to_text())
     found = {line.what: line for line in verified(one, study, PEM)}
     assert all(line.holds for line in found.values())
-    changed = f"{OWN.changed} changed in alice's columns, 300 +- 15 expected"
+    changed = f"{OWN.changed} changed in alice's columns, 600 +- 21 expected"
     assert changed in found["receipts of curator alice"].detail
-    changed = f"{TOGETHER.changed} changed in all columns together, 450 +- 17 expected"
-    assert changed in found["tests of all columns"].detail
+    changed = f"{TOGETHER.changed} changed in all columns together, 900 +- 24 expected"
+    assert changed in found["test of the server"].detail
     assert "epsilon 1 was asked for and is kept" in found["privacy"].detail
     assert "3 entries" in found["curator bob"].detail
     assert set(found) >= {"study", "authority", "curator alice", "curator bob", "server cloud", "published columns"}
@@ -203,20 +203,20 @@ FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
     ),
     "different results": (
         lambda: with_receipts(OWN, made_tests(SPEC, seed=2).together()),
-        "tests of all columns: the owners state different results",
+        "test of the server: the owners state different results",
     ),
     "results of different lists": (
         lambda: with_receipts(OWN, replace(TOGETHER, changes="0" * 64)),
-        "tests of all columns: the owners state different results",
+        "test of the server: the owners state different results",
     ),
     "too few canaries": (
         lambda: with_receipts(*made_tests(replace(SPEC, canaries=12)).receipts("alice")),
-        "not of the release's 1,200 canaries",
+        "not of the release's 2,400 canaries",
     ),
     **{
         f"{number} canaries": (
             partial(with_canaries, number),
-            "receipts of curator alice: not of the release's 1,200 canaries",
+            "receipts of curator alice: not of the release's 2,400 canaries",
         )
         for number in (-1, 10**15)
     },
@@ -276,7 +276,7 @@ def test_another_study_another_authority_and_too_little_noise_are_named(study: S
     foreign = OTHER_AUTHORITY.certificate.public_bytes(Encoding.PEM)
     lines = [line for line in verified(honest, study, foreign) if not line.holds]
     assert [line.what for line in lines] == ["authority"]
-    weak = spec_with(server_replacement=2**40, canaries=1200)
+    weak = spec_with(server_replacement=2**40, canaries=2400)
     assert any("the noise is too small" in line for line in failures(certificate(study, weak), study))
     kinder = replace(honest, card=(replace(honest.card[0], faces="nothing"), *honest.card[1:]))
     assert any("another card follows from the release" in line for line in failures(kinder, study))
@@ -334,7 +334,7 @@ def test_without_an_authority_that_was_given_nothing_holds(study: Study, study_b
     file = tmp_path / "release.certificate"
     common = [str(file), "--study", str(tmp_path / "study.toml")]
     for one, code, end in (
-        (certificate(study), 4, "Not checked: name the study's authority by --authority."),
+        (certificate(study), 4, "Nothing fails, but this was not shown: authority."),
         (certificate(study, other={"bob": None}), 5, "This certificate does not hold."),
     ):
         file.write_text(one.to_text())

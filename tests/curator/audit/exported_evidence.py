@@ -50,7 +50,7 @@ PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 ID, OTHER = "0" * 31 + "1", "1" * 32
 
 
-SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
+SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=2400)
 
 
 TESTS, FAILED_TESTS = made_tests(SPEC), made_tests(SPEC, share=0.0)
