@@ -17,10 +17,10 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.coding.coding import NUMBER
 from veiltab.common.study.coding.rules import AttributeRule, attribute_rule
 from veiltab.common.study.toml_fields import Fields
+from veiltab.curator.check.date_columns import date_coding, date_warnings, first_of, joined_format, reason_of_dates
 from veiltab.curator.check.profile import ColumnProfile
 from veiltab.curator.formats.columns.refusals import rows_have
 from veiltab.curator.reading.column import ColumnReading
-from veiltab.curator.reading.date_formats import year_edges
 from veiltab.curator.reading.round_bins import quantile_edges, round_edges
 
 MOST_CATEGORIES = 64
@@ -198,7 +198,7 @@ def propose(  # noqa: PLR0913 - one argument a choice
     if reason:
         return Omission(column=profile.column, reason=reason)
     if are_dates:
-        coding, reasons = _date_coding(profile)
+        coding, reasons = date_coding(profile)
     elif are_numbers:
         coding, reasons = _number_coding(profile, use_quantiles=use_quantiles, as_numbers=as_numbers)
     else:
@@ -220,7 +220,11 @@ def propose(  # noqa: PLR0913 - one argument a choice
         table=table,
         rule=rule,
         reasons=(*reasons, *more),
-        warnings=(*(public if {"bins", "grid"} & coding.keys() and use_quantiles else ()), *odd),
+        warnings=(
+            *(public if {"bins", "grid"} & coding.keys() and use_quantiles else ()),
+            *odd,
+            *(date_warnings(profile) if are_dates else ()),
+        ),
         numbers=_range(profile) if are_numbers and not are_dates else None,
     )
 
@@ -256,46 +260,15 @@ def _reason_to_omit(profile: ColumnProfile, texts: int, *, are_numbers: bool) ->
         return "all rows have the same value"
     if profile.unclear_numbers:
         return profile.unclear_numbers
-    if profile.after_today and profile.dates + profile.after_today == profile.present:
-        return (
-            f"{profile.after_today:,} of {profile.present:,} dates are after today, the first is"
-            f" {_first(profile.no_dates)}. Correct them, name those that stand for a missing value with --missing, or"
-            " write `dates` and `future_dates`"
-        )
-    if profile.dates == profile.present:
-        return _reason_of_dates(profile)
+    if profile.dates + profile.after_today == profile.present:
+        return reason_of_dates(profile)
     return _reason_of_numbers(profile) if are_numbers else _reason_of_texts(profile, texts)
-
-
-def _reason_of_dates(profile: ColumnProfile) -> str:
-    if not profile.date_formats:
-        return "its dates are written in several ways"
-    if len(profile.date_formats) > 1:
-        return (
-            f"its dates may be read in two ways: {' or '.join(profile.date_formats)}; write `dates` and `date_format`"
-        )
-    if "%y" in profile.date_formats[0] and profile.first_year is None:
-        return (
-            "its years have two digits, which name no century: say the earliest year that they may mean with"
-            " --first-year, such as --first-year 1926"
-        )
-    is_one = len(set(profile.years or ())) == 1
-    return "all its dates are in one year; write `dates` with months for finer bins" if is_one else ""
-
-
-def _date_coding(profile: ColumnProfile) -> tuple[_Table, list[str]]:
-    """Return bins of years."""
-    if profile.years is None:
-        raise ValueError(profile.column)
-    low, high = profile.years
-    edges, (date_format,) = year_edges(low, high), profile.date_formats
-    reasons = [f"dates from {low} to {high}; the edges are round years, not dates of the table"]
-    table: _Table = {"dates": list(edges)} | ({"date_format": date_format} if date_format else {})
-    return table | ({"first_year": profile.first_year} if "%y" in date_format else {}), reasons
 
 
 def _reason_of_numbers(profile: ColumnProfile) -> str:
     low, high = _range(profile)
+    if written := joined_format(profile):
+        return f"its numbers read as dates written {written}: write `dates` and `date_format`"
     if max(-low, high) > _LARGEST:
         return "its numbers are too large for bins"
     if profile.is_unique and looks_like_id(profile.column):
@@ -319,14 +292,9 @@ def _reason_of_texts(profile: ColumnProfile, texts: int) -> str:
 
 def _reason_of_strays(what: str, rows: int, present: int, others: Mapping[str, int]) -> str:
     return (
-        f"{rows:,} of {present:,} values are {what}; the first that is none is {_first(others)}."
+        f"{rows:,} of {present:,} values are {what}; the first that is none is {first_of(others)}."
         " Correct them, or name those that stand for a missing value with --missing"
     )
-
-
-def _first(values: Mapping[str, int]) -> str:
-    value = min(values, key=lambda one: values[one])
-    return f"{quoted(value)} in row {values[value]}"
 
 
 def _edges(words: Sequence[str]) -> list[Decimal]:

@@ -21,7 +21,6 @@ from veiltab.curator.check.drafted_table import TableProposal, propose_table
 from veiltab.curator.check.profile import profile_columns
 from veiltab.curator.check.proposal import AttributeProposal
 from veiltab.curator.formats.opening import open_table
-from veiltab.curator.reading.date_formats import year_edges
 
 Propose = Callable[..., TableProposal]
 ROWS = 200
@@ -270,6 +269,8 @@ def test_edges_of_a_person(propose: Propose) -> None:
         (["1994-03-01", "9999-12-31"] * 5, "5 of 10 dates are after today, the first is '9999-12-31' in row 3"),
         (["8/5/51", "30/4/26"] * 9, "two digits, which name no century: say the earliest year that they may mean"),
         (["08MAY51", "30APR26"] * 9, "two digits, which name no century"),
+        ([f"{1930 + n}{n % 12 + 1:02}{n % 28 + 1:02}" for n in range(60)], "read as dates written %Y%m%d"),
+        ([f"{n % 28 + 1:02}{n % 12 + 1:02}{30 + n}" for n in range(60)], "read as dates written %d%m%y"),
         (["01/03/1994", "03/04/1996"] * 5, "may be read in two ways: %d/%m/%Y or %m/%d/%Y"),
         (['"1,234"', '"2,345"', "3"] * 5, "may be read in two ways: 1,234 may be 1.234, with a decimal comma, or 1234"),
         ([f"Ann {row}" for row in range(100)], "almost every row has a text of its own, which would name people"),
@@ -309,6 +310,15 @@ def test_dates_get_bins_of_round_years(propose: Propose) -> None:
     }
 
 
+def test_a_date_that_too_many_rows_have_is_asked_about(propose: Propose) -> None:
+    found = attribute(propose, [*DAYS, *["1970-01-01"] * 40])
+    assert found.warnings[0].startswith("40 rows have '1970-01-01', far more than have others: if it stands for")
+    assert found.warnings[0].endswith("--missing 'x=1970-01-01'")
+    assert not attribute(propose, DAYS).warnings
+    numbers = attribute(propose, [100_000 + 37 * n for n in range(300)])
+    assert "bins" in numbers.table
+
+
 @pytest.mark.parametrize(
     "date_format", ["%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d. %b %Y", "%b %d, %Y", "%Y-%b-%d", "%d-%b-%y", "%d%b%y"]
 )
@@ -316,15 +326,6 @@ def test_names_of_months_are_read(propose: Propose, date_format: str) -> None:
     values = [date(1927 + row % 70, row % 12 + 1, row % 28 + 1).strftime(date_format).upper() for row in range(200)]
     quoted = [f'"{value}"' for value in values]
     assert coding(attribute(propose, quoted, first_year=1926))["date_format"] == date_format
-
-
-@given(st.integers(1, 5000), st.integers(0, 2990))
-def test_years_lie_between_the_edges_and_these_are_few(low: int, span: int) -> None:
-    high = low + span
-    edges = [int(edge) for edge in year_edges(low, high)]
-    assert edges[0] <= low
-    assert high < edges[-1]
-    assert len(edges) <= 9
 
 
 def test_a_decimal_comma_is_read(propose: Propose) -> None:

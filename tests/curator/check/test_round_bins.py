@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from veiltab.curator.reading.date_formats import year_edges
 from veiltab.curator.reading.round_bins import MOST_BINS, quantile_edges, round_edges
 
 NUMBERS = st.decimals(-(10**15), 10**15, allow_nan=False, places=4)
@@ -76,3 +77,12 @@ def test_quantiles_that_all_are_the_smallest_number_make_no_edges() -> None:
     sample = np.array([0.0] * 90 + [50.0, 100.0])
     low, high = Decimal(0), Decimal(100)
     assert quantile_edges(low, high, sample) == round_edges(low, high, sample)
+
+
+@given(st.integers(1, 5000), st.integers(0, 2990))
+def test_years_lie_between_the_edges_and_these_are_few(low: int, span: int) -> None:
+    high = low + span
+    edges = [int(edge) for edge in year_edges(low, high)]
+    assert edges[0] <= low
+    assert high < edges[-1]
+    assert len(edges) <= 9
