@@ -19,14 +19,15 @@ def dominating(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def dominating_dates(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Return dates, and days of any year such as 01-01, that far more rows share than others.
+    """Return dates as YYYY-MM-DD, and days of any year as MM-DD, that far more rows share than others.
 
     Args:
-        counts: date as YYYY-MM-DD -> rows.
+        counts: date as YYYYMMDD -> rows.
     """
     days = Counter[str]()
     for date, rows in counts.items():
-        days[date[5:]] += rows
+        days[date[4:]] += rows
     found = dominating(counts)
-    often = ((day, rows, sum(n for date, n in found if date[5:] == day)) for day, rows in dominating(days))
-    return (*found, *((day, rows) for day, rows, named in often if rows > 2 * named))
+    often = ((day, rows, sum(n for date, n in found if date[4:] == day)) for day, rows in dominating(days))
+    dates = ((f"{date[:4]}-{date[4:6]}-{date[6:]}", rows) for date, rows in found)
+    return (*dates, *((f"{day[:2]}-{day[2:]}", rows) for day, rows, named in often if rows > 2 * named))

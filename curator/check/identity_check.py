@@ -238,17 +238,11 @@ def _field(name: str, columns: tuple[str, ...], column: NormalColumn) -> FieldIn
     rows = np.bincount(np.asarray(column.places, np.int64), minlength=len(column.values)).tolist()
     counts = Counter[str]()
     for value, count in zip(column.values, rows, strict=True):
-        counts[_shown(column.kind, value)] += count
-    absent = counts.pop("", 0)
+        counts[value] += count
+    present = sum(rows) - counts.pop("", 0)
     often = dominating_dates if column.kind is FieldKind.BIRTH else dominating
     shared = () if column.kind is FieldKind.SEX else often(counts)
-    present = sum(rows) - absent
     return FieldInspection(name=name, columns=columns, present=present, distinct=len(counts), dominating=shared)
-
-
-def _shown(kind: FieldKind, value: str) -> str:
-    """Return a normalised value as people read it."""
-    return f"{value[:4]}-{value[4:6]}-{value[6:]}" if value and kind is FieldKind.BIRTH else value
 
 
 def _after_today(identity: IdentityRule, rows: NormalRows, reading: Reading) -> Iterator[str]:

@@ -183,8 +183,8 @@ def quality_lines(report: LinkageReport) -> Iterator[str]:
         return
     if swapped := _swapped_dates(report):
         yield (
-            f"The key {swapped!r}, which swaps names, or day and month, links more rows than the first key: compare"
-            " given, family and date_order in the study file with the tables of both curators."
+            f"The key {swapped!r}, which swaps names, or day and month, links more rows than all of whole dates:"
+            " compare given, family and date_order in the study file with the tables of both curators."
         )
     wrong, found = quality
     yield f"estimated precision: {wrong.precision.value:.4f} (standard deviation {wrong.precision.sd:.4f})"
@@ -241,12 +241,11 @@ def _silent_fields(report: LinkageReport) -> Iterator[str]:
 
 
 def _swapped_dates(report: LinkageReport) -> str:
-    """Return a key that takes day and month in either order and links more than the first key that runs; "" if none."""
-    first = next(one for one in report.passes if one.runs)
+    """Return a key that takes day and month in either order and links more than all keys of whole dates; "" if none."""
     swaps = (Part("birth", "day"), Part("birth", "month"))
-    steps = ((one, Pass(number, one.key)) for number, one in enumerate(report.passes, 1))
-    found = (one.key for one, step in steps if swaps in step.parts and (one.linked or 0) > (first.linked or 0))
-    return next(found, "")
+    steps = [(Pass(1, one.key).parts, one.linked or 0, one.key) for one in report.passes if one.runs]
+    whole = sum(linked for parts, linked, _ in steps if (Part("birth"),) in parts)
+    return next((key for parts, linked, key in steps if swaps in parts and linked > whole), "")
 
 
 def wrong_links_json(report: LinkageReport, curator: str, checked: tuple[int, int] | None = None) -> str:

@@ -15,18 +15,7 @@ _ALIKE = frozenset({"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "COPTIC", "CHEROKE
 """Scripts, as the names of their letters begin, with letters that look like those of another of them."""
 
 PLAIN_LETTERS = str.maketrans(
-    {
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "ø": "o",
-        "đ": "d",
-        "ð": "d",
-        "ł": "l",
-        "þ": "th",
-        "\u0131": "i",
-        "\u0671": "\u0627",
-    }
+    {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"} | dict(zip("øđðł\u0131\u0671", "oddli\u0627", strict=True))
 )
 """Letters that no decomposition turns into ASCII, as they are usually written there."""
 

@@ -49,6 +49,15 @@ def test_a_field_without_which_all_link_is_named(linked: tuple[tuple[str, int | 
     assert ",".join(found) == silent
 
 
+def test_keys_of_swapped_dates_are_compared_with_all_of_whole_ones() -> None:
+    swaps = "given+family birth:year birth:month+birth:day"
+    for linked, said in (
+        (((ALSO_SEX, 3), (NAMES, 40), (swaps, 20)), False),
+        (((ALSO_SEX, 3), (NAMES, 4), (swaps, 20)), True),
+    ):
+        assert ("swaps names, or day and month" in linkage_text(report(*linked), {})) is said
+
+
 def test_a_key_that_does_not_run_comes_with_the_reason() -> None:
     reason = "names values, such as UNKNOWN or a guessed date, that too many rows share"
     assert reason in linkage_text(report((ALSO_SEX, None), (NAMES, 900)), {})
