@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.disk import disk_refusal, named_in_errors
+from veiltab.common.storage.files import check_writers, make_private
 
 
 class Rows(Protocol):
@@ -230,7 +231,9 @@ def open_database(path: Path, migrations: Sequence[str]) -> Database:
 
 
 def _opened(path: Path, migrations: Sequence[str]) -> Database:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
+    if path.exists():
+        check_writers(path)
     # The log beside the database gets the mode that the database has when it is opened.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     path.chmod(0o600)

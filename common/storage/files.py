@@ -27,7 +27,7 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
     with named_in_errors(path):
         make_folder(path.parent)
         try:
-            with open(temporary, "wb", opener=_created) as file:
+            with open(temporary, "wb", opener=created_private) as file:
                 yield file
                 if is_durable:
                     file.flush()
@@ -40,7 +40,7 @@ def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool
             sync_folder(path.parent)
 
 
-def _created(path: str, flags: int) -> int:
+def created_private(path: str, flags: int) -> int:
     """Create a file that nobody else may read."""
     return os.open(path, flags, 0o600)
 
@@ -71,7 +71,8 @@ def check_writers(path: Path) -> None:
         InvalidInputError: others may; says what to run.
         OSError: it is not there.
     """
-    for place in dict.fromkeys((path, path.absolute().parent, path.resolve().parent)):
+    path.stat()  # a circle of links has no end
+    for place in dict.fromkeys((path, *_on_the_way(path.absolute()))):
         status, user = place.stat(), os.geteuid()
         if os.statvfs(place).f_flag & os.ST_RDONLY:
             continue
@@ -88,6 +89,15 @@ def check_writers(path: Path) -> None:
                 where=str(place),
                 remedy=f"Look whether it is still right, and run: chmod go-w {place}",
             )
+
+
+def _on_the_way(path: Path) -> Iterator[Path]:
+    """Yield each folder and link through which a path leads, and what the links lead through."""
+    for place in (path, *path.parents):
+        if place != path or place.is_symlink():
+            yield place
+        if place.is_symlink():
+            yield from _on_the_way(place.parent / place.readlink())
 
 
 def _has_other_writers(status: os.stat_result) -> bool:

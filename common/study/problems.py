@@ -5,10 +5,12 @@ Reading a study stops at the first problem. A person who corrects a file wants a
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 
+from veiltab.common.core.texts.spelling import escaped
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.study_tables import STUDY_TABLES, TableKeys
@@ -18,6 +20,10 @@ from veiltab.common.study.toml_text import parsed_toml_text
 _HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"""\s*(?:([A-Za-z0-9_-]+)|"([^"]*)"|'([^']*)')\s*=""")
 _SYNTAX_LINE = re.compile(r"at line (\d+)")
+
+
+MOST_PROBLEMS = 50
+"""Problems of a file that are said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +45,7 @@ class Problem:
         places = [f"line {self.line}"] if self.line else []
         places += [self.where] if self.where else []
         place = f"{', '.join(places)}: " if places else ""
-        return f"{place}{self.problem}. {self.remedy}"
+        return escaped(f"{place}{self.problem}. {self.remedy}")
 
 
 def study_problems(data: bytes) -> tuple[Problem, ...]:
@@ -63,10 +69,15 @@ def file_problems(
         line = _SYNTAX_LINE.search(error.problem)
         return (Problem(line=int(line[1]) if line else None, where="", problem=error.problem, remedy=error.remedy),)
     survey = _Survey(tables, _Lines(data.decode("utf-8")))
-    survey.look_at(parsed)
+    with suppress(_EnoughError):
+        survey.look_at(parsed)
     if not survey.problems:
         survey.attempt(read_whole)
     return tuple(sorted(survey.problems, key=lambda problem: problem.line or 0))
+
+
+class _EnoughError(Exception):
+    """Ends a survey: a person corrects these first."""
 
 
 class _Lines:
@@ -101,7 +112,7 @@ class _Survey:
         """Look at each table, and for those that are not there."""
         root = Fields(parsed, "")
         unknown = [name for name in parsed if name not in self._tables]
-        near = {name: get_close_matches(name, self._tables, 1) for name in unknown}
+        near = {name: get_close_matches(name, self._tables, 1) for name in unknown[:MOST_PROBLEMS]}
         for name in unknown:
             header = self._lines.line(name, 0) or self._lines.line("", 0, name)
             self._add(header, "", f"unknown table {name!r}", self._meant_table(name, near[name]))
@@ -168,3 +179,5 @@ class _Survey:
 
     def _add(self, line: int | None, where: str, problem: str, remedy: str) -> None:
         self.problems.append(Problem(line=line, where=where, problem=problem, remedy=remedy))
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise _EnoughError

@@ -51,6 +51,7 @@ from veiltab.curator.evidence.files import (
     WITNESSED,
     EvidenceIndex,
     asked_under_text,
+    check_archive,
     read_lines,
     read_text,
 )
@@ -64,7 +65,6 @@ _CLOCKS_APART = timedelta(minutes=5)
 _NEEDED = {STUDY, AUTHORITY, LEDGER, AUDIT, RELEASES, STATEMENTS, WITNESSED, PAGE}
 _BEFORE_ALL = {"signature", "files"}
 """Lines that must hold before anything else is read: until then anybody may have written it."""
-_MALFORMED = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,16 +115,14 @@ def check_evidence(
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if len(set(names)) != len(names) or sum(one.file_size for one in archive.infolist()) > _MOST_BYTES:
-                raise IntegrityError("a file stands twice in the evidence, or it is too large", where=str(path))
-            if min((one.header_offset for one in archive.infolist()), default=0):
-                raise IntegrityError("something stands before the first file of the evidence", where=str(path))
+            check_archive(path, archive, _MOST_BYTES)
             index = EvidenceIndex.from_text(read_text(archive, INDEX))
             check = _Check(archive=archive, index=index, authority=authority, study=study, revoked=revoked)
             findings = tuple(check.findings())
             return EvidenceFindings(index=index, findings=findings, ledger=check.ledger_heads, seen=tuple(check.seen))
-    except (*DAMAGED, ValueError):
+    except VeiltabError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever a library raises for what a stranger made
         raise IntegrityError("this is not an evidence file, or it is damaged", where=str(path)) from None
 
 
@@ -374,7 +372,7 @@ def _finding(what: str, check: Callable[[], str]) -> Finding:
         return Finding(what=what, detail=escaped(check()), holds=True)
     except VeiltabError as error:
         return Finding(what=what, detail=escaped(str(error)), holds=False)
-    except _MALFORMED:
+    except Exception:  # noqa: BLE001 - as above
         return Finding(what=what, detail="what stands there cannot be read", holds=False)
 
 

@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, VeiltabError
@@ -25,7 +26,16 @@ WITNESSED = "witnessed.jsonl"
 CERTIFICATES = "certificates/"
 DAMAGED = (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError)
 """What reading a damaged archive raises."""
+MOST_FILES = 10_000
+"""Files of an archive: a release certificate is one."""
+
 _LONGEST_LINE = 2**26
+_UTF_8 = 0x800
+"""Flag of a name in UTF-8."""
+
+_DIRECTORY_ENTRY, _DIRECTORY_END = 46, 22
+"""Bytes of the list of files in an archive: beside the name of each, and behind the last."""
+
 _LARGEST_TEXT = 2**26
 _UNREADABLE = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError)
 
@@ -140,6 +150,36 @@ def statement_line(stored: CuratorRelease, statement: SignedText) -> str:
         "certificate": statement.certificate,
     }
     return canonical_json(plain)
+
+
+def check_archive(path: Path, archive: zipfile.ZipFile, most_bytes: int) -> None:
+    """Refuse an archive that is not as it is written, but for how its files are compressed.
+
+    A program that reads the stream sees the files that the list at the end has, and no other.
+
+    Args:
+        most_bytes: of all files, once they are unpacked.
+
+    Raises:
+        IntegrityError: it is too large, a file stands twice or is compressed in another way, or more is there.
+    """
+    files, end = archive.infolist(), 0
+    if sum(one.file_size for one in files) > most_bytes:
+        raise IntegrityError("the evidence is too large", where=str(path))
+    names = {one.filename for one in files}
+    is_written = len(names) == len(files) <= MOST_FILES
+    with path.open("rb") as stream:
+        for one in files if is_written else ():
+            header = one.FileHeader(zip64=True)
+            stream.seek(end)
+            is_plain = one.compress_type == zipfile.ZIP_DEFLATED and not one.flag_bits & ~_UTF_8
+            is_written &= is_plain and one.header_offset == end and stream.read(len(header)) == header
+            end += len(header) + one.compress_size
+    listed = sum(_DIRECTORY_ENTRY + len(name.encode()) for name in names) + _DIRECTORY_END
+    if not (is_written and archive.start_dir == end and path.stat().st_size == end + listed):
+        raise IntegrityError(
+            "the evidence is not as it was written: something stands beside its files", where=str(path)
+        )
 
 
 def read_text(archive: zipfile.ZipFile, name: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.row_keys import identity_columns
 from veiltab.common.study.file import Study
@@ -59,8 +60,10 @@ def write_sample(  # noqa: PLR0913, PLR0917 - where to, which rows, of which tab
         raise _is_there(path) from None
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["pair", *identity.names])
-        writer.writerows([number, *found[row]] for number, row in enumerate(rows.tolist(), 1))
+        writer.writerow(["pair", *map(plain_cell, identity.names)])
+        writer.writerows(
+            [number, *(plain_cell(text or "") for text in found[row])] for number, row in enumerate(rows.tolist(), 1)
+        )
 
 
 def _is_there(path: Path) -> InvalidInputError:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
@@ -34,7 +35,7 @@ _DECIMALS = rf"^\s*[+-]?(?:{_MARKED}|(?:{_MARKED}|[0-9]+[.,]?)[eE][+-]?[0-9]+)\s
 """Numbers with decimals or an exponent; what repeats one mark alone, such as 12.345.678, has none."""
 
 _LONGEST_FIELD = 1024
-"""Characters of an identity field that are kept: keys are shorter."""
+"""Characters of an identity field that are kept: keys are shorter. An id has no more."""
 
 _LARGEST_GROUP = 32
 """Most fingerprints of a group that are compared one with the other; more meet only where ids repeat."""
@@ -77,6 +78,10 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
         The composite ids, parts joined by SEPARATOR.
     """
     filled = [_filled(part) for part in parts]
+    if any(pc.any(pc.greater(pc.utf8_length(part), _LONGEST_FIELD)).as_py() for part in filled):
+        raise InvalidInputError(
+            f"an id is longer than {_LONGEST_FIELD:,} characters", where="ids", remedy="Give respondents shorter ids."
+        )
     ranges = [_byte_range(part) for part in filled]
     separated = np.any([_separated(part, low) for part, (low, _) in zip(filled, ranges, strict=True)], axis=0)
     clean = [_normalised(part, steps, low, high) for part, (low, high) in zip(filled, ranges, strict=True)]

@@ -18,7 +18,7 @@ from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.rpc.parties.identity import Clock, Party, utc_now
 from veiltab.common.rpc.parties.revocation import FILE
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import created_private, written_whole
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki.authority import (
     Authority,
@@ -115,7 +115,7 @@ def issue_party(
     issued = authority.issue(str(party), names_of(party, known[party] or _NOWHERE), now - BACKDATING, now + lifetime)
     folder = pki / f"{party.role.value}-{party.name}"
     write_identity(folder, party.name, authority, issued)
-    with (pki / ISSUED).open("a", encoding="utf-8") as record:
+    with open(pki / ISSUED, "a", encoding="utf-8", opener=created_private) as record:
         record.write(f"{issued.certificate.serial_number:x} {party.uri}\n")
     return folder
 

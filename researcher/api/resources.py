@@ -13,6 +13,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from veiltab.common.core.numbers.confidence import CONFIDENCE
+from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.storage.temporary import TemporaryFolder
 from veiltab.researcher.api.formats import MEDIA_TYPES, RowFormat, TableFormat, codebook, table_file
@@ -22,7 +23,7 @@ from veiltab.researcher.api.vocabulary import parameters_of
 from veiltab.researcher.client.client import Client
 from veiltab.researcher.client.release import Release
 from veiltab.researcher.estimates.estimation import TableEstimate
-from veiltab.researcher.estimates.table import free_name, plain_cell
+from veiltab.researcher.estimates.table import free_name
 from veiltab.researcher.microdata.provenance import WARNING
 from veiltab.researcher.questions.cost import Wish, cost_of
 from veiltab.researcher.questions.question import Question, answer, answer_of_all

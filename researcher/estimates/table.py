@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection
 from html import escape
 from math import isfinite
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.storage.files import written_whole
@@ -22,29 +22,11 @@ from veiltab.researcher.drawing.shown import ShownTable
 if TYPE_CHECKING:
     import pandas as pd
 
-_SIGNS = (
-    "=+@-\N{MINUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}"
-    "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}"
-)
-_FORMULA = re.compile(rf'[\s"]*[{re.escape(_SIGNS)}]|[\t\r\n]')
-_FORMULA_INSIDE = re.compile(rf'([;|\t\r\n][\s"]*)(?=[{re.escape(_SIGNS)}])')
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
-
 CELLS_SHOWN = 60
 """Cells in a notebook's table."""
 
 SUFFIXES = (".csv", ".parquet", ".json")
 """Kinds of file that `write` knows."""
-
-
-def plain_cell(text: str) -> str:
-    """Return a text as a cell of a CSV file: what a spreadsheet takes for a formula gets an apostrophe before it.
-
-    A spreadsheet may divide the text at semicolons, bars, tabs or line ends. A number stays as it is.
-    """
-    if _NUMBER.fullmatch(text):
-        return text
-    return ("'" if _FORMULA.match(text) else "") + _FORMULA_INSIDE.sub(r"\1'", text)
 
 
 def free_name(name: str, taken: Collection[str], names: Collection[str]) -> str:

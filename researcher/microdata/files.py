@@ -16,9 +16,9 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
-from veiltab.researcher.estimates.table import plain_cell
 from veiltab.researcher.microdata.provenance import weight_columns
 from veiltab.researcher.model.measurement import Floats
 from veiltab.researcher.model.row_drawing import Rows

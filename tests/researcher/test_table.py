@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.rooms import DEMO, SOURCE, rooms
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimates.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.estimates.table import SUFFIXES, plain_cell, statistics, to_frame, to_records, write
+from veiltab.researcher.estimates.table import SUFFIXES, statistics, to_frame, to_records, write
 
 DIGEST = "ab" * 32
 COUNTS = np.array([40, 10, 5, 25, 15, 5])
@@ -173,3 +175,15 @@ def test_place_that_cannot_be_written_is_named(tmp_path: Path, suffix: str) -> N
     with pytest.raises(InvalidInputError, match="cannot be written") as refusal:
         write(to_frame(make_estimate()), path)
     assert refusal.value.where == str(path)
+
+
+CODED = {"researcher/collection/token_file.py", "researcher/api/formats.py"}
+"""They write tokens in hexadecimal digits, and codes of SDMX."""
+
+
+def test_every_writer_of_csv_knows_formulas() -> None:
+    for room in set(rooms()) - {DEMO}:
+        for path in (SOURCE / room).rglob("*.py"):
+            text, name = path.read_text(), str(path.relative_to(SOURCE))
+            if re.search(r"csv\.writer\(|\.to_csv\(|CSVWriter|write_csv\(", text) and name not in CODED:
+                assert "plain_cell" in text, name

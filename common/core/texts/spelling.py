@@ -1,5 +1,6 @@
 """Which characters of a text are seen, and which names of persons look the same."""
 
+import re
 import unicodedata
 from bisect import bisect_right
 
@@ -18,6 +19,9 @@ PLAIN_LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"} | dict(zip("øđðł\u0131\u0671", "oddli\u0627", strict=True))
 )
 """Letters that no decomposition turns into ASCII, as they are usually written there."""
+
+_FORM_OF_LATIN = re.compile(r"LATIN (?:SMALL |LETTER |CAPITAL |DOTLESS |SCRIPT )*([A-Z])(?:LPHA)?(?: WITH .*)?")
+"""Names of letters such as LATIN SMALL LETTER Z WITH RETROFLEX HOOK, LATIN LETTER SMALL CAPITAL R and ALPHA."""
 
 
 def is_seen(character: str) -> bool:
@@ -43,8 +47,14 @@ def mixes_scripts(name: str) -> bool:
 
 def same_person_key(name: str) -> str:
     """Return what all spellings of a name share: its letters and digits, without case, accents, spaces or signs."""
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    return "".join(one for one in plain if one.isalnum() and not _is_ignorable(one))
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold()).translate(PLAIN_LETTERS)
+    return "".join(_looks_like(one) for one in plain if one.isalnum() and not _is_ignorable(one))
+
+
+def _looks_like(letter: str) -> str:
+    """Return the letter of ASCII of which another one of Latin is a form, as skeletons of Unicode TR 39 have it."""
+    form = None if letter.isascii() else _FORM_OF_LATIN.fullmatch(unicodedata.name(letter, ""))
+    return form[1].lower() if form else letter
 
 
 def _is_ignorable(character: str) -> bool:

@@ -36,6 +36,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
     "temp_directory": "",
+    "memory_limit": "2GiB",
     "lock_configuration": "true",
 }
 _READ_ROWS = 2048
@@ -98,6 +99,8 @@ class _Reading:
             raise refusal(self.where, "DuckDB does not understand the query", self._remedy) from None
         except duckdb.PermissionException:
             raise refusal(self.where, "the query reaches beyond its file", "Read tables of this file alone.") from None
+        except duckdb.OutOfMemoryException:
+            raise refusal(self.where, "the query needs more than 2 GiB of memory", "Let it do less at once.") from None
         except (duckdb.Error, pa.ArrowException, OSError):  # what fails later comes as Arrow's error
             raise self._failure() from None
 

@@ -63,6 +63,7 @@ class SqliteQuery:
         """Open the file read-only; nothing but reading is allowed, and no message of SQLite is passed on."""
         try:
             with closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as connection:
+                connection.execute("pragma temp_store = memory")  # else "order by" writes ids to a disk in plain text
                 connection.set_authorizer(_authorised)
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
                 with query_ended(self.where, connection.interrupt) as waiting:

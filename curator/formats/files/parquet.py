@@ -51,6 +51,7 @@ class ParquetFile:
                 file = encoded if rows == BATCH_ROWS else plain
                 rows = min(rows, self._rows_at_once(looked_at, number, names))
                 for batch in file.iter_batches(rows, row_groups=[number], columns=names, use_threads=False):
+                    batch.validate(full=True)
                     yield from batches_of(self.where, batch, selection)
 
     def _check_lengths(self, group: pq.RowGroupMetaData, places: Collection[int]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.storage.database import Database, open_database, transaction
 
 SCRIPTS = ("CREATE TABLE note (number INTEGER PRIMARY KEY, text TEXT NOT NULL)",)
@@ -47,6 +47,18 @@ def test_nobody_else_may_read_the_database_or_its_log(path: Path) -> None:
             path.chmod(0o644)
     finally:
         os.umask(before)
+
+
+def test_nobody_else_may_put_another_database_in_its_place(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        open_database(tmp_path / "state" / "party.db", ()).close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+    (tmp_path / "state" / "party.db").chmod(0o666)
+    with pytest.raises(InvalidInputError, match="others than its owner may write this"):
+        open_database(tmp_path / "state" / "party.db", ())
 
 
 def test_a_second_opening_finds_what_the_first_wrote(path: Path) -> None:

@@ -185,6 +185,21 @@ def test_a_link_is_as_good_as_what_it_leads_to(own: Path, tmp_path: Path) -> Non
     assert caught.value.where == str(own.parent)
 
 
+def test_every_folder_and_link_on_the_way_is_looked_at(own: Path, tmp_path: Path) -> None:
+    open_folder, deep = tmp_path / "open", tmp_path / "open" / "deep" / "deeper"
+    deep.mkdir(parents=True)
+    (deep / "policy.toml").touch()
+    (open_folder / "link").symlink_to(own)
+    (tmp_path / "link").symlink_to(open_folder / "link")
+    check_writers(deep / "policy.toml")
+    check_writers(tmp_path / "link")
+    open_folder.chmod(0o777)
+    for path in (deep / "policy.toml", tmp_path / "link"):
+        with pytest.raises(InvalidInputError, match="others than its owner") as caught:
+            check_writers(path)
+        assert caught.value.where == str(open_folder)
+
+
 def test_where_nobody_replaces_what_is_another_s_files_may_lie(own: Path) -> None:
     own.parent.chmod(0o1777)
     check_writers(own)

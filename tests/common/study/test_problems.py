@@ -3,7 +3,7 @@
 import pytest
 
 from tests.common.study.test_keys import EVERY_TABLE
-from veiltab.common.study.problems import study_problems
+from veiltab.common.study.problems import MOST_PROBLEMS, study_problems
 
 
 def problems(text: str) -> list[str]:
@@ -102,3 +102,11 @@ def test_bytes_that_are_no_text_are_named() -> None:
     (found,) = study_problems(b"\xff\xfe")
     assert found.line is None
     assert "not a TOML file in UTF-8" in str(found)
+
+
+def test_a_person_gets_the_first_fifty_problems_each_on_its_line() -> None:
+    many = b"".join(b"[unknown%d]\n" % number for number in range(40_000))
+    problems = study_problems(many)
+    assert len(problems) == MOST_PROBLEMS
+    (first, *_) = study_problems(b'[[attribute]]\nname = "a"\n"b\\nline 1: c" = 1\n')
+    assert "\n" not in str(first)

@@ -27,7 +27,7 @@ from veiltab.common.storage.database import transaction
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import Event
 from veiltab.curator.evidence.check import check_evidence
-from veiltab.curator.evidence.export import EvidenceOrder, write_evidence
+from veiltab.curator.evidence.export import EvidenceOrder, _Bundle, write_evidence
 from veiltab.curator.officer.opened import OpenedState, open_state
 from veiltab.curator.officer.verdicts import approve, deny
 from veiltab.curator.progress.progress import HELD
@@ -163,8 +163,9 @@ def rewritten(office: Office, change: Callable[[dict[str, bytes]], None], sign: 
         files["index.signature"] = json.dumps({"signature": made.signature, "certificate": made.certificate}).encode()
     path = office.folder / "rewritten.zip"
     with zipfile.ZipFile(path, "w") as archive:
+        bundle = _Bundle(archive=archive)
         for name, content in files.items():
-            archive.writestr(name, content)
+            bundle.add(name, [content])
     return path
 
 

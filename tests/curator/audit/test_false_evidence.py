@@ -38,6 +38,7 @@ from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.rpc.parties.signing import signed
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.evidence.check import check_evidence
+from veiltab.curator.evidence.export import _Bundle
 from veiltab.curator.records.store import CuratorStore
 from veiltab.deploy.pki.authority import new_authority
 
@@ -234,12 +235,13 @@ def test_what_is_no_evidence(tmp_path: Path, content: bytes) -> None:
         check_evidence(tmp_path / "x.zip", None, None)
 
 
-@pytest.mark.parametrize(("name", "problem"), [("index.json", "stands twice"), ("a", "is missing")])
+@pytest.mark.parametrize(("name", "problem"), [("index.json", "as it was written"), ("a", "is missing")])
 def test_an_archive_with_a_name_twice_or_without_an_index(tmp_path: Path, name: str, problem: str) -> None:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
+        bundle = _Bundle(archive=archive)
         for other in (name, name[:-1] + "b"):
-            archive.writestr(other, "{}")
+            bundle.add(other, [b"{}"])
     (tmp_path / "x.zip").write_bytes(written.getvalue().replace(b"index.jsob", b"index.json"))
     with pytest.raises(IntegrityError, match=problem):
         check_evidence(tmp_path / "x.zip", None, None)
@@ -259,5 +261,52 @@ def test_a_damaged_archive_is_said_to_be_damaged(office: Office) -> None:
         b"PK before" + whole,
     ):
         path.write_bytes(damaged)
-        with pytest.raises(IntegrityError, match=r"cannot be read|before the first file"):
+        with pytest.raises(IntegrityError, match=r"cannot be read|as it was written"):
             check_evidence(path, PEM, None)
+
+
+def test_nothing_stands_beside_the_signed_files(office: Office) -> None:
+    """A program that reads an archive as a stream, such as `jar x`, would see it."""
+    whole, hidden = office.file.read_bytes(), io.BytesIO()
+    with zipfile.ZipFile(hidden, "w") as archive:
+        _Bundle(archive=archive).add("index.html", [b"<h1>HIDDEN</h1>"])
+    page = hidden.getvalue()[: hidden.getvalue().index(b"PK\x01\x02")]
+    with zipfile.ZipFile(office.file) as archive:
+        start = archive.start_dir
+    end = whole[:-6] + (start + len(page)).to_bytes(4, "little") + whole[-2:]
+    path = office.folder / "hidden.zip"
+    for changed in (end[:start] + page + end[start:], whole + page, whole + b"x", whole[:-2] + b"\x01\x00x"):
+        path.write_bytes(changed)
+        with pytest.raises(IntegrityError, match=r"as it was written|not an evidence file"):
+            check_evidence(path, PEM, None)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_STORED])
+def test_another_way_to_compress_is_refused(office: Office, method: int) -> None:
+    path = office.folder / "packed.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in contents(office.file).items():
+            archive.writestr(name, content)
+    data = bytearray(path.read_bytes())
+    for change in (0, 1):
+        data[60] ^= change
+        path.write_bytes(data)
+        with pytest.raises(IntegrityError):
+            check_evidence(path, PEM, None)
+
+
+def test_many_files_are_refused_and_not_named(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.evidence.files.MOST_FILES", 5)
+    with pytest.raises(IntegrityError, match="as it was written"):
+        check_evidence(office.file, PEM, None)
+
+
+def test_whatever_a_library_raises_is_a_line_or_a_refusal(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise MemoryError("of the library")
+
+    monkeypatch.setattr("veiltab.curator.evidence.check.study_from_bytes", fails)
+    assert failures(office.file)["study"] == "what stands there cannot be read"
+    monkeypatch.setattr("veiltab.curator.evidence.check.check_archive", fails)
+    with pytest.raises(IntegrityError, match="not an evidence file"):
+        check_evidence(office.file, PEM, None)

@@ -2,9 +2,12 @@
 
 import os
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +21,9 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.refusals import NotedRows
 from veiltab.curator.formats.columns.source import Selection
-from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery
+from veiltab.curator.formats.databases import duckdb_file
+from veiltab.curator.formats.databases.duckdb_file import DuckdbQuery, FileQuery
+from veiltab.curator.formats.databases.sqlite import SqliteQuery
 from veiltab.curator.formats.files import spreadsheet
 from veiltab.curator.formats.opening import open_table
 from veiltab.curator.reading.table_reading import load_table, read_respondents
@@ -191,3 +196,63 @@ def test_of_several_sheets_no_more_are_read_than_are_named(
     with pytest.raises(InvalidInputError, match=r"several sheets hold rows: '2000', '2001'\. Name one"):
         load_table(path, study, "alice")
     assert read == ["2000", "2001"]
+
+
+def sorted_tables(folder: Path) -> dict[str, Any]:
+    """Return the readers that sort, of more than a database sorts in its cache."""
+    rows = [{"id": f"person-{number * 7919 % 100_003:06}-{'x' * 60}"} for number in range(100_003)]
+    lite = folder / "t.sqlite"
+    with closing(sqlite3.connect(lite)) as connection, connection:
+        connection.execute("create table p (id text)")
+        connection.executemany("insert into p values (:id)", rows)
+    pq.write_table(pa.Table.from_pylist(rows), folder / "t.parquet")
+    duck = folder / "t.duckdb"
+    with closing(duckdb.connect(str(duck))) as database:
+        database.execute(f"create table p as from '{folder}/t.parquet'")
+    query = "select id from p order by id"
+    plain = open_table(folder / "t.parquet")
+    return {
+        "SQLite": SqliteQuery(lite, query=query),
+        "DuckDB": DuckdbQuery(duck, query=query),
+        "query of a file": FileQuery(plain, "select id from t order by id"),
+    }
+
+
+def open_files() -> set[str]:
+    return {os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()}
+
+
+def test_no_reader_that_sorts_opens_a_file_of_its_own(tmp_path: Path) -> None:
+    selection = Selection(spellings={"id": "id"}, texts=frozenset({"id"}), coded=frozenset())
+    sources, before = sorted_tables(tmp_path), open_files()
+    for name, source in sources.items():
+        batches = source.batches(selection)
+        next(batches)
+        assert {path for path in open_files() - before if path.endswith(" (deleted)") or "temp" in path} == set(), name
+        batches.close()
+
+
+def test_a_query_that_needs_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(duckdb_file._CLOSED, "memory_limit", "32MiB")
+    duckdb.connect(str(tmp_path / "t.duckdb")).close()
+    view = "select range::varchar || repeat('x', 100) as id from range(2_000_000) order by id desc"
+    source = DuckdbQuery(tmp_path / "t.duckdb", query=view)
+    selection = Selection(spellings={"id": "id"}, texts=frozenset({"id"}), coded=frozenset())
+    with pytest.raises(InvalidInputError, match="GiB of memory"):
+        next(source.batches(selection))
+
+
+def test_an_id_has_a_thousand_characters_at_most(tmp_path: Path, study: Study) -> None:
+    for length, is_refused in ((1024, False), (1025, True)):
+        path = tmp_path / f"{length}.parquet"
+        pq.write_table(pa.table({"pid": ["é" * length, "2"], "land": ["a", "b"]}), path)
+        reading = read_respondents(path, ["pid"], (), study.attributes_of("alice")[:0])
+        assert [error.problem for error in reading.errors] == ["an id is longer than 1,024 characters"] * is_refused
+
+
+def test_parquet_whose_ids_are_no_text_is_refused(tmp_path: Path, study: Study) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"pid": ["abcdefgh", "b"]}), path, compression="none", use_dictionary=False)
+    path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abc\xff\xfefgh"))
+    reading = read_respondents(path, ["pid"], ("casefold",), study.attributes_of("alice")[:0])
+    assert "not a readable Parquet file" in str(reading.errors[0])
