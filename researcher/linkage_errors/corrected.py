@@ -20,6 +20,11 @@ from veiltab.researcher.linkage_errors.derived import DerivedEstimate
 from veiltab.researcher.linkage_errors.inversion import Correction, Floats, Mixing, relinking_covariance
 from veiltab.researcher.linkage_errors.linkage_error import Leg, LinkageErrors, correction_text
 
+_ALIKE = (
+    "Wrong links are taken to be as frequent in every category. Where they are not, the truth is NOT COVERED by these"
+    " intervals; see docs/linkage-errors.md."
+)
+
 
 def corrected(estimate: TableEstimate, errors: LinkageErrors | None, owners: Mapping[str, str]) -> TableEstimate:
     """Return the estimate of a table with its wrong links undone.
@@ -112,7 +117,7 @@ class CorrectedEstimate(DerivedEstimate):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was corrected."""
-        return correction_text(self.legs)
+        return (*correction_text(self.legs), _ALIKE)
 
     def contrast_covariance(self, contrasts: Floats) -> Floats:
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K).

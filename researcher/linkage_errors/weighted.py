@@ -1,18 +1,19 @@
 """A table of linked people, weighted by a curator's own table of match rates: links that are missing bias it less.
 
-N_c rows of category c stand in the curator's table, M_c of them are linked, and r_c = N_c/M_c:
+N_c of the N rows of the curator's table have category c, and P_c is its share in the table of linked people:
 
-    Q(x) = P(x) r_c(x) / sum_y P(y) r_c(y)
+    Q(x) = P(x) r_c(x),    r_c = (N_c/N) / P_c
 
-estimates the table of all N people of that curator, if within a category linked people are like the others. With L a
-contrast of Q, L_c = sum of L Q over the cells of c, and f_c = M_c/N_c,
+estimates the table of all N people of that curator, if within a category linked people are like the others. The linked
+rows are counted by the release itself, so that the noise of the rates is in N_c alone, where it does no harm however
+few rows of a category are linked. With L a contrast of Q, m_c its mean in c, M_c = n P_c and f_c = M_c/N_c,
 
-    Var(L Q) = a Cov(P_hat) a' + sum_c v_c (L_c - Q_c L Q)^2 + sum_c Q_c^2 (1 - f_c)/M_c Var(L | c)
-    a(x)     = r_c(x) (L(x) - L Q) / sum_y P(y) r_c(y)
-    v_c      = sd^2 ((1/M_c - 1/N_c)^2 + 1/N_c^2),    Var(log r_c) by the noise of the linked and the unlinked count
+    Var(L Q) = a Cov(P_hat) a' + sum_c 2 sd^2 (m_c - L Q)^2 / N^2 + sum_c (N_c/N)^2 (1 - f_c)/M_c Var(L | c)
+    a(x)     = r_c(x) (L(x) - m_c(x))
 
-The last term is what the draw of the M_c linked people out of N_c adds. Categories whose linked count is below LEAST
-standard deviations of its noise are pooled with the next larger ones.
+The last term is what the draw of the M_c linked people out of N_c adds. Categories that the release does not tell from
+empty ones, of LEAST standard deviations, are pooled with the next larger ones: then no interval knows how far off that
+is, and the answer says so.
 
 Source: Holt, Smith, Post stratification (1979); Kalton, Flores-Cervantes, Weighting methods (2003), weighting classes.
 """
@@ -36,7 +37,7 @@ from veiltab.researcher.linkage_errors.hull import uncorrected
 from veiltab.researcher.linkage_errors.inversion import Floats
 
 LEAST = 5.0
-"""Standard deviations of its noise that the linked rows of a category, or of pooled ones, must reach."""
+"""Standard errors that the share of a category, or of pooled ones, must reach in the table of linked people."""
 
 
 def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableEstimate:
@@ -80,30 +81,33 @@ def weighted(estimate: TableEstimate, rates: MatchRates, study: Study) -> TableE
         study_digest=estimate.study_digest,
         observed=estimate,
         rates=rates,
-        groups=pooled_categories(rates),
+        groups=pooled_categories(estimate, rates),
     )
 
 
-def pooled_categories(rates: MatchRates) -> tuple[int, ...]:
+def pooled_categories(estimate: TableEstimate, rates: MatchRates) -> tuple[int, ...]:
     """Return the group of each category, from 0: one of its own, or the one of those with too few linked rows.
 
+    Args:
+        estimate: with the attribute of the rates.
+
     Raises:
-        InvalidInputError: fewer than two groups are left: noise dominates the rates.
+        InvalidInputError: fewer than two groups are left.
     """
-    pool = list[int]()
-    for category in sorted(range(len(rates.linked)), key=rates.linked.__getitem__):
-        enough = sum(rates.linked[one] for one in pool) >= LEAST * rates.sd * sqrt(len(pool))
-        if enough and rates.linked[category] >= LEAST * rates.sd:
+    part = estimate.marginal([rates.attribute])
+    pool, share, variance = list[int](), 0.0, 0.0
+    for category in np.argsort(part.raw).tolist():
+        if share >= LEAST * sqrt(variance) and part.raw[category] >= LEAST * part.se[category]:
             break
         pool.append(category)
-    if len(rates.linked) - len(pool) + bool(pool) < 2:
+        share, variance = share + float(part.raw[category]), variance + float(part.se[category]) ** 2
+    if len(part.raw) - len(pool) + bool(pool) < 2:
         raise _refusal(
-            f"noise of standard deviation {rates.sd:.1f} dominates the linked rows of {rates.attribute}, even of pooled"
-            " categories",
-            "Each attribute has one table; leave the rates out, or take those of another attribute.",
+            f"the release does not tell the categories of {rates.attribute} from empty ones, even pooled",
+            "Leave the rates out, or ask for a release with a larger epsilon.",
         )
-    alone = iter(range(bool(pool), len(rates.linked) + 1))
-    return tuple(0 if category in pool else next(alone) for category in range(len(rates.linked)))
+    alone = iter(range(bool(pool), len(part.raw) + 1))
+    return tuple(0 if category in pool else next(alone) for category in range(len(part.raw)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -145,8 +149,8 @@ class WeightedEstimate(DerivedEstimate):
 
     def transported(self, contrasts: Floats) -> Floats:
         """Return the contrasts of the observed table that have the errors of contrasts of this one, a above."""
-        centred = self.expanded(contrasts) - (contrasts @ self.raw)[:, None]
-        moved: Floats = centred * self._ratios / float(self.observed.raw @ self._ratios)
+        wide = self.expanded(contrasts)
+        moved: Floats = (wide - _group_means(wide, self.observed.raw, self._group)[:, self._group]) * self._ratios
         return moved
 
     def expanded(self, contrasts: Floats) -> Floats:
@@ -173,22 +177,26 @@ class WeightedEstimate(DerivedEstimate):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was corrected, and by what the table is weighted."""
-        rates, ratios = self.rates, self._of_groups[0]
+        rates = self.rates
+        rows = sum(rates.linked) + sum(rates.unlinked)
+        ratios = self._of_groups[0] * rows / self.population
         few = [name for name, group in zip(rates.categories, self.groups, strict=True) if self.groups.count(group) > 1]
-        pooled = f"; {', '.join(few)} are pooled, as noise dominates some" if few else ""
+        pooled = f"; {', '.join(few)} are pooled, as the release does not tell some from empty ones" if few else ""
+        unsure = (
+            ["Pooled categories have one weight: what that hides is NOT COVERED by these intervals."] if few else []
+        )
         said = (
             f"Weighted by {rates.attribute} with the match rates of curator {rates.curator}, weights"
             f" {ratios.min():.3g} to {ratios.max():.3g}{pooled}: this is the table of its"
-            f" {sum(rates.linked) + sum(rates.unlinked):,} rows, scaled to the linked ones."
+            f" {rows:,} rows, scaled to the linked ones."
         )
-        return (*self.observed.remarks, said)
+        return (*self.observed.remarks, said, *unsure)
 
     def contrast_covariance(self, contrasts: Floats) -> Floats:
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K)."""
         _, variances, draws = self._of_groups
         wide, in_group = self.expanded(contrasts), np.eye(len(variances))[self._group]
-        shares = self._table @ in_group
-        slopes = (wide * self._table) @ in_group - (contrasts @ self.raw)[:, None] * shares
+        slopes = _group_means(wide, self.observed.raw, self._group) - (contrasts @ self.raw)[:, None]
         # Within each category the linked people are drawn: of a contrast Q_c sum Q L^2 - (sum Q L)^2.
         likely = self._likely @ in_group
         sums = (wide * self._likely) @ in_group
@@ -199,15 +207,19 @@ class WeightedEstimate(DerivedEstimate):
 
     @cached_property
     def _of_groups(self) -> tuple[Floats, Floats, Floats]:
-        """Of each group its weight r, the variance of log r, and (1 - f)/M, each of shape (groups,)."""
-        size = max(self.groups) + 1
-        linked, unlinked, several = (
-            np.bincount(self.groups, weights=some, minlength=size)
-            for some in (self.rates.linked, self.rates.unlinked, np.ones(len(self.groups)))
+        """Of each group its weight r, the variance of its share N_c/N, and (1 - f)/M, each of shape (groups,)."""
+        every, several = (
+            np.bincount(self.groups, weights=some)
+            for some in (np.add(self.rates.linked, self.rates.unlinked), np.ones(len(self.groups)))
         )
-        rows = np.maximum(linked + unlinked, linked)
-        noise = self.rates.sd**2 * several
-        return rows / linked, noise * ((1 / linked - 1 / rows) ** 2 + 1 / rows**2), (1 - linked / rows) / linked
+        linked = self.observed.population * self._shares
+        ratios = every / every.sum() / self._shares
+        return ratios, 2 * self.rates.sd**2 * several / every.sum() ** 2, 1 / linked - 1 / np.maximum(every, linked)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """Share of each group in the observed table, P_c, shape (groups,)."""
+        return np.bincount(self._group, weights=self.observed.raw).astype(np.float64)
 
     @cached_property
     def _group(self) -> NDArray[np.intp]:
@@ -231,16 +243,20 @@ class WeightedEstimate(DerivedEstimate):
 
     @cached_property
     def _table(self) -> Floats:
-        """Q_hat over the cells of the observed table."""
-        return self._weighted(self.observed.raw)
+        """Q_hat over the cells of the observed table; it sums to 1."""
+        return self.observed.raw * self._ratios
 
     @cached_property
     def _likely(self) -> Floats:
-        return self._weighted(self.observed.projected)
+        found: Floats = self.observed.projected * np.maximum(self._ratios, 0.0)
+        return found / float(found.sum())
 
-    def _weighted(self, table: Floats) -> Floats:
-        found: Floats = table * self._ratios / float(table @ self._ratios)
-        return found
+
+def _group_means(contrasts: Floats, table: Floats, group: NDArray[np.intp]) -> Floats:
+    """Return the mean of contrasts of a table in each group of its cells, shape (c, groups)."""
+    in_group = np.eye(int(group.max()) + 1)[group]
+    means: Floats = ((contrasts * table) @ in_group) / (table @ in_group)
+    return means
 
 
 def _refusal(problem: str, remedy: str) -> InvalidInputError:

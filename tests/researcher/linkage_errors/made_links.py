@@ -33,13 +33,13 @@ def people(n: int, shares: Floats = SHARES) -> NDArray[np.int64]:
 
 
 def relinked(
-    counts: NDArray[np.int64], share: float, rng: np.random.Generator, *, kin: float = 0.0
+    counts: NDArray[np.int64], share: float | Floats, rng: np.random.Generator, *, kin: float = 0.0
 ) -> NDArray[np.int64]:
     """Return the table as it is linked: each person gets another wage with the probability `share`.
 
     Args:
         counts: of the true people, shape (ages, wages).
-        share: of wrong links.
+        share: of wrong links; of each age, shape (ages, 1).
         rng: draws.
         kin: share of the wrong ones whose wage is that of somebody of the same age.
     """
@@ -94,5 +94,5 @@ def weighed(estimate: TableEstimate, rates: MatchRates) -> WeightedEstimate:
         confidence=estimate.confidence,
         observed=estimate,
         rates=rates,
-        groups=pooled_categories(rates),
+        groups=pooled_categories(estimate, rates),
     )

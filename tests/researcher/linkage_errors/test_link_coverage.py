@@ -112,3 +112,17 @@ def test_coverage_is_nominal_with_five_in_a_hundred_wrong_links(n: int, gamma: i
 @pytest.mark.parametrize("what", ["cells", "means", "slope"])
 def test_the_hull_holds_whatever_the_wrong_links_are_like(what: str, kin: float) -> None:
     assert covered(hull, what, n=20_000, gamma=2000, draws=200, kin=kin).min() >= 0.93
+
+
+def test_of_unequal_ages_the_hull_to_the_worst_share_holds_and_every_answer_warns() -> None:
+    by_age, rng = np.array([0.0125, 0.025, 0.05, 0.1125])[:, None], np.random.default_rng(2)
+    counts = people(20_000, SHARES)
+    truth, held = truth_of(counts)["cells"], []
+    for _ in range(40):
+        table = released(relinked(counts, by_age, rng), 2000, rng)
+        one, worst = undone(table, SHARE, SD), undone(table, float(by_age.max()), SD, least=0.0)
+        held.append([(end.low <= truth) & (truth <= end.high) for end in (one, worst)])
+        assert any("NOT COVERED" in remark for remark in answer(QUESTIONS["means"], worst).remarks)
+    one_share, hull_of_worst = np.mean(held, axis=(0, 2))
+    assert one_share < 0.75
+    assert hull_of_worst > 0.95

@@ -39,22 +39,20 @@ def observed() -> Estimate:
     return released(LINKED, 200, np.random.default_rng(1))
 
 
-def slowly(table: Floats, linked: Floats, unlinked: Floats) -> Floats:
-    """Return the weighted table, cell by cell."""
-    found = [
-        [table[3 * age + wage] * (linked[age] + unlinked[age]) / linked[age] for wage in range(3)] for age in range(4)
-    ]
-    whole: Floats = np.array(found).reshape(-1) / np.sum(found)
-    return whole
+def slowly(table: Floats, every: Floats) -> Floats:
+    """Return the weighted table, cell by cell: the age of everyone, the wages of the linked of that age."""
+    by_age = table.reshape(4, 3)
+    found = [every[age] / every.sum() * by_age[age] / by_age[age].sum() for age in range(4)]
+    return np.array(found).reshape(-1)
 
 
-def numbers(rates: MatchRates) -> tuple[Floats, Floats]:
-    return np.array(rates.linked, float), np.array(rates.unlinked, float)
+def numbers(rates: MatchRates) -> Floats:
+    return np.add(rates.linked, rates.unlinked).astype(np.float64)
 
 
 def test_a_table_is_weighted_to_that_of_everyone(observed: Estimate) -> None:
     found = weighed(observed, RATES)
-    assert found.raw == pytest.approx(slowly(observed.raw, *numbers(RATES)), abs=1e-15)
+    assert found.raw == pytest.approx(slowly(observed.raw, numbers(RATES)), abs=1e-15)
     assert found.raw.sum() == pytest.approx(1)
     ages = found.raw.reshape(4, 3).sum(axis=1)
     assert np.abs(ages - SHARES.sum(axis=1)).max() < 0.02
@@ -63,35 +61,23 @@ def test_a_table_is_weighted_to_that_of_everyone(observed: Estimate) -> None:
 
 def slow_covariance(observed: Estimate, rates: MatchRates) -> Floats:
     """Return the covariance by numeric slopes, and what the draw of links adds person by person."""
-    linked, unlinked = numbers(rates)
-    step, table = 1e-7, observed.raw
+    every, step, table = numbers(rates), 1e-7, observed.raw
     by_cell = np.array(
-        [
-            (slowly(table + step * one, linked, unlinked) - slowly(table - step * one, linked, unlinked)) / (2 * step)
-            for one in np.eye(12)
-        ]
+        [(slowly(table + step * one, every) - slowly(table - step * one, every)) / (2 * step) for one in np.eye(12)]
     ).T
     step = 1e-3
-    by_count = [
-        (slowly(table, linked + step * one, unlinked) - slowly(table, linked - step * one, unlinked)) / (2 * step)
-        for one in np.eye(4)
-    ]
-    by_count += [
-        (slowly(table, linked, unlinked + step * one) - slowly(table, linked, unlinked - step * one)) / (2 * step)
-        for one in np.eye(4)
-    ]
-    found: Floats = by_cell @ observed.covariance() @ by_cell.T + rates.sd**2 * np.array(by_count).T @ np.array(
-        by_count
+    by_count = np.array(
+        [(slowly(table, every + step * one) - slowly(table, every - step * one)) / (2 * step) for one in np.eye(4)]
     )
-    likely = slowly(observed.projected, linked, unlinked).reshape(4, 3)
+    found: Floats = by_cell @ observed.covariance() @ by_cell.T + 2 * rates.sd**2 * by_count.T @ by_count
+    likely = slowly(observed.projected, every).reshape(4, 3)
+    linked = observed.population * table.reshape(4, 3).sum(axis=1)
     for age in range(4):
         # The mean over m of N people has 1/m - 1/N times the covariance of one of them.
         one = likely[age] / likely[age].sum()
         part = slice(3 * age, 3 * age + 3)
-        every = linked[age] + unlinked[age]
-        found[part, part] += (
-            likely[age].sum() ** 2 * (1 / linked[age] - 1 / every) * (np.diag(one) - np.outer(one, one))
-        )
+        share = likely[age].sum() ** 2
+        found[part, part] += share * (1 / linked[age] - 1 / every[age]) * (np.diag(one) - np.outer(one, one))
     return found
 
 
@@ -124,7 +110,7 @@ def test_marginals_are_those_of_the_weighted_table(observed: Estimate) -> None:
 def test_it_is_said(observed: Estimate) -> None:
     (said,) = weighed(observed, RATES).remarks
     assert said == (
-        "Weighted by age with the match rates of curator registry, weights 1.05 to 1.82: this is the table of its"
+        "Weighted by age with the match rates of curator registry, weights 1.04 to 1.81: this is the table of its"
         " 20,000 rows, scaled to the linked ones."
     )
     found = answer(Question(mean="wage"), weighed(observed, RATES))
@@ -146,28 +132,27 @@ def test_every_question_is_answered_as_of_a_table_of_everyone(question: Question
     assert any(one.startswith("Weighted by age") for one in found.remarks)
 
 
-def test_equal_rates_change_nothing_but_the_errors(observed: Estimate) -> None:
+def test_equal_rates_change_nothing_but_the_noise_of_the_ages(observed: Estimate) -> None:
     linked = LINKED.sum(axis=1)
     found = weighed(observed, rates_by_age(linked, 2 * linked, "1"))
-    assert found.raw == pytest.approx(observed.raw, abs=1e-15)
-    assert (found.se > observed.se).all()
+    assert found.raw == pytest.approx(observed.raw, abs=4 * observed.se.max())
+    assert found.marginal(["age"]).raw == pytest.approx(linked / linked.sum())
 
 
-def test_categories_with_few_linked_rows_are_pooled() -> None:
-    def groups(*linked: int) -> tuple[int, ...]:
-        return pooled_categories(replace(RATES, linked=linked))
+def test_categories_that_may_be_empty_are_pooled_and_not_covered() -> None:
+    def groups(*linked: int, gamma: int = 200) -> tuple[int, ...]:
+        counts = np.outer(linked, [0.2, 0.3, 0.5]).astype(np.int64)
+        return pooled_categories(released(counts, gamma, np.random.default_rng(3)), RATES)
 
-    least = 5 * RATES.sd  # 141
-    assert 141 < least < 142
     assert groups(900, 800, 700, 600) == (0, 1, 2, 3)
+    assert groups(900, 800, 700, 40) == (0, 1, 2, 3)  # however large the noise of the rates
     assert groups(900, 800, 700, 0) == (1, 2, 0, 0)
-    assert groups(150, 100, 100, 900) == (1, 0, 0, 2)
-    assert groups(150, 95, 95, 900) == (0, 0, 0, 1)  # 190 of two are fewer than 5 standard deviations of their noise
-    for dominated in ((100, 90, 80, 70), (0, 0, 0, 150), (-5, 3, 0, 1)):
-        with pytest.raises(InvalidInputError, match="dominates the linked rows of age"):
-            groups(*dominated)
-    found = weighed(released(LINKED, 200, np.random.default_rng(3)), replace(RATES, linked=(3000, 3000, 2900, 20)))
-    assert "3, 4 are pooled, as noise dominates some" in found.remarks[0]
+    with pytest.raises(InvalidInputError, match="does not tell the categories of age from empty ones"):
+        groups(40, 30, 20, 10, gamma=2)
+    linked = np.outer([3000, 3000, 2900, 0], [0.2, 0.3, 0.5]).astype(np.int64)
+    said = weighed(released(linked, 200, np.random.default_rng(3)), RATES).remarks
+    assert "3, 4 are pooled, as the release does not tell some from empty ones" in said[0]
+    assert said[1] == "Pooled categories have one weight: what that hides is NOT COVERED by these intervals."
 
 
 def test_wrong_links_are_undone_before(observed: Estimate) -> None:
@@ -176,14 +161,14 @@ def test_wrong_links_are_undone_before(observed: Estimate) -> None:
     assert np.array_equal(whole.raw, weighed(undone(observed, 0.05), RATES).raw)
     assert np.array_equal(least.raw, weighed(undone(observed, 0.0, 1e-12), RATES).raw)
     assert np.array_equal(found.low, np.minimum(whole.low, least.low))
-    assert found.raw == pytest.approx(slowly(undone(observed, 0.05).raw, *numbers(RATES)), abs=1e-15)
+    assert found.raw == pytest.approx(slowly(undone(observed, 0.05).raw, numbers(RATES)), abs=1e-15)
     assert isinstance(found.plain, WeightedEstimate)
     assert found.plain.raw == pytest.approx(weighed(observed, RATES).raw)
     by_end = [answer(Question(mean="wage"), end) for end in found.ends]
     hull = answer(Question(mean="wage"), found)
     assert hull.low[0] == min(one.low[0] for one in by_end)
     assert hull.high[0] == max(one.high[0] for one in by_end)
-    assert [one.split(" ")[0] for one in hull.remarks[:3]] == ["Corrected", "Of", "Weighted"]
+    assert [one.split(" ")[0] for one in hull.remarks[:3]] == ["Corrected", "Of", "Wrong"]
 
 
 @pytest.fixture(name="study")
@@ -206,15 +191,14 @@ def test_rates_that_do_not_fit_are_refused(study: Study) -> None:
         epsilon=Decimal(1),
     )
     raw = weighted(table, rates, study).raw.reshape(2, 3)
-    slow = table.raw.reshape(2, 3) * np.array([8, 10, 16])
-    assert raw == pytest.approx(slow / slow.sum())
+    by_age = table.raw.reshape(2, 3) / table.raw.reshape(2, 3).sum(axis=0)
+    assert raw == pytest.approx(by_age * np.array([8, 10, 16]) / 34)
     for other, said in (
         (replace(rates, study="census"), "those of age of curator alice in study census"),
         (replace(rates, curator="bob"), "those of age of curator bob in study survey"),
         (replace(rates, attribute="wage"), "those of wage of curator alice in study survey"),
         (replace(rates, categories=("young", "old", "middle")), "which this study has not, or with other categories"),
         (replace(rates, linked=(700, 700, 740)), "they count 2,140 linked rows with noise, and the release has 2,100"),
-        (replace(rates, linked=(2100, 3, 2)), "dominates the linked rows of age"),
     ):
         with pytest.raises(InvalidInputError, match=said):
             weighted(table, other, study)
@@ -257,7 +241,9 @@ def held(table: TableEstimate, what: str) -> np.ndarray[tuple[int], np.dtype[np.
     return (said.low <= truth) & (truth <= said.high)
 
 
-def coverage(what: str, *, epsilon: str, draws: int, wrong: float = 0.0, weigh: bool = True) -> Floats:
+def coverage(  # noqa: PLR0913 - one argument a choice
+    what: str, *, epsilon: str, draws: int, wrong: float = 0.0, weigh: bool = True, chances: Floats = CHANCES
+) -> Floats:
     """Return how often each interval holds the truth.
 
     Args:
@@ -266,10 +252,11 @@ def coverage(what: str, *, epsilon: str, draws: int, wrong: float = 0.0, weigh: 
         draws: of links, noise and rates.
         wrong: share of wrong links, which is known to .01.
         weigh: whether the table is weighted.
+        chances: that somebody of each age is linked.
     """
     rng, found = np.random.default_rng(7), []
     for _ in range(draws):
-        linked = rng.binomial(EVERYONE, CHANCES[:, None])
+        linked = rng.binomial(EVERYONE, chances[:, None])
         rates = rates_by_age(linked.sum(axis=1), EVERYONE.sum(axis=1), epsilon, rng)
         table: TableEstimate = released(relinked(linked, wrong, rng), 2000, rng)
         if wrong:
@@ -285,6 +272,14 @@ def test_weighted_intervals_hold_the_truth_and_others_do_not(what: str) -> None:
     assert 0.93 <= found.mean() <= 0.975
     assert found.min() > 0.9
     assert coverage(what, epsilon="0.1", draws=60, weigh=False).mean() < 0.35
+
+
+@pytest.mark.parametrize("what", ["cells", "slope"])
+@pytest.mark.parametrize(("epsilon", "oldest"), [("0.1", 0.02), ("0.005", 0.55)])
+def test_noise_of_the_rates_pools_nothing(what: str, epsilon: str, oldest: float) -> None:
+    """Few linked people of one age, or much noise: the weights of ages that were pooled held in .47 to .82."""
+    found = coverage(what, epsilon=epsilon, draws=150, chances=np.array([0.95, 0.9, 0.8, oldest]))
+    assert 0.92 <= found.mean() <= 0.98
 
 
 @pytest.mark.long
