@@ -72,7 +72,8 @@ def _hint(column: ColumnReading) -> str:
 
 def _date_hint(values: list[str], dates: DateBins) -> str:
     if any(dates.trouble(value) == "dates after today" for value in values):
-        return "If they are meant, `future_dates = true` in the study file takes them."
+        other = "" if dates.first_year is None else " Otherwise compare first_year with the table."
+        return f"If they are meant, `future_dates = true` in the study file takes them.{other}"
     formats = _date_formats(values)
     if not formats or {"", dates.format} & set(formats):
         return ""

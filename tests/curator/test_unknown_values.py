@@ -13,6 +13,7 @@ from veiltab.curator.reading.unknown_values import unknown_values
 TEXTS = Coding(categories=("0", "1", "Red"))
 NUMBERS = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(5), Decimal(9)))
 DATES = Coding(categories=("1990",), dates=DateBins(edges=("1990", "1991")))
+SHORT_DATES = Coding(categories=("1960",), dates=DateBins(edges=("1960", "1961"), format="%d.%m.%y", first_year=1969))
 
 
 def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> str:
@@ -51,7 +52,9 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
         (DATES, ["01/02/1990"], None, "They look like date_format = '%d/%m/%Y' or '%m/%d/%Y' in"),
         (DATES, ["1989-01-01"], None, ""),
         (DATES, ["soon"], None, ""),
-        (DATES, ["3000-01-01"], None, "If they are meant, `future_dates = true` in the study file takes them."),
+        (DATES, ["3000-01-01"], None, "If they are meant, `future_dates = true` in the study file takes them. `veil"),
+        (SHORT_DATES, ["01.01.68"], None, "If they are meant, `future_dates = true` in the study file takes them. Oth"),
+        (SHORT_DATES, ["01.01.69"], None, ""),
     ],
 )
 def test_the_refusal_says_what_the_values_seem_to_be(

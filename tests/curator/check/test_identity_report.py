@@ -98,6 +98,10 @@ def test_registers_of_usual_people_have_no_such_value(tmp_path: Path) -> None:
     assert not any(one.dominating for one in identity.fields)
     assert identity.unlinkable < len(PEOPLE) // 20
     assert all(one.distinct > 1 for one in identity.fields)
+    whole = [row for row in PEOPLE if all(row)][:60]
+    for place, unlinkable in ((4, 0), (1, 0), (2, 60)):  # each key takes something of the date of birth
+        rows = [(*row[:place], "", *row[place + 1 :]) for row in whole]
+        assert checked(tmp_path, rows)[1].unlinkable == unlinkable
 
 
 def test_births_after_today_are_refused_with_their_rows(tmp_path: Path) -> None:
