@@ -4,6 +4,7 @@ import csv
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -100,7 +101,7 @@ def test_registers_of_usual_people_have_no_such_value(tmp_path: Path) -> None:
     assert all(one.distinct > 1 for one in identity.fields)
     whole = [row for row in PEOPLE if all(row)][:60]
     for place, unlinkable in ((4, 0), (1, 0), (2, 60)):  # each key takes something of the date of birth
-        rows = [(*row[:place], "", *row[place + 1 :]) for row in whole]
+        rows: list[Any] = [(*row[:place], "", *row[place + 1 :]) for row in whole]
         assert checked(tmp_path, rows)[1].unlinkable == unlinkable
 
 

@@ -48,7 +48,10 @@ def test_dates_have_one_digest_in_all_forms(tmp_path: Path) -> None:
 
 def test_dates_that_do_not_fit_are_counted_with_their_rows(tmp_path: Path) -> None:
     path = written.write_text(tmp_path / "t.csv", rows("1990-01-01", "01.02.1990", "2010-01-01"))
-    with pytest.raises(InvalidInputError, match=r"dates outside the bins, or none written as ISO 8601.*in rows 3, 4"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"values that are not written as ISO 8601 .*, and dates outside the bins, in 2 rows, first in rows 3, 4",
+    ):
         load_table(path, study(), "alice")
 
 
@@ -61,7 +64,7 @@ def test_the_bins_have_names_that_read_well() -> None:
 @pytest.mark.parametrize(
     ("rule", "problem"),
     [
-        ('date_format = "%Y"\ncategories = ["a", "b"]', "date_format stands without dates"),
+        ('date_format = "%Y"\ncategories = ["a", "b"]', "stands without dates"),
         (f"{EDGES}\nbins = [1, 2]", "dates stands beside recode or bins"),
         (f"{EDGES}\nintegers = [1, 2]", "integers stands beside dates"),
         ("dates = [1990, 2000]", "dates is of another kind"),
