@@ -89,21 +89,6 @@ def test_the_audit_log_is_listed_and_checked(terminal: Terminal, make_request: M
     assert f"9 entries in all; the chain is whole. Head: {found['head']}" in out
 
 
-def test_an_audit_log_that_was_altered_is_said_to_be(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
-    held(terminal, make_request(), "sex")
-    charge(terminal, make_spec, ID)
-    store = terminal.store()
-    store.connection.execute("DROP TRIGGER audit_is_not_cut")
-    store.connection.execute("DELETE FROM audit WHERE number > 1")
-    store.close()
-    assert terminal.json("audit", code=5)["error"]["problem"].startswith("the audit log lacks entries")
-    store = terminal.store()
-    store.connection.execute("DROP TRIGGER audit_is_not_altered")
-    store.connection.execute("UPDATE audit SET line = replace(line, 'rosa', 'rita')")
-    store.close()
-    assert "altered at entry 1" in terminal.json("audit", code=5)["error"]["problem"]
-
-
 def test_a_ledger_that_was_altered_is_refused_by_every_command(terminal: Terminal, make_spec: Make) -> None:
     charge(terminal, make_spec, ID, OTHER)
     store = terminal.store()
@@ -278,31 +263,3 @@ def test_a_policy_is_not_tried_without_a_population_or_on_a_stranger(terminal: T
     found, out = terminal.group("policy", *asked, "rosa")
     assert found["population"] == 1000
     assert "sex: held" in out
-
-
-def test_another_curator_s_name_is_refused(terminal: Terminal) -> None:
-    terminal.store().close()
-    code, _, err = terminal.run("requests", name="mallory")
-    assert code == 2
-    assert "no curator 'mallory'" in err
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--workers", "-1"), "--workers"),
-        (("--workers", "many"), "--workers"),
-        (("--dask", "tls://localhost:1"), "no folder was given that the cluster's workers and this process both see"),
-        (("--shared", "."), "there is no cluster to share a folder with"),
-        (("--dask", "tls://localhost:1", "--shared", "nowhere"), "this is not a folder"),
-        (("--dask", "tls://localhost:1", "--shared", ".", "--workers", "2"), "has its own workers"),
-        (("--dask-identity", "."), "there is no cluster"),
-    ],
-)
-def test_what_cannot_compute_is_refused_before_anything_is_read(
-    terminal: Terminal, options: tuple[str, ...], said: str
-) -> None:
-    code, _, error = terminal.run("serve", "--identity", "nowhere", "--table", "nowhere.csv", *options)
-    assert code == 2
-    assert said in error
-    assert not (terminal.folder / "state" / "run").exists()

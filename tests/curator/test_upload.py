@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 import grpc
 import pytest
 
+from tests.worlds.parties import CLOUD
 from veiltab.common.errors import (
     FailedReleaseError,
     IntegrityError,
@@ -19,7 +20,6 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.release.messages.release_messages import spec_from_proto, state_to_proto
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.release.upload import ServerLink, publication_from_proto
 from veiltab.v1 import ingest_pb2, release_pb2
@@ -64,9 +64,6 @@ Answer = Callable[[], Awaitable[ingest_pb2.UploadColumnResponse]]
 
 class Upload(Protocol):
     async def __call__(self, answer: Answer) -> PublicationDigests | None: ...
-
-
-CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
 
 
 @pytest.fixture

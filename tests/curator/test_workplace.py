@@ -23,6 +23,7 @@ from tests.curator.killed_tasks import Killing, Twice
 from tests.curator.made_rows import aligned
 from tests.curator.watched_tasks import Watched
 from tests.hostile.small_disk import SmallDisk, small_disk
+from tests.worlds.parties import ALICE
 from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -55,7 +56,6 @@ from veiltab.curator.table.table_rows import TableRows, rows_on_disk
 from veiltab.curator.table.workplace import Workplace
 
 KEY = bytes(range(32))
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 ID = "0" * 31 + "1"
 
 

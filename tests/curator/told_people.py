@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from tests.worlds.parties import ALICE
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.notify.events import EventSource
 from veiltab.curator.notify.outbox import Notice
@@ -28,9 +29,6 @@ ID, OTHER = "0" * 31 + "1", "1" * 32
 
 
 NOW = datetime.now(UTC)
-
-
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 
 
 AUTHORITY = new_authority("survey", since=NOW - timedelta(days=1), until=NOW + timedelta(days=1000))

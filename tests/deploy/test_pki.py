@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.conftest import STUDY
+from tests.worlds.parties import ALICE
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.rpc.parties.identity import Party, Role, load_identity
@@ -21,7 +22,6 @@ from veiltab.deploy.pki.certificates import init_pki, issue_party
 from veiltab.deploy.pki.pki_cli import pki
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 
 
 STUDY_FILE = STUDY + b'[[analyst]]\nname = "ana"\nresearcher = "rita"\n'

@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ran
+from tests.worlds.parties import ALICE
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.span_messages import PartyStatus
 from veiltab.common.observe.status import Budget, Observation, Work
-from veiltab.common.rpc.parties.identity import Party, Role, load_identity
+from veiltab.common.rpc.parties.identity import Role, load_identity
 from veiltab.common.rpc.server import PartyServer, build_server
 from veiltab.common.study.file import Study
 from veiltab.deploy.operate.status_cli import duration, lines, status
@@ -46,7 +47,6 @@ SEEN = Observation(
     queues={"releases": 1, "held requests": 1},
     budgets=(Budget(protects="respondents", epsilon=Decimal(3), left=Decimal("0.5")),),
 )
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 FOUND = PartyStatus(party=ALICE, version="0.1.0", started=400, certificate_ends=4000 + 3 * 86_400, observation=SEEN)
 
 

@@ -90,31 +90,6 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_release(tmp_path: Path, party: 
         check_log(world, party)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_disk_that_is_full_while_a_table_is_aligned(tmp_path: Path, workers: str) -> None:
-    """What the passes over the table leave to each other has a disk of its own, which fills up before the first."""
-    world = made_world(tmp_path / "study")
-    run = world.local.state_folder(*ALICE) / "run"
-    run.parent.mkdir(mode=0o700)
-    world.local.options[ALICE] = ("--workers", workers)
-
-    def has_tossed() -> bool:
-        with world.store("alice") as store:
-            return store.connection.execute("SELECT 1 FROM coin WHERE value IS NOT NULL").fetchone() is not None
-
-    with small_disk(run) as disk, world.local:
-        world.start(ALICE, how=launcher("small=1", "veiltab.curator.alignment.token_order:TokenOrder.write:1:4"))
-        world.start(BOB)
-        world.wait_until(has_tossed)
-        disk.fill()
-        world.start(CLOUD, ROSA)
-        world.wait_until(lambda: "alignment failed: " in world.log(ALICE), seconds=40)
-        disk.free()
-        check_ready_and_charged_once(world, str(world.ask(["region", "income"]).data["release"]["id"]))
-        check_log(world, ALICE)
-
-
 def check_log(world: World, party: Who) -> None:
     """The operator learns which disk it was, and nobody sees where in the code it was noticed."""
     log = world.log(party)

@@ -246,33 +246,6 @@ def test_indices_without_an_end_fill_no_memory(tmp_path: Path, total: int) -> No
         asyncio.run(scenario(world))
 
 
-@pytest.mark.long
-def test_progress_without_an_end_takes_no_core(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
-        async with connection(world.local, BOB, ALICE) as channel, connection(world.local, ROSA, ALICE) as rosa:
-            bob, sent = Bob(world=world, alice=channel), 0
-            other = number_of("ReleaseState", "RELEASE_STATE_REQUESTED")
-
-            async def progress(_requests: AsyncIterator[Message], _context: Context) -> AsyncIterator[Message]:
-                nonlocal sent
-                while True:
-                    said = message("ReleaseProgress", release_id="1" * 32, state=other, failure="x" * 10_000)
-                    yield message("FollowProgressResponse", releases=[said])
-                    sent += 1
-
-            async with impostor(world.local, BOB, bob.behaviours(FollowProgress=progress)):
-                await call(rosa, "CuratorService/ProposeRelease")(asked_for(world), timeout=20)
-                await until(lambda: sent > 100)
-                await asyncio.sleep(3)  # what gRPC and the kernel read ahead is sent
-                began, before = time.monotonic(), sent
-                await asyncio.sleep(5)
-                assert sent - before < 200 * (time.monotonic() - began)
-                await check_alive(world)
-
-    with alice_alone(tmp_path) as world:
-        asyncio.run(scenario(world))
-
-
 def asked_for(world: World) -> Message:
     """Return a request for one of bob's columns, under explicit indices that bob draws."""
     request = message(

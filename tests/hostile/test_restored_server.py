@@ -11,12 +11,6 @@ from tests.hostile.clients import call, connection, message, number_of
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, World, launcher, made_world
 
 NAMES = ["region", "income"]
-IN_THE_MIDDLE = {
-    "nothing is written": "veiltab.server.release.perturbation:_write_columns:1",
-    "everything is written": "veiltab.server.records.store:ServerStore.publish:1",
-    "it is recorded as published": "veiltab.server.records.store:ServerStore.delete_ciphertext:1",
-}
-"""Where the server is killed for the copy."""
 
 
 def fetched(world: World, release_id: str) -> dict[str, bytes]:
@@ -38,33 +32,6 @@ def fetched(world: World, release_id: str) -> dict[str, bytes]:
             return columns
 
     return asyncio.run(scenario())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("sampling", ["seed", "server"])
-@pytest.mark.parametrize("moment", IN_THE_MIDDLE)
-def test_a_restored_copy_publishes_the_same_symbols(tmp_path: Path, moment: str, sampling: str) -> None:
-    world = made_world(tmp_path / "study")
-    world.local.launcher = launcher(PACE)
-    state, copy = world.local.state_folder(*CLOUD), tmp_path / "copy"
-    with world.local:
-        world.start(CLOUD, how=launcher(PACE, IN_THE_MIDDLE[moment]))
-        world.start(ALICE, BOB, ROSA)
-        delta = ["--delta", "1e-6"] if sampling == "server" else []
-        asked = world.ask(NAMES, "--sampling", sampling, *delta, epsilon="1")
-        world.wait_for_kill(CLOUD)
-        shutil.copytree(state, copy)
-        world.start(CLOUD)
-        release_id = str(asked.data["release"]["id"])
-        first = fetched(world, release_id)
-        world.local.kill(*CLOUD, signal.SIGKILL)
-        shutil.rmtree(state)
-        shutil.copytree(copy, state)
-        world.start(CLOUD)
-        again = fetched(world, release_id)
-    assert all(len(column) > 50 for column in first.values())
-    assert again == first
-    assert world.charges("alice").count(release_id) == world.charges("bob").count(release_id) == 1
 
 
 @pytest.mark.long

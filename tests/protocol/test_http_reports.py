@@ -103,23 +103,3 @@ def test_no_report_that_was_acknowledged_is_lost_with_a_killed_server(tmp_path: 
         assert asked.reports() == [100, 0]
         expected = Counter(token[0] % 20 for token in asked.tokens["north"])
         assert asked.counts()[0] == [expected[symbol] for symbol in range(20)]
-
-
-def test_what_cannot_be_served_is_named_at_the_start(tmp_path: Path) -> None:
-    poll = made_poll(tmp_path / "study")
-    parties = (poll.local.study_path, "--name", CLOUD[1], "--identity", poll.local.identity_folder(*CLOUD))
-    serve = ("server", "serve", *parties, "--state", tmp_path / "state", "--listen", "127.0.0.1:0")
-    key = poll.local.identity_folder(*CLOUD) / "cloud.key"
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        for options, words in {
-            ("--http", f"127.0.0.1:{taken.getsockname()[1]}"): "cannot be bound",
-            ("--http", "here"): "is not PORT or HOST:PORT",
-            ("--http", "70000"): "is not PORT or HOST:PORT",
-            ("--http", "0", "--http-key", str(key)): "come together",
-            ("--http", "0", "--http-key", str(key), "--http-certificate", str(key)): "no certificate and its key",
-            ("--http-key", str(key)): "need --http",
-            ("--allow-origin", "https://poll.example.org"): "need --http",
-            ("--http", "0", "--allow-origin", "*"): "not the origin of a site over HTTPS",
-        }.items():
-            refused = poll.command(*serve, *options, as_json=False)
-            assert (refused.code, words in refused.errors) == (2, True), (options, refused.errors)

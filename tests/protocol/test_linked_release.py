@@ -134,45 +134,6 @@ def test_a_desk_that_is_killed_goes_on_where_it_was(mortal: World, point: str) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("after", [True, False], ids=["chosen", "not chosen"])
-def test_what_was_paid_for_stands_when_the_desk_is_gone_between_the_phases(mortal: World, *, after: bool) -> None:
-    point = "veiltab.researcher.records.store:ResearcherStore.record_choice:1" + (":after" if after else "")
-    mortal.restart(ROSA, how=launcher(PACE, point))
-    label = mortal.label()
-    asked = linked(mortal, *THREE, label=label, lifetime_seconds=15)
-    mortal.wait_for_kill(ROSA)
-    for curator in ("alice", "bob"):
-        mortal.wait_for_state(curator, asked.id, "ready", seconds=30)
-        assert mortal.charges(curator).count(asked.id) == 1
-    mortal.start(ROSA)
-    with mortal.client() as client:
-        release = client.release(label)
-        status = release.wait(20)
-        first, second = phases(status)
-        assert {one.state for one in first} == {ReleaseState.READY}
-        assert {one.state for one in second} <= {ReleaseState.EXPIRED}
-        assert [one.names for one in release.measurements()] == list(PAIRS)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("after", [True, False], ids=["chosen", "not chosen"])
-def test_what_was_paid_for_stands_when_a_curator_is_gone_between_the_phases(mortal: World, *, after: bool) -> None:
-    point = "veiltab.curator.release.driver:CuratorDriver.choose:1" + (":after" if after else "")
-    mortal.restart(BOB, how=launcher(PACE, point))
-    label = mortal.label()
-    linked(mortal, *THREE, label=label, lifetime_seconds=15)
-    mortal.wait_for_kill(BOB)
-    with mortal.client() as client:
-        release = client.release(label)
-        status = release.wait(40)
-        first, second = phases(status)
-        assert {one.state for one in first} == {ReleaseState.READY}
-        assert {one.state for one in second} == {ReleaseState.EXPIRED}
-        assert [one.names for one in release.measurements()] == list(PAIRS)
-    mortal.start(BOB)
-
-
-@pytest.mark.long
 def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> None:
     mortal.restart(CLOUD, how=OTHER_ANSWER)
     try:

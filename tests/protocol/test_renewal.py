@@ -127,21 +127,6 @@ def test_a_hangup_reloads_the_policy_and_a_broken_one_changes_nothing(world: Wor
         local.wait_for(*curator)
 
 
-def test_hangups_come_one_after_the_other_and_an_end_has_the_last_word(world: World) -> None:
-    with world.local as local:
-        pid = local.start(*CLOUD)
-        local.wait_for(*CLOUD)
-        for _ in range(5):
-            os.kill(pid, signal.SIGHUP)
-            time.sleep(0.05)
-        local.wait_for(*CLOUD)
-        assert "no such release" in asked(world, ROSA)
-        os.kill(pid, signal.SIGHUP)
-        time.sleep(0.01)
-        os.kill(pid, signal.SIGTERM)
-        assert world.ended(CLOUD, 20)
-
-
 @pytest.mark.parametrize(
     "moment", [pytest.param(moment, marks=[pytest.mark.long] * (place % 3 > 0)) for place, moment in enumerate(MOMENTS)]
 )

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.conftest import STUDY, request_with, spec_with
+from tests.worlds.parties import ANA, ROSA
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, UnavailableError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.cli import researcher
@@ -29,8 +30,6 @@ from veiltab.v1 import researcher_pb2
 ID = "0" * 31 + "1"
 MIDNIGHT = 20_000 * 86_400
 STUDY_OF_ANA = study_from_bytes(STUDY + b'[[analyst]]\nname = "ana"\nresearcher = "rosa"\n', "study.toml")
-ROSA = Party(study="survey", role=Role.RESEARCHER, name="rosa")
-ANA = Party(study="survey", role=Role.ANALYST, name="ana")
 
 
 class Desk:

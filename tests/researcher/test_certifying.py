@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.common.rpc.test_release_certificate import ALICE, CLOUD, DIGESTS, PEM, SPEC, resigned
+from tests.common.rpc.test_release_certificate import DIGESTS, PEM, SPEC, resigned
 from tests.conftest import spec_with
+from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import release_of
 from veiltab.common.release.state import ReleaseState
@@ -34,7 +35,6 @@ from veiltab.v1.release_pb2 import SignedStatement
 ID = "0" * 31 + "1"
 
 
-BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 WRONG: dict[str, tuple[Party, dict[str, Any], str]] = {
     "about another release": (BOB, {"spec_digest": "0" * 64}, "curator bob"),
     "about other columns": (

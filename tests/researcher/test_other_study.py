@@ -15,10 +15,11 @@ import pytest
 
 from tests.common.study.other import CHANGES, FULL
 from tests.conftest import STUDY
+from tests.worlds.parties import ROSA
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
 from veiltab.common.release.messages.release_messages import request_to_proto
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client.client import Client
@@ -30,7 +31,6 @@ from veiltab.researcher.records.store import ResearcherStore
 from veiltab.v1 import researcher_pb2
 
 Make = Callable[..., Any]
-ROSA = Party(study="survey", role=Role.RESEARCHER, name="rosa")
 RIGHT = study_from_bytes(FULL, "study.toml")
 OTHERS = {name: study_from_bytes(FULL.replace(old, new), name) for name, (old, new, _) in CHANGES.items()}
 WORDS = {name: words for name, (_, _, words) in CHANGES.items()}

@@ -35,24 +35,6 @@ def releases(number: int, runs: int = 1, kept: float = 0.7) -> list[Estimate]:
     return list(estimates(wave(number), 2000, kept, runs, seed=50 + number))
 
 
-def test_changes_cover_the_true_ones() -> None:
-    """Over 600 pairs of waves, of means by group and of shares."""
-    first, second = (releases(number, 600) for number in (0, 1))
-    hours, sex = ([one[name].values.astype(float) for one in (wave(0), wave(1))] for name in ("hours", "sex"))
-    true = [np.mean(hours[1][sex[1] == s]) - np.mean(hours[0][sex[0] == s]) for s in (0, 1)]
-    found = [
-        series({"a": means(one, "hours", ["sex"]), "b": means(other, "hours", ["sex"])}, as_changes=True)
-        for one, other in zip(first, second, strict=True)
-    ]
-    assert found[0].labels == {"sex": ("f", "m"), "wave": ("b", "b")}
-    values = np.array([one.estimate for one in found])
-    z = (values.mean(axis=0) - true) / (values.std(axis=0) / np.sqrt(600))
-    assert (np.abs(z) < 3.5).all()
-    covered = np.mean([(one.low <= true) & (true <= one.high) for one in found], axis=0)
-    assert (covered > 0.92).all()
-    assert (covered < 0.985).all()
-
-
 def asked(number: int) -> Analysis:
     return means(releases(number)[0], "hours", ["sex"])
 

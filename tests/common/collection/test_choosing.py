@@ -4,15 +4,12 @@ from fractions import Fraction
 from itertools import product
 from math import exp, isclose, sqrt
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chi2
 
 from veiltab.common.collection.choosing import TIE, choose, expected_variance
 from veiltab.common.collection.oracles import ORACLE_NAMES, oracle_for
-from veiltab.common.core.randomness import CipherStream
 from veiltab.common.errors import InvalidInputError
 
 
@@ -62,23 +59,6 @@ def test_variance_against_its_definition(name: str, rate: str, count: int) -> No
     assert mean == count
     found = expected_variance(oracle, population=nodes, rate=float(pi), frequency=count / nodes)
     assert found == pytest.approx(float(square - mean**2), rel=1e-12)
-
-
-@pytest.mark.parametrize("name", ORACLE_NAMES)
-def test_variance_of_simulated_rounds(name: str) -> None:
-    # The sum of squares of normal deviations is chi-square with one degree a round, but for a slight dependence.
-    oracle, rounds, nodes, held, pi = oracle_for(name, 8, Decimal(1)), 60, 60, 20, 0.6
-    rng, estimates = np.random.default_rng(3), []
-    values = np.where(np.arange(nodes) < held, 5, np.arange(nodes) % 5)
-    for number in range(rounds):
-        counts = np.zeros(8, np.int64)
-        reporting = values[rng.random(nodes) < pi]
-        oracle.aggregate(oracle.randomise_many(reporting, CipherStream(bytes([number]) * 32)), counts)
-        p, q = float(oracle.p), float(oracle.q)
-        estimates.append((counts[5] - len(reporting) * q) / (pi * (p - q)))
-    expected = expected_variance(oracle, population=nodes, rate=pi, frequency=held / nodes)
-    statistic = float(np.sum((np.array(estimates) - held) ** 2)) / expected
-    assert 1e-5 < chi2.cdf(statistic, rounds) < 1 - 1e-5
 
 
 @given(st.sampled_from(ORACLE_NAMES), st.integers(2, 50), st.floats(0.1, 1), st.data())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.worlds.parties import ALICE
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.span_messages import PartyStatus, status_from_proto, status_to_proto
@@ -32,7 +33,6 @@ SEEN = Observation(
         Budget(protects="nodes", epsilon=Decimal(2), left=Decimal(0)),
     ),
 )
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 OTHERS = [
     Party(study="survey", role=role, name=name)
     for role, name in ((Role.CURATOR, "bob"), (Role.SERVER, "cloud"), (Role.RESEARCHER, "rosa"))

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from tests.common.observe.collector import Collector, Span, collecting
+from tests.worlds.parties import ALICE, ROSA
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.observe.tracing import Spans, root_of
 from veiltab.common.rpc.call_id import begin_request
-from veiltab.common.rpc.parties.identity import Party, Role
 
 ID, OTHER = "ab" * 16, "cd" * 16
-ROSA = Party(study="survey", role=Role.RESEARCHER, name="rosa")
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 
 
 @pytest.fixture

@@ -17,12 +17,6 @@ Identities = Callable[[Party], Identity]
 GET = "/veiltab.v1.CuratorService/GetProposal"
 
 
-BOB = Party(study="survey", role=Role.CURATOR, name="bob")
-
-
-RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
-
-
 PEERS = [Party(study="survey", role=role, name="known") for role in Role]
 
 

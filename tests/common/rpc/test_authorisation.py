@@ -20,7 +20,8 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 import veiltab.v1
-from tests.common.rpc.called_services import BOB, PEERS, RITA, Identities, answering, ask, raw, registered, who
+from tests.common.rpc.called_services import PEERS, Identities, answering, ask, raw, registered, who
+from tests.worlds.parties import BOB, RITA
 from veiltab.common.errors import DeniedError, InvalidInputError, UnavailableError
 from veiltab.common.rpc.authorisation import Handler, caller, declared_roles
 from veiltab.common.rpc.channel import connect

@@ -8,7 +8,8 @@ from typing import Any
 import grpc
 import pytest
 
-from tests.common.rpc.called_services import BOB, GET, PEERS, RITA, Identities, answering, ask, raw, registered, who
+from tests.common.rpc.called_services import GET, PEERS, Identities, answering, ask, raw, registered, who
+from tests.worlds.parties import BOB, FLEET, RITA
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Party, Role
@@ -54,9 +55,6 @@ async def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
 
 
 REPORT, ROUND = "/veiltab.v1.CollectionService/Report", "/veiltab.v1.CollectionService/GetRound"
-
-
-FLEET = Party(study="survey", role=Role.NODE, name="fleet")
 
 
 @pytest.mark.parametrize("seconds", [None, 21.0, 60.0])

@@ -6,12 +6,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.worlds.parties import ALICE, BOB
 from veiltab.common.errors import UnavailableError
-from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party
 from veiltab.common.rpc.waiting import changes as module
 from veiltab.common.rpc.waiting.changes import MOST_FOLLOWING, MOST_WAITING, Changes, offered_seconds
-
-ALICE, BOB = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob"))
 
 
 @pytest.fixture(autouse=True)

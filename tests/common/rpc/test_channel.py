@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
+from tests.worlds.parties import ALICE, BOB, RITA
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import MAX_MESSAGE
@@ -17,9 +18,6 @@ from veiltab.v1.curator_pb2 import GetProposalRequest as Request
 from veiltab.v1.curator_pb2 import GetProposalResponse as Response
 
 Identities = Callable[[Party], Identity]
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
-BOB = Party(study="survey", role=Role.CURATOR, name="bob")
-RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 PATH = "/veiltab.v1.CuratorService/GetProposal"
 
 

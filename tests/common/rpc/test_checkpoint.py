@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
-from tests.common.rpc.test_release_certificate import ALICE, BOB, DAY, NOW, OTHER_AUTHORITY, PEM, identity
+from tests.common.rpc.test_release_certificate import DAY, NOW, OTHER_AUTHORITY, PEM, identity
+from tests.worlds.parties import ALICE, BOB
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.certificates.checkpoint import (
     _SIGNS,

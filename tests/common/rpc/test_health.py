@@ -3,13 +3,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.worlds.parties import BOB, RITA
 from veiltab.common.errors import ConflictError
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.rpc.waiting import retries
-
-BOB = Party(study="survey", role=Role.CURATOR, name="bob")
-RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 
 
 def test_a_party_that_starts_is_asked_ever_as_often(

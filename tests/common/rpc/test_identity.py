@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.worlds.parties import ALICE
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.rpc.parties.identity import Identity, Party, Role, load_identity, party_of_certificate
 from veiltab.deploy.pki.authority import Authority, Issued, names_of, new_authority
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 SINCE, UNTIL = NOW - timedelta(days=1), NOW + timedelta(days=1)
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 AUTHORITY = new_authority("survey", since=SINCE - timedelta(days=9), until=UNTIL + timedelta(days=9))
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 labels = st.from_regex(LABEL, fullmatch=True).filter(lambda label: len(label) <= 40)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.common.rpc.test_release_certificate import ALICE, BOB, CLOUD, NOW, PEM, identity
+from tests.common.rpc.test_release_certificate import NOW, PEM, identity
 from tests.made_receipts import made_tests
 from tests.researcher.made_workload import workload_with
+from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec, TablePlan, release_of

@@ -6,16 +6,15 @@ from typing import TypeAlias
 import grpc
 import pytest
 
+from tests.worlds.parties import RITA, ROSA
 from veiltab.common.errors import DeniedError
 from veiltab.common.rpc.chunks import chunk_messages
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.rpc.server import build_server
 from veiltab.v1.researcher_pb2 import FetchStudyRequest as Request
 from veiltab.v1.researcher_pb2 import FetchStudyResponse as Response
 
-ROSA = Party(study="survey", role=Role.RESEARCHER, name="rosa")
-RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 DATA = b"[study]\n"
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Request, Response]"

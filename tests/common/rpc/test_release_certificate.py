@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import spec_with
 from tests.made_receipts import made_tests
+from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipts.families import Family
@@ -82,10 +83,6 @@ def failures(one: ReleaseCertificate, study: Study) -> list[str]:
     return [f"{found.what}: {found.detail}" for found in verified(one, study, PEM) if not found.holds]
 
 
-ALICE, CLOUD = (
-    Party(study="survey", role=role, name=name) for role, name in ((Role.CURATOR, "alice"), (Role.SERVER, "cloud"))
-)
-BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 MALLORY = Party(study="survey", role=Role.CURATOR, name="mallory")
 
 

@@ -15,19 +15,18 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from tests.worlds.parties import BOB, RITA
 from veiltab.common.command.run import run_party
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.authorisation import Handler
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import MAX_MESSAGE
 from veiltab.common.rpc.health import wait_until_serving
-from veiltab.common.rpc.parties.identity import Identity, Party, Role
+from veiltab.common.rpc.parties.identity import Identity, Party
 from veiltab.common.rpc.server import Limits, PartyServer, Registration, build_server
 from veiltab.v1 import curator_pb2
 
 Identities = Callable[[Party], Identity]
-BOB = Party(study="survey", role=Role.CURATOR, name="bob")
-RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 OK, TOO_LONG = grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED
 PATH = f"/{curator_pb2.DESCRIPTOR.services_by_name['CuratorService'].full_name}/GetProposal"
 

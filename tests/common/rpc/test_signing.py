@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ed448
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import spec_with
+from tests.worlds.parties import ALICE, BOB, CLOUD
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import release_of
 from veiltab.common.rpc.certificates.release_certificate import ReleaseCertificate
@@ -24,8 +25,7 @@ DAY = timedelta(days=1)
 AUTHORITY = new_authority("survey", since=NOW - DAY, until=NOW + DAY)
 PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
 SPEC = spec_with(server_replacement=2**63)
-ALICE, BOB, MALLORY = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob", "mallory"))
-CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
+MALLORY = Party(study="survey", role=Role.CURATOR, name="mallory")
 
 
 def identity(party: Party) -> Identity:

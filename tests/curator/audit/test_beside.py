@@ -18,6 +18,7 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     office_fixture,
     rewritten,
 )
+from tests.worlds.parties import ALICE, BOB
 from veiltab.common.core.texts.canonical import canonical_json, canonical_text
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.messages.witness import longest_ledger
@@ -25,14 +26,13 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_checkpoint
 from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead
-from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party
 from veiltab.curator.evidence.beside import Seen, compared
 from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
 from veiltab.curator.peers.witnesses import keep_checkpoints, own_checkpoint, sign_charge, witnessed_lines
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore
 
-ALICE, BOB = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob"))
 ID, OTHER = "0" * 31 + "1", "1" * 32
 HEADS = [f"{number:064x}" for number in range(9)]
 SAYS = Progress(

@@ -16,15 +16,12 @@ from tests.curator.audit.exported_evidence import (  # noqa: F401 - fixtures
     replaced,
     rewritten,
 )
+from tests.worlds.parties import ALICE, CLOUD
 from veiltab.common.errors import IntegrityError
-from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.curator.evidence import files as evidence_files
 from veiltab.curator.evidence.check import check_evidence
 from veiltab.curator.evidence.files import EvidenceIndex, read_lines, read_text
-
-ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
-CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
 
 
 def test_nobody_but_a_curator_signs_evidence(office: Office) -> None:

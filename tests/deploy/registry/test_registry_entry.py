@@ -14,12 +14,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.common.rpc.test_linked_certificate import certificate as linked_certificate
 from tests.common.rpc.test_linked_certificate import listed, workload
-from tests.common.rpc.test_release_certificate import ALICE, OTHER_AUTHORITY
+from tests.common.rpc.test_release_certificate import OTHER_AUTHORITY
 from tests.common.study.test_identity_table import LINKED as LINKED_STUDY
 from tests.conftest import spec_with
 from tests.curator.audit.exported_evidence import certificate
 from tests.deploy.registry.conftest import Given
 from tests.deploy.registry.registry_fields import SCHEMA
+from tests.worlds.parties import ALICE
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import release_of

@@ -20,7 +20,7 @@ from tests.researcher.analysis.simulated import (
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning.planning import FEW_ROWS
-from veiltab.researcher.analysis.comparisons import SAME_RESPONDENTS, compare, conditional_shares, contrasts
+from veiltab.researcher.analysis.comparisons import compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_INTERVAL, NO_UPPER_LIMIT
@@ -126,23 +126,6 @@ def test_a_ratio_to_a_share_that_may_be_zero_has_no_upper_limit() -> None:
     assert found.low[1] > 1.0
     assert "no limit" in found.text()
     assert np.isfinite(found.high[0])
-
-
-@pytest.mark.parametrize(
-    ("kind", "given"),
-    [(Contrast.DIFFERENCE, []), (Contrast.DIFFERENCE, ["education"]), (Contrast.RATIO, ["education"])],
-)
-def test_differences_between_two_releases_of_one_table_hold_in_many_releases(kind: Contrast, given: list[str]) -> None:
-    # Everyone in the first release, a sample in the second: the second alone has a sampling part.
-    runs = 400
-    ones = simulated(EDUCATION_BY_SALARY, DOMAIN, MUCH_NOISE, runs=runs, seed=41)
-    others = simulated(EDUCATION_BY_SALARY, DOMAIN, "a sample of 3,300 at epsilon 1", runs=runs, seed=42)
-    found = [compare(one, other, kind, given) for one, other in zip(ones, others, strict=True)]
-    low, high = np.array([one.low for one in found]), np.array([one.high for one in found])
-    covered = ((low <= found[0].neutral) & (found[0].neutral <= high)) | np.isnan(low)
-    assert np.isfinite(low).mean() > 0.9
-    assert 0.93 < covered.mean() < 0.97
-    assert found[0].remarks == (SAME_RESPONDENTS,)
 
 
 def test_a_comparison_is_the_first_release_minus_the_second() -> None:

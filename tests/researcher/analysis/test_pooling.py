@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from tests.researcher.analysis.simulated import ADULT, ADULT_DOMAIN, DOMAIN, EDUCATION_BY_SALARY, design_for, simulated
 from veiltab.common.errors import InvalidInputError
@@ -15,30 +14,6 @@ from veiltab.researcher.estimates.uncertainty import covariance
 
 SAMPLE, NOISE = "a sample of 3,300 at epsilon 1", "everyone with much noise"
 TRUTH = (EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum()).reshape(-1)
-NAMES = ("education", "salary")
-
-
-@pytest.mark.long
-def test_pooled_estimates_keep_their_claims_in_many_releases() -> None:
-    # One table of four attributes, one of two: what they share is pooled.
-    runs = 1500
-    large = simulated(ADULT, ADULT_DOMAIN, SAMPLE, runs=runs, seed=51)
-    small = simulated(EDUCATION_BY_SALARY, DOMAIN, NOISE, runs=runs, seed=52)
-    found = [pooled(pair, NAMES) for pair in zip(large, small, strict=True)]
-    raw = np.array([one.raw for one in found])
-    exact = covariance(TRUTH, found[0].design)
-    bias = (raw.mean(axis=0) - TRUTH)[:-1]
-    assert chi2.sf(float(bias @ np.linalg.solve(exact[:-1, :-1] / runs, bias)), 5) > 1e-3
-    # The relative standard error of a variance over 1,500 runs is 3.7%.
-    np.testing.assert_allclose(np.cov(raw.T), exact, atol=0.15 * exact.max())
-    assert ((raw - TRUTH) ** 2).sum(axis=1).mean() == pytest.approx(np.trace(exact), rel=0.06)
-    covered = np.mean([(one.low <= TRUTH) & (one.high >= TRUTH) for one in found], axis=0)
-    assert 0.93 < covered.min() <= covered.max() < 0.97
-    shares = (EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum(axis=1, keepdims=True)).reshape(-1)
-    given = [conditional_shares(one, ["education"]) for one in found]
-    held = np.mean([(one.low <= shares) & (one.high >= shares) for one in given], axis=0)
-    assert 0.93 < held.min() <= held.max() < 0.97
-    assert found[0].root_mse < min(large[0].marginal(NAMES).root_mse, small[0].root_mse)
 
 
 def test_covariance_of_a_weighted_sum_is_the_weighted_sum_of_covariances() -> None:

@@ -1,7 +1,5 @@
 """Score bounds of shares and profile intervals of their contrasts: against slow calculations, and in many releases."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -17,7 +15,6 @@ from veiltab.researcher.estimates.uncertainty import ReleaseDesign, covariance
 
 Z = 1.959963984540054
 GROUPS, EACH = EDUCATION_BY_SALARY.shape
-TRUE_SHARES = EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum(axis=1, keepdims=True)
 
 
 def shares_of_runs(raw: NDArray[np.float64], design: ReleaseDesign) -> Shares:
@@ -88,18 +85,6 @@ def test_projected_shares_are_distributions_and_nearer() -> None:
     assert nearer < 0.9 * raw
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-def test_intervals_of_shares_hold_in_many_releases(regime: str) -> None:
-    # The standard error of one cell's coverage is 0.5%.
-    shares, truth = runs_of(regime, 2000, 31), TRUE_SHARES.reshape(1, -1)
-    low, high = (shares.bounds(np.full((shares.part.size, 1), z)).reshape(-1, truth.size) for z in (-Z, Z))
-    said = shares.is_said(Z).reshape(low.shape)
-    covered = ((low <= truth) & (truth <= high)) | ~said
-    assert said.mean() > 0.95
-    assert covered.mean(axis=0).min() > 0.93
-    assert covered.mean(axis=0).max() < 0.97
-
-
 def test_the_cut_leaves_the_coverage_and_shortens_the_interval() -> None:
     # Few people in many cells: a quarter of the raw shares leave 0 to 1, some intervals altogether.
     shares = sparse_shares(400)
@@ -113,27 +98,6 @@ def test_the_cut_leaves_the_coverage_and_shortens_the_interval() -> None:
     assert 0.93 < covered.mean() < 0.97
     assert np.mean(high - low) < 0.8 * np.mean(raw_high - raw_low)
     assert ((low >= 0) & (low <= high) & (high <= 1)).all()
-
-
-@pytest.mark.parametrize(
-    ("kind", "regime"),
-    [
-        # One regime for each contrast is quick enough for every day.
-        pytest.param(kind, regime, marks=() if place % 4 == 0 else pytest.mark.long)
-        for place, (kind, regime) in enumerate(product(Contrast, REGIMES))
-    ],
-)
-def test_intervals_of_contrasts_hold_in_many_releases(kind: Contrast, regime: str) -> None:
-    shares, runs = runs_of(regime, 3000, 32), 3000
-    rows = np.arange(shares.part.size).reshape(runs, GROUPS, EACH)
-    first, second = shares.take(rows[:, 1:].reshape(-1)), shares.take(np.repeat(rows[:, :1], 2, axis=1).reshape(-1))
-    truth = contrast_values(kind, TRUE_SHARES[1:].reshape(-1), np.tile(TRUE_SHARES[0], GROUPS - 1), upper=True)
-    low, high = (end.reshape(runs, -1) for end in contrast_interval(kind, first, second, Z, first.correlation(second)))
-    said = (first.is_said(Z) & second.is_said(Z)).reshape(low.shape)
-    covered = ((low <= truth) & (truth <= high)) | ~said
-    assert said.mean() > 0.9
-    assert covered.mean(axis=0).min() > 0.93
-    assert covered.mean(axis=0).max() < 0.97
 
 
 @pytest.mark.parametrize("cells", [(1, 2), (2, 3)])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 
 from veiltab.common.collection.oracles import (
     ORACLE_NAMES,
@@ -173,36 +173,6 @@ def test_two_reports_of_a_node_differ(name: str) -> None:
     oracle = oracle_for(name, 60000, Decimal("0.5"))
     reports = {oracle.randomise(7, SystemSource()) for _ in range(4)}
     assert len(reports) == 4
-
-
-def assert_rates(oracle: Oracle, draws: int, key: int) -> None:
-    """Own value and one other: two binomial tests, each at ALPHA."""
-    counts = np.zeros(oracle.size, np.int64)
-    oracle.aggregate(oracle.randomise_many(np.full(draws, 2), stream(key)), counts)
-    assert binomtest(int(counts[2]), draws, float(oracle.p)).pvalue > ALPHA
-    for other in (0, oracle.size - 1):
-        assert binomtest(int(counts[other]), draws, float(oracle.q)).pvalue > ALPHA
-
-
-@pytest.mark.parametrize(("name", "draws"), [("krr", 200_000), ("oue", 200_000), ("olh", 10_000), ("ss", 10_000)])
-def test_rates_of_own_and_other_values(name: str, draws: int) -> None:
-    assert_rates(oracle_for(name, 12, Decimal(1)), draws, key=1)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["olh", "ss"])
-def test_rates_of_own_and_other_values_of_many_draws(name: str) -> None:
-    assert_rates(oracle_for(name, 12, Decimal(2)), 200_000, key=2)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ORACLE_NAMES)
-def test_rates_of_a_node_s_own_reports(name: str) -> None:
-    oracle, counts, draws = oracle_for(name, 4, Decimal(1)), np.zeros(4, np.int64), 200_000
-    oracle.aggregate([oracle.randomise(1, SystemSource()) for _ in range(draws)], counts)
-    assert binomtest(int(counts[1]), draws, float(oracle.p)).pvalue > ALPHA / 100
-    for other in (0, 2, 3):
-        assert binomtest(int(counts[other]), draws, float(oracle.q)).pvalue > ALPHA / 100
 
 
 @pytest.mark.parametrize("name", ORACLE_NAMES)
