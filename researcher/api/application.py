@@ -23,6 +23,7 @@ from starlette.responses import Response, StreamingResponse
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError
 from veiltab.common.web.answering import Application, Places, RefusedError, body_of, check_shape, unless_left
 from veiltab.common.web.forms import parse_form, parse_json
+from veiltab.researcher.api.formats import MEDIA_TYPES
 from veiltab.researcher.api.openapi import PROBLEM, description
 from veiltab.researcher.api.report_link import PAGE_PATH, link_page
 from veiltab.researcher.api.resource import Resource, answered, json_answer
@@ -121,6 +122,7 @@ class Api(Application):
             raise DeniedError(problem, where="Authorization", remedy="Ask for another token.")
         held.enter_context(self._shares[caller.id])
         given = await _given(resource, request)
+        _check_accepted(request, MEDIA_TYPES[given["format"].value] if "format" in given else resource.media_types[0])
         level = logging.INFO if resource.scope is Scope.READ else logging.WARNING  # it spends, or takes rows or counts
         _log.log(level, "token %s: %s", caller.label, resource.name)
         work = partial(resource.handle, *names, **given)
@@ -162,6 +164,14 @@ class Api(Application):
             return await run_in_threadpool(self._tokens.check, token.strip())
         except DeniedError as error:
             raise refused(error.problem, error.remedy) from None
+
+
+def _check_accepted(request: Request, media_type: str) -> None:
+    """Refuse a request whose Accept leaves out what it would be answered, before any work."""
+    kind = media_type.partition(";")[0]
+    ranges = {one.partition(";")[0].strip() for one in request.headers.get("accept", "*/*").split(",")}
+    if not ranges & {kind, f"{kind.partition('/')[0]}/*", "*/*"}:
+        raise RefusedError(406, f"this is answered as {kind}, which Accept leaves out", "Send it, or another format.")
 
 
 async def _given(resource: Resource, request: Request) -> dict[str, Any]:

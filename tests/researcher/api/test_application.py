@@ -375,3 +375,25 @@ def test_values_that_no_protocol_carries_are_refused(program: Program, body: byt
 def test_no_number_breaks_a_plan(reader: Program, epsilon: str) -> None:
     plan = {"attributes": "sex", "population": "1000", "epsilon": epsilon}
     assert reader.ask("/v1/plan", params=plan).status_code in {200, 400}
+
+
+@pytest.mark.parametrize(
+    ("accept", "form", "status"),
+    [
+        ("text/csv", "json", 406),
+        ("application/json", "csv", 406),
+        ("application/json;q=0.9, text/csv", "csv", 200),
+        ("text/*", "csv", 200),
+        ("*/*", "parquet", 200),
+        ("application/vnd.sdmx.data+csv", "sdmx-csv", 200),
+    ],
+)
+def test_accept_says_what_may_come(reader: Program, accept: str, form: str, status: int) -> None:
+    answer = reader.ask("/v1/releases/wages/table", params={"format": form}, headers={"Accept": accept})
+    assert answer.status_code == status
+
+
+def test_what_accept_leaves_out_is_not_asked_for(program: Program) -> None:
+    program.with_scopes(Scope.REQUEST)
+    sent = program.ask("/v1/releases", "POST", json={"epsilon": "1"}, headers={"Accept": "text/csv"})
+    assert (sent.status_code, program.made.asked) == (406, [])
