@@ -16,7 +16,7 @@ from veiltab.researcher.analysis.comparisons import Table, doubts, quantile
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
-from veiltab.researcher.numbers.moments import SURE, Feature, Moments, domain_of, features, moments
+from veiltab.researcher.numbers.moments import SURE, UNSURE, Feature, Moments, domain_of, features, moments
 from veiltab.researcher.numbers.points import numbers_of
 
 
@@ -53,7 +53,10 @@ def correlation(tables: Sequence[Table], names: Sequence[str]) -> Analysis:
         neutral=0.0,
         confidence=tables[0].confidence,
         is_measured=found.is_measured,
-        remarks=tuple(dict.fromkeys(remark for part in found.parts for remark in doubts(part))),
+        remarks=(
+            *([UNSURE] if np.isnan(value) else []),
+            *dict.fromkeys(remark for part in found.parts for remark in doubts(part)),
+        ),
         study_digest=tables[0].study_digest,
     )
 

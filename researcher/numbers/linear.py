@@ -23,6 +23,7 @@ from veiltab.researcher.analysis.shares import Floats
 from veiltab.researcher.drawing.shown import Unit
 from veiltab.researcher.numbers.moments import (
     SURE,
+    UNSURE,
     Feature,
     Moments,
     Product,
@@ -100,6 +101,7 @@ def linear(tables: Sequence[Table], text: str) -> Analysis:
         remarks=(
             f"n = {tables[0].population:,}. The first category of each attribute is the reference.",
             *([f"By the moments of {len(found.parts)} tables of the release."] if len(found.parts) > 1 else []),
+            *([UNSURE] if np.isnan(value).any() else []),
             *dict.fromkeys(r for t in found.parts for r in doubts(t)),
         ),
         study_digest=tables[0].study_digest,

@@ -30,6 +30,12 @@ from veiltab.researcher.numbers.points import are_numbers, covariance, numbers_o
 SURE = 2.0
 """Standard errors by which a variance stands out from the noise before anything is divided by it."""
 
+UNSURE = (
+    "A variance does not stand out from the noise, so nothing is divided by it. A grid that ends lower helps most (with"
+    ' outside = "clip"), then a larger epsilon, or fewer tables.'
+)
+"""What a reader does about an answer that cannot be said."""
+
 _STEADY = 1e-10, 1e-20
 """What is added to variances in the weights, so that they exist: parts of the largest one, and of 1."""
 

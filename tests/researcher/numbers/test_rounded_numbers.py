@@ -242,6 +242,8 @@ def test_much_noise_makes_no_absurd_answer(kept: float) -> None:
             assert (found.estimate[said] <= found.high[said]).all(), found.title
             assert np.isnan(found.low[~said]).all(), found.title
             assert np.isnan(found.high[~said]).all(), found.title
+            if found.title.startswith(("linear", "correlation")):
+                assert any("ends lower" in remark for remark in found.remarks) == (not said.all())
             if found.title.startswith("linear") and said.all():
                 assert found.high[1] > 0
 
