@@ -24,6 +24,7 @@ from veiltab.curator.reading.column import ColumnReading, UnknownValue
 from veiltab.curator.reading.forms import FormPart, FormReader, column_forms, few_alike, forms_text, plain_forms
 from veiltab.curator.reading.table_reading import Reading, read_table
 from veiltab.curator.reading.unknown_values import unknown_values
+from veiltab.curator.table.table import IdRow, size_text
 
 _SHOWN = 20
 
@@ -65,8 +66,10 @@ class Inspection:
 
     Args:
         path: where the table is, without a password.
+        lines: lines of a text file that are not empty, with the header's.
         rows: rows of the file, as far as it could be read.
         respondents: rows that stay: a good id, and no attribute dropped or unknown.
+        first_id_row: the first row and its id.
         dropped: rows that leave because an attribute is missing.
         empty_ids: rows with an empty id.
         repeated_ids: rows whose id an earlier row has too.
@@ -84,8 +87,11 @@ class Inspection:
     curator: str
     study: str
     study_digest: str
+    lines: int | None
     rows: int
     respondents: int
+    first_id_row: IdRow | None
+    last_id_row: IdRow | None
     dropped: int
     empty_ids: int
     repeated_ids: int
@@ -122,7 +128,10 @@ class Inspection:
 
     def _table_lines(self) -> list[str]:
         """Return what the rows hold, as far as they could be read."""
-        lines = [f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing"]
+        size = size_text(self.lines, self.rows, self.respondents)
+        lines = [f"  {size}, {self.dropped:,} dropped as missing"]
+        if self.first_id_row and self.last_id_row:
+            lines.append(f"  {self.first_id_row}; {self.last_id_row}")
         if self.identity is not None:
             lines += self.identity.lines()
             lines += [f"  column {name}: written as {forms_text(parts)}" for name, parts in self.forms.items()]
@@ -158,8 +167,11 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         curator=curator_name,
         study=study.id,
         study_digest=study.digest,
+        lines=reading.lines,
         rows=reading.rows_read,
         respondents=len(reading.respondents),
+        first_id_row=reading.ends[0] if reading.ends else None,
+        last_id_row=reading.ends[-1] if reading.ends else None,
         dropped=reading.rows_dropped,
         empty_ids=reading.empty_ids,
         repeated_ids=reading.repeated_ids,

@@ -1,6 +1,7 @@
 """Loads the table that a curator serves, and records which file it was."""
 
 import secrets
+import sys
 
 from veiltab.common.command.cli import note
 from veiltab.common.observe.steps import step
@@ -29,7 +30,9 @@ def load_served(table: TableAddress, study: Study, name: str, store: CuratorStor
         loaded = load_table(table, study, name, run=run)
     version = store.alignments.table_version(loaded.content_digest, secrets.token_hex(16))
     store.served.set_served_table(file, loaded.rows, version)
-    note(f"table: {len(loaded.respondents)} respondents in {loaded.rows_read} rows; {loaded.description}")
+    note(f"table: {loaded.size}; {loaded.description}")
+    if sys.stderr.isatty():  # a log has no ids
+        note("; ".join(map(str, loaded.ends)))
     if file is not None and file.note:
         note(file.note)
     return loaded

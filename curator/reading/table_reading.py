@@ -25,8 +25,7 @@ from veiltab.curator.formats.columns.source import FIRST_ROW, Batch, Source
 from veiltab.curator.formats.opening import open_table, reading_progress
 from veiltab.curator.reading.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.reading.respondents import RepeatedIds, joined_identity, normalised_ids
-from veiltab.curator.reading.unknown_values import unknown_values
-from veiltab.curator.table.table import Table
+from veiltab.curator.table.table import IdRow, Table
 from veiltab.curator.table.table_rows import TableRows, rows_on_disk
 from veiltab.curator.table.texts import string_buffers
 
@@ -52,6 +51,8 @@ class Reading:
         errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
         description: how the table looks, for people; "" if it could not be opened.
         content_digest: as that of a table.
+        lines: lines of a text file that are not empty, with the header's.
+        ends: the first row and the last one.
     """
 
     respondents: TableRows
@@ -63,6 +64,8 @@ class Reading:
     errors: tuple[InvalidInputError, ...]
     description: str
     content_digest: str
+    lines: int | None = None
+    ends: tuple[IdRow, ...] = ()
 
 
 def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, run: RunFiles | None = None) -> Table:
@@ -87,6 +90,8 @@ def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, r
         missing={c.rule.name: c.missing for c in reading.columns if c.rule.coding.missing is None},
         content_digest=_digest_of(reading, study, curator_name),
         description=reading.description,
+        lines=reading.lines,
+        ends=reading.ends,
     )
 
 
@@ -141,7 +146,7 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     """
     rows = _Rows(id_columns, normalise, rules, run, watch=watch, identity=identity)
     errors: list[InvalidInputError] = []
-    description = ""
+    description, lines = "", None
     try:
         source = source or open_table(table)
         description = source.description
@@ -151,10 +156,11 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         for batch in read_batches(source, id_columns, wanted, floats_as_ids=floats_as_ids, most_rows=most_rows):
             rows.take(batch)
             progress.advance(batch.rows)
+        lines = source.lines
         description = source.description  # of a query of a file: with the rows that it read
     except InvalidInputError as error:
         errors.append(error)
-    return rows.reading(TableAddress.of(table).shown, description, errors)
+    return rows.reading(TableAddress.of(table).shown, description, errors, lines)
 
 
 class _Rows:
@@ -175,6 +181,7 @@ class _Rows:
         self._watch = watch
         self._read = self._dropped = self._empty = self._separated = self._broken = 0
         self._first_broken: list[int] = []
+        self._ends: list[IdRow] = []
         types = {column.rule.name: column.dtype for column in self._columns}
         self._respondents = rows_on_disk(types, run)
         self._repeats = RepeatedIds(None if run is None else run.folder)
@@ -202,6 +209,9 @@ class _Rows:
         for code in codes:
             kept &= code >= 0
             dropped |= code == DROP
+        for place in sorted({0, batch.rows - 1} if batch.rows else ()):
+            values = [batch.texts[name][place].as_py() or "" for name in self._id_columns]
+            self._ends[1:] = [IdRow(row=first_row + place, id=", ".join(values))]
         all_kept = bool(kept.all())
         symbols = {
             column.rule.name: column.symbols(code if all_kept else code[kept])
@@ -232,12 +242,14 @@ class _Rows:
             return 'is no whole number, though normalise has "integer"'
         return "is a number with decimals or an exponent, of which normalise would make another number"
 
-    def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
+    def reading(
+        self, where: str, description: str, errors: Sequence[InvalidInputError], lines: int | None = None
+    ) -> Reading:
         """Find repeated ids among all rows, those that are not kept too."""
         repeats = self._repeats.rows(self._respondents.all_ids)
         columns = tuple(column.reading() for column in self._columns)
         found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
-        found += [unknown_values(where, column) for column in columns if column.unknown_rows]
+        found += [_unknown(where, column) for column in columns if column.unknown_rows]
         if not found and not len(self._respondents):
             found.append(_no_rows(where, self._read))
         return Reading(
@@ -249,6 +261,8 @@ class _Rows:
             repeated_ids=len(repeats),
             errors=tuple(found),
             content_digest=self._digest.hexdigest(),
+            lines=lines,
+            ends=tuple(self._ends),
             description=", ".join(text for text in (description, _commas(columns)) if text),
         )
 
@@ -279,6 +293,12 @@ class _Rows:
             ),
         ]
         return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in found if count]
+
+
+def _unknown(where: str, column: ColumnReading) -> InvalidInputError:
+    from veiltab.curator.reading.unknown_values import unknown_values  # noqa: PLC0415 - not for tables without such
+
+    return unknown_values(where, column)
 
 
 def _commas(columns: Sequence[ColumnReading]) -> str:

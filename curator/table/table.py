@@ -3,7 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from veiltab.common.core.texts.spelling import quoted
 from veiltab.curator.table.table_rows import TableRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdRow:
+    """A row of a table's file and the id in it, for the curator's own eyes."""
+
+    row: int
+    id: str
+
+    def __str__(self) -> str:
+        return f"row {self.row:,} has the id {quoted(self.id)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +31,8 @@ class Table:
         content_digest: SHA-256 over ids, symbols and their order, in hexadecimal; the same for the same content
             whatever the file's format, and without ids for the same rules of linking.
         description: how the table looks, for people.
+        lines: lines of a text file that are not empty, with the header's.
+        ends: the first row and the last one.
     """
 
     respondents: TableRows
@@ -27,11 +41,18 @@ class Table:
     missing: Mapping[str, int]
     content_digest: str
     description: str = ""
+    lines: int | None = None
+    ends: tuple[IdRow, ...] = ()
 
     @property
     def rows(self) -> int:
         """Number of respondents."""
         return len(self.respondents)
+
+    @property
+    def size(self) -> str:
+        """How much was read, so that a loss shows."""
+        return size_text(self.lines, self.rows_read, self.rows)
 
     @property
     def left_out(self) -> str:
@@ -40,3 +61,9 @@ class Table:
             return ""
         causes = ", ".join(f"{name} ({rows:,})" for name, rows in self.missing.items() if rows)
         return f"{self.rows_dropped:,} of {self.rows_read:,} rows left out, which miss {causes}"
+
+
+def size_text(lines: int | None, rows: int, respondents: int) -> str:
+    """Return how much of a file was read, for people."""
+    read = "" if lines is None else f"{lines:,} lines, "
+    return f"{read}{rows:,} rows, {respondents:,} respondents"

@@ -131,6 +131,10 @@ class Source(Protocol):
     def rows(self) -> int | None:
         """How many rows it has, if that is known before they are read."""
 
+    @property
+    def lines(self) -> int | None:
+        """How many lines of a text file are not empty, once it is read; the header's are among them."""
+
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Read some columns, in the order of the source's rows.
 

@@ -62,6 +62,7 @@ class _Reading:
     _columns: list[Column]
 
     rows = None
+    lines: int | None = None
 
     def __init__(self, where: str, remedy: str) -> None:
         self.where = where
@@ -187,6 +188,7 @@ class FileQuery(_Reading):
             for batch in self._source.batches(selection):
                 self._rows += batch.rows
                 yield pa.record_batch([batch.texts[name] for name in self._names], schema=schema)
+            self.lines = self._source.lines
         except InvalidInputError as error:
             self._failed = error
             raise

@@ -42,7 +42,7 @@ class PostgresqlQuery:
         InvalidInputError: there is no query, or the database refuses it or cannot be reached.
     """
 
-    rows = None
+    rows = lines = None
 
     def __init__(self, address: TableAddress) -> None:
         self._url = address.location

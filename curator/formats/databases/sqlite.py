@@ -26,7 +26,7 @@ class SqliteQuery:
         InvalidInputError: the file cannot be read, or the query is none that reads.
     """
 
-    rows = None
+    rows = lines = None
 
     def __init__(self, path: Path, table: str = "", query: str = "") -> None:
         self._path = path

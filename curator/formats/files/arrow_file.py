@@ -23,7 +23,7 @@ class ArrowFile:
     """
 
     description = "an Arrow file"
-    rows = None
+    rows = lines = None
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -46,7 +46,7 @@ class JsonFile:
         InvalidInputError: it cannot be read, or does not begin with an object.
     """
 
-    rows = None
+    rows = lines = None
 
     def __init__(self, path: Path) -> None:
         self._path = path

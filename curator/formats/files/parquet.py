@@ -22,6 +22,7 @@ class ParquetFile:
     """
 
     description = "a Parquet file"
+    lines = None
 
     def __init__(self, path: Path) -> None:
         self._path = path

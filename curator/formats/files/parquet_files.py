@@ -35,6 +35,8 @@ class ParquetFiles:
         InvalidInputError: a file cannot be read, or has other columns than the first one.
     """
 
+    lines = None
+
     def __init__(self, where: str, base: Path, paths: Sequence[Path]) -> None:
         self.where = where
         self._files = [(ParquetFile(path), _partition(path.relative_to(base))) for path in paths]

@@ -23,6 +23,8 @@ class Spreadsheet:
         InvalidInputError: the file cannot be read, or the sheet is not there, or not named among several.
     """
 
+    lines = None
+
     def __init__(self, path: Path, sheet: str = "") -> None:
         self.where = str(path)
         self._sheet, rows = _sheet(path, sheet)

@@ -6,14 +6,16 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.formats.columns.arrow_columns import batches_of
-from veiltab.curator.formats.columns.refusals import NotedRows, first_rows, refusal, rows_have
+from veiltab.curator.formats.columns.refusals import NotedRows, first_rows, refusal, row_count, rows_have
 from veiltab.curator.formats.columns.source import Batch, Column, ColumnKind, Selection
+from veiltab.curator.formats.files.quoting import WatchedText
 from veiltab.curator.formats.files.sniffing import HEAD_BYTES, TextForm, sniff
 
 _BLOCK_BYTES = 1 << 20
@@ -38,14 +40,19 @@ class TextFile:
     def __init__(self, path: Path, encoding: str = "") -> None:
         self._path = path
         self.where = str(path)
+        self.lines: int | None = None
+        self._long_rows = NotedRows()
         self._form = self._sniffed(encoding)
-        with self._refusals(), self._open(None, NotedRows()) as reader:
+        with self._open(None, NotedRows()) as (reader, _):
             self._names: list[str] = reader.schema.names
 
     @property
     def description(self) -> str:
         """How the file is written."""
-        return self._form.description + (", compressed by gzip" if self._is_compressed else "")
+        long = self._long_rows
+        several = f", {row_count(long.count)} with a value of several lines{first_rows(long.first)}"
+        compressed = ", compressed by gzip" if self._is_compressed else ""
+        return f"{self._form.description}{compressed}{several if long.count else ''}"
 
     @property
     def _is_compressed(self) -> bool:
@@ -66,9 +73,12 @@ class TextFile:
             for name, spelling in selection.spellings.items()
         }
         converting = pacsv.ConvertOptions(include_columns=list(types), column_types=types, strings_can_be_null=False)
-        with self._refusals(), self._open(converting, ragged) as reader:
+        with self._open(converting, ragged) as (reader, watched):
             for batch in reader:
                 yield from batches_of(self.where, batch, selection)
+            while watched.read():  # the parser may end before the file does
+                pass
+            self.lines, self._long_rows = watched.lines, watched.long_rows
         if ragged.count:
             raise refusal(
                 self.where,
@@ -77,7 +87,10 @@ class TextFile:
                 "Correct them; a value that holds the separator stands in double quotes.",
             )
 
-    def _open(self, converting: pacsv.ConvertOptions | None, ragged: NotedRows) -> pacsv.CSVStreamingReader:
+    @contextmanager
+    def _open(
+        self, converting: pacsv.ConvertOptions | None, ragged: NotedRows
+    ) -> Iterator[tuple[pacsv.CSVStreamingReader, WatchedText]]:
         def count(row: pacsv.InvalidRow) -> str:
             ragged.note(row.number)
             return "skip"
@@ -90,7 +103,17 @@ class TextFile:
             newlines_in_values=True,
             invalid_row_handler=count,
         )
-        return pacsv.open_csv(self._path, read_options=reading, parse_options=parsing, convert_options=converting)
+        with self._refusals(), self._bytes() as file:
+            watched = WatchedText(self.where, file, self._form)
+            try:
+                with pacsv.open_csv(
+                    pa.PythonFile(watched, "r"), read_options=reading, parse_options=parsing, convert_options=converting
+                ) as reader:
+                    yield reader, watched
+            except pa.ArrowException:
+                if watched.refused is not None:
+                    raise watched.refused from None
+                raise
 
     def _sniffed(self, encoding: str) -> TextForm:
         try:
@@ -112,8 +135,11 @@ class TextFile:
         return refusal(self.where, problem, "Give a table with the columns that the study uses, and few others.")
 
     def _start(self, size: int) -> bytes:
-        with gzip.open(self._path) if self._is_compressed else self._path.open("rb") as file:
+        with self._bytes() as file:
             return file.read(size)
+
+    def _bytes(self) -> BinaryIO:
+        return cast("BinaryIO", gzip.open(self._path)) if self._is_compressed else self._path.open("rb")
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

@@ -1,0 +1,123 @@
+"""Follows the quotes of a text table while its bytes pass: a parser takes a quote that never closes for a long value.
+
+Quotes count where a value begins; elsewhere they are signs like others. Within quotes a quote is written twice.
+"""
+
+import codecs
+import re
+from itertools import pairwise
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.formats.columns.refusals import NotedRows, refusal
+from veiltab.curator.formats.columns.source import LONGEST
+from veiltab.curator.formats.files.sniffing import TextForm
+
+_REMEDY = "Close it, and write a quote within a quoted value twice, or save the file anew from the program it is from."
+
+
+class WatchedText:
+    """A text file that is checked while a parser reads it.
+
+    Args:
+        where: the file, for messages.
+        file: its bytes.
+
+    Attributes:
+        lines: its lines that are not empty, the header among them.
+        long_rows: rows with a value of several lines.
+        refused: why it is refused; a parser between may lose the class of an error.
+    """
+
+    closed = False
+
+    def __init__(self, where: str, file: BinaryIO, form: TextForm) -> None:
+        self.lines, self.long_rows = 0, NotedRows()
+        self.refused: InvalidInputError | None = None
+        self._where, self._file, self._quote = where, file, ord(form.quote)
+        is_wide = form.encoding.startswith("utf-16")
+        self._decoder = codecs.getincrementaldecoder(form.encoding)(errors="replace") if is_wide else None
+        self._is_border = np.isin(np.arange(256), list(f"{form.separator}\r\n".encode()))
+        self._separator = re.compile(re.escape(form.separator).encode() + b"(?! )")
+        self._kept, self._rows, self._width, self._is_at_end = b"", 0, 0, False
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def read(self, size: int = LONGEST) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            InvalidInputError: a quote is never closed, or a value goes on behind the one that closes it, or a value
+                holds lines that look like rows.
+        """
+        data = self._file.read(size)
+        if not self._is_at_end:
+            self._is_at_end = not data
+            text = self._decoder.decode(data, final=not data).encode() if self._decoder else data
+            try:
+                self._check(self._kept + (text if self._rows else text.removeprefix(codecs.BOM_UTF8)))
+            except InvalidInputError as error:
+                self.refused = error
+                raise
+        return data
+
+    def _check(self, text: bytes) -> None:
+        """Check a text that begins with a row, and keep its last row, which may go on."""
+        signs = np.frombuffer(text, np.uint8)
+        quotes, wrong = self._quotes(signs)
+        is_end = (signs == ord("\n")) | (signs == ord("\r"))
+        starts = np.flatnonzero(~is_end & np.append(True, is_end)[:-1])
+        rows = starts[np.searchsorted(quotes, starts) % 2 == 0]
+        if wrong is not None:
+            row = self._rows + np.count_nonzero(rows <= wrong)
+            raise refusal(self._where, f"in row {row}, a value goes on behind the quote that closes it", _REMEDY)
+        cut = len(text) if self._is_at_end or not len(starts) else int(rows[-1])
+        if len(quotes) % 2 and (self._is_at_end or len(text) - cut > LONGEST):
+            row = self._rows + np.count_nonzero(rows <= quotes[-1])
+            raise refusal(self._where, f"row {row} opens a quote that is never closed", _REMEDY)
+        lines, rows = starts[starts < cut], rows[rows < cut]
+        if not self._width and len(rows):  # in a file that quotes all values, none has lines like rows
+            header = text[rows[0] : rows[1] if len(rows) > 1 else cut]
+            self._width = -1 if header[0] == self._quote else len(self._separator.findall(header)) or -1
+        firsts = np.append(np.searchsorted(lines, rows), len(lines))
+        for place in np.flatnonzero(np.diff(firsts) > 1).tolist():
+            borders = np.append(lines, cut)[firsts[place] : firsts[place + 1] + 1].tolist()
+            self._check_lines(self._rows + place + 1, [text[a:b] for a, b in pairwise(borders)])
+        self.lines += len(lines)
+        self._rows += len(rows)
+        self._kept = text[cut:]
+
+    def _check_lines(self, row: int, lines: list[bytes]) -> None:
+        """Refuse a row of several lines if each has as many values as the header, as one with lost line ends has."""
+        self.long_rows.note(row)
+        if all(len(self._separator.findall(line)) == self._width for line in lines):
+            problem = f"in row {row}, a quoted value goes over {len(lines)} lines that look like rows"
+            raise refusal(self._where, problem, _REMEDY)
+
+    def _quotes(self, signs: NDArray[np.uint8]) -> tuple[NDArray[np.intp], int | None]:
+        """Return where quotes open and close, and where one closes that another sign follows."""
+        quotes = np.flatnonzero(signs == self._quote)
+        is_border = np.concatenate([[True], self._is_border[signs], [True]])
+        begins, ends = is_border[quotes], is_border[quotes + 2]
+        is_first = np.append(np.diff(quotes) == 1, False)[: len(quotes)]  # of two
+        is_second = np.append(False, is_first)[: len(quotes)]
+        if (begins | is_second)[::2].all() and (ends | is_first)[1::2].all():
+            return quotes, None
+        taken, is_skipped = list[int](), False
+        for at, opens, closes, is_double in zip(*(x.tolist() for x in (quotes, begins, ends, is_first)), strict=True):
+            if is_skipped:
+                is_skipped = False
+            elif len(taken) % 2 == 0:
+                taken += [at] if opens else []
+            elif is_double:
+                is_skipped = True
+            elif closes:
+                taken.append(at)
+            else:
+                return np.array(taken, np.intp), at
+        return np.array(taken, np.intp), None
