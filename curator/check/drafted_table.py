@@ -19,6 +19,7 @@ from veiltab.curator.check.identity_fields import identity_of
 from veiltab.curator.check.identity_forms import identity_forms, kinds_of
 from veiltab.curator.check.profile import ColumnProfile, profile_columns
 from veiltab.curator.check.proposal import AttributeProposal, Omission, looks_like_id, propose, strays
+from veiltab.curator.check.table_ends import check_ends
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.columns.reading import read_header
 from veiltab.curator.formats.columns.refusals import refusal
@@ -132,6 +133,7 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     date_order: str = "",
     first_year: int | None = None,
     fields: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    is_as_it_is: bool = False,
 ) -> TableProposal:
     """Propose a curator's part of a study from its table.
 
@@ -144,9 +146,11 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
         date_order: how dates of birth are written, if a person says so.
         first_year: the earliest year that two digits mean, if a person says so.
         fields: identity field -> the columns that make it up, where a person says so.
+        is_as_it_is: whether the first row holds names and the others people, however they look.
 
     Raises:
-        InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
+        InvalidInputError: the table cannot be read, its first or last rows seem to be something else, no column names a
+            respondent, or some ids are empty or repeated.
     """
     check_name("--name", curator)
     source = open_table(table)
@@ -157,11 +161,17 @@ def propose_table(  # noqa: PLR0913 - what a person may say of a table
     _check_columns(source.where, header, "--missing", list(missing))
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
+    if "" in header:
+        nameless = sum(not column.name for column in source.columns)
+        many = f"{nameless} columns have" if nameless > 1 else "a column has"
+        unwanted[""] = f"{many} no name, and stays out; name it in the header if it is of use"
     decimal = TableAddress.of(table).decimal
     present = [name for name in header if name not in unwanted]
     profiles = profile_columns(source, present, decimal, missing, first_year)
     if not profiles or not profiles[0].rows:
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
+    if not is_as_it_is:
+        check_ends(source.where, [column.name for column in source.columns], profiles)
     identity = identity_of(source.where, profiles, date_order, fields, first_year) if with_identity else None
     if identity is not None:
         chosen, reason = identity.columns, "names and values of these columns fit, or a person named them"
@@ -240,10 +250,7 @@ def _proposals(
     taken: set[str] = set()
     for profile in profiles:
         column = profile.column
-        if not column:
-            reason = "it has no name; name it in the header if it is of use"
-            proposals[column] = Omission(column=column, reason=reason)
-        elif column not in id_columns:
+        if column not in id_columns:
             name = _free_name(column, taken)
             taken.add(name)
             proposals[column] = propose_one(profile, name=name, left=left.get(column, {}))
@@ -260,7 +267,7 @@ def _free_name(column: str, taken: Collection[str]) -> str:
 
 def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str], str]:
     """Return the column that names the respondents: a different value in every row, and best a name that says so."""
-    unique = [profile for profile in profiles if profile.is_unique and profile.column]
+    unique = [profile for profile in profiles if profile.is_unique]
     named = [profile for profile in unique if looks_like_id(profile.column)]
     plain = [profile for profile in unique if profile.are_whole]
     chosen = named or plain

@@ -23,6 +23,9 @@ from veiltab.curator.reading.date_formats import DateWritings
 MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", ".", "-"})
 """Raw values that are taken for missing ones wherever they stand."""
 
+LAST_ROWS = 3
+"""Last rows that are looked at."""
+
 _MOST_DISTINCT = 1 << 16
 _MOST_SAMPLED = 1 << 20
 _MOST_NOTED = 6
@@ -52,6 +55,8 @@ class ColumnProfile:
         high: the largest one.
         are_whole: whether all numbers are whole.
         sample: numbers of about the first million rows that hold any.
+        total: the sum of its numbers.
+        ends: the first value and the last three, each with its number if it is one.
         no_numbers: first few values that are no numbers -> the first row of each.
     """
 
@@ -71,6 +76,8 @@ class ColumnProfile:
     low: Decimal | None
     high: Decimal | None
     are_whole: bool
+    total: Decimal
+    ends: tuple[tuple[str, Decimal | None], ...]
     sample: NDArray[np.float64]
     no_numbers: Mapping[str, int]
     no_dates: Mapping[str, int]
@@ -136,6 +143,8 @@ class _Profiler:
         self._low: Decimal | None = None
         self._high: Decimal | None = None
         self._are_whole = True
+        self._total = Decimal(0)
+        self._ends: list[str] = []
         self._sample: list[NDArray[np.float64]] = []
 
     def take(self, column: pa.DictionaryArray, exact: Collection[str] | None) -> None:
@@ -164,6 +173,8 @@ class _Profiler:
                 _note(self._no_numbers, value, entries, place, first_row)
             else:
                 numbers[place] = self._number(Decimal(number), times)
+        ends = [(raw[entry] or "").strip() for entry in (*entries[:1], *entries[-LAST_ROWS:])]
+        self._ends = [*(self._ends or ends)[:1], *[*self._ends[1:], *ends[1:]][-LAST_ROWS:]]
         self._draw(numbers[entries])
 
     def _decide(self, raw: Sequence[str | None], entries: NDArray[np.int32], exact: Collection[str] | None) -> None:
@@ -189,6 +200,7 @@ class _Profiler:
 
     def _number(self, number: Decimal, times: int) -> float:
         self._numbers += times
+        self._total += number * times
         self._low = number if self._low is None else min(number, self._low)
         self._high = number if self._high is None else max(number, self._high)
         self._are_whole = self._are_whole and number == number.to_integral_value()
@@ -220,6 +232,8 @@ class _Profiler:
             low=self._low,
             high=self._high,
             are_whole=self._are_whole,
+            total=self._total,
+            ends=tuple((text, Decimal(plain) if (plain := self._plain(text)) else None) for text in self._ends),
             sample=np.concatenate([np.empty(0), *self._sample]),
             no_numbers=self._no_numbers,
             no_dates=self._no_dates,

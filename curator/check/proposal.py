@@ -283,6 +283,8 @@ def _reason_of_texts(profile: ColumnProfile, texts: int) -> str:
         return _reason_of_strays("numbers", profile.numbers, profile.present, profile.no_numbers)
     if texts > MOST_CATEGORIES and profile.dates >= _MOSTLY * profile.present:
         return _reason_of_strays("dates", profile.dates, profile.present, profile.no_dates)
+    if texts >= _MOSTLY * profile.counted and profile.missing_rows > profile.present:
+        return f"{profile.missing_rows:,} of {profile.rows:,} rows miss it, as below a merged cell: fill each row"
     if texts >= _MOSTLY * profile.counted:
         return "almost every row has a text of its own, which would name people"
     if texts > MOST_CATEGORIES:

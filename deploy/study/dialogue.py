@@ -38,7 +38,7 @@ def confirm_table(proposal: TableProposal, again: Propose, *, takes_all: bool) -
     """
     _show(f"{proposal.rows:,} rows, {proposal.respondents:,} of them stay. Table: {proposal.description}.")
     for omission in proposal.omissions:
-        _show(f"{omission.column or 'a column without a name'} stays out: {omission.reason}")
+        _show(f"{omission.column} stays out: {omission.reason}" if omission.column else omission.reason)
     _show(f"\n{proposal.ids.as_text()}")
     if not takes_all and not click.confirm("Do these name the respondents?", default=True):
         raise InvalidInputError("the id columns are not confirmed", remedy="Name the id columns with --id.")

@@ -89,6 +89,9 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
     help="Edges at quartiles of the table: every party reads them.",
 )
 @click.option("--numbers", "as_numbers", is_flag=True, help="Grids instead of bins, for means: see docs/numbers.md.")
+@click.option(
+    "--as-is", is_flag=True, help="Row 1 holds the names of columns, and all others people, however they look."
+)
 @click.option("--yes", is_flag=True, help="Take every proposal.")
 @click.option("--out", type=PATH, help="File to write; NAME.toml by default.")
 @json_option
@@ -104,6 +107,7 @@ def draft(
     missing: tuple[str, ...],
     use_quantiles: bool,
     as_numbers: bool,
+    as_is: bool,
     yes: bool,
     out: Path | None,
     as_json: bool,
@@ -145,6 +149,7 @@ def draft(
             date_order=date_order or "",
             first_year=first_year,
             fields=named,
+            is_as_it_is=as_is,
         )
 
     proposal = propose({})
@@ -155,7 +160,9 @@ def draft(
         proposal = confirm_table(proposal, propose, takes_all=yes)
     if not proposal.attributes:
         raise InvalidInputError(
-            "no column is left to make an attribute", where=table.shown, remedy="Add a column with categories."
+            f"no column is left to make an attribute (the table {proposal.description})",
+            where=table.shown,
+            remedy="Add a column with categories, or see by what the columns of the file are separated.",
         )
     text = toml_text(proposal.draft())
     draft_from_bytes(text.encode(), str(path))

@@ -56,11 +56,11 @@ def read_header(source: Source) -> dict[str, str]:
         column -> the type that keeps it from being read as an attribute; "" if it can be read.
 
     Raises:
-        InvalidInputError: two columns have one name.
+        InvalidInputError: two columns have one name; several without one count as one.
     """
     columns = source.columns
     for name, times in Counter(column.name for column in columns).items():
-        if times > 1:
+        if name and times > 1:
             raise refusal(source.where, f"{times} columns are named {name!r}", "Give each column a name of its own.")
     return {column.name: column.type_name if column.kind in _UNREADABLE else "" for column in columns}
 

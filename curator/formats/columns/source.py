@@ -57,8 +57,8 @@ class Column:
 
     @property
     def name(self) -> str:
-        """Its name, without white space around it."""
-        return self.spelling.strip()
+        """Its name, without white space and byte order marks around it."""
+        return self.spelling.replace("\ufeff", "").strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

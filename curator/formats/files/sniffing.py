@@ -5,6 +5,7 @@ Where two forms fit equally well, nothing is guessed: both are named.
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ _ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "windows-1252": "Windows-125
 _UNMARKED = {"utf-16-le": "UTF-16 without a byte order mark", "utf-16-be": "UTF-16 without a byte order mark"}
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MOSTLY = 0.5
+_SAID = re.compile(r'"?sep=([,;\t|])"?[ \t]*(?:\r\n?|\n)')
+_WORD = re.compile(r'"[^"]*"|\S+')
+_FEW_ROWS = 3
 _C1 = frozenset(range(0x80, 0xA0))
 _NOT_IN_1252 = frozenset({0x81, 0x8D, 0x8F, 0x90, 0x9D})
 
@@ -31,12 +35,14 @@ class TextForm:
         encoding: Python's name.
         quote: around values that hold a separator.
         has_mark: whether it begins with the byte order mark of UTF-8.
+        skipped: bytes before the header: those of a line such as `sep=;`, for Excel.
     """
 
     separator: str = ","
     encoding: str = "utf-8"
     quote: str = '"'
     has_mark: bool = False
+    skipped: int = 0
 
     @property
     def description(self) -> str:
@@ -54,13 +60,19 @@ def sniff(head: bytes, encoding: str = "") -> TextForm:
         encoding: what a person says it is; "" to look.
 
     Raises:
-        InvalidInputError: no encoding fits, or two separators fit equally well; without a place.
+        InvalidInputError: no encoding fits, or two separators fit equally well, or none, and the rows below the first
+            one have more values than it; without a place.
     """
     chosen = _known_encoding(encoding, head) if encoding else _encoding(head)
     text = codecs.getincrementaldecoder(chosen)(errors="replace").decode(head).removeprefix("\ufeff")
+    said = _SAID.match(text)
+    text = text[said.end() :] if said else text
     quote = _quote(text)
+    if said and chosen == "utf-16":  # what comes has no mark any more
+        chosen = "utf-16-le" if head.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
     return TextForm(
-        separator=_separator(text, quote, is_whole=len(head) < HEAD_BYTES),
+        separator=said[1] if said else _separator(text, quote, is_whole=len(head) < HEAD_BYTES),
+        skipped=head.index(said[0].encode(chosen)) + len(said[0].encode(chosen)) if said else 0,
         encoding=chosen,
         quote=quote,
         has_mark=head.startswith(codecs.BOM_UTF8),
@@ -113,7 +125,7 @@ def _separator(text: str, quote: str, *, is_whole: bool) -> str:
     """Return the separator by which most rows have as many values as the header; a comma if there is none."""
     # A quoted value is one value, whatever it holds; it begins where a value does.
     quoted = rf"(?<![^,;\t|\r\n]){quote}(?:[^{quote}]|{quote}{quote})*{quote}"
-    rows = [row for row in re.split(r"[\r\n]+", re.sub(quoted, "", text)) if row]
+    rows = [row for row in re.split(r"[\r\n]+", re.sub(quoted, "q", text)) if row]
     complete = rows if is_whole else rows[:-1] or rows
     shares = {one: share for one in _SEPARATORS if (share := _agreement(complete, one))}
     best = [one for one, share in shares.items() if share == max(shares.values())]
@@ -122,7 +134,34 @@ def _separator(text: str, quote: str, *, is_whole: bool) -> str:
             f"the values may be separated by {' or by '.join(f'{_SEPARATORS[one]}s' for one in best)}",
             remedy="Put names and values that hold one of these characters in double quotes.",
         )
+    if not best or shares[best[0]] <= _MOSTLY:
+        _check_rows(complete)
     return best[0] if best and (best[0] == "," or shares[best[0]] > _MOSTLY) else ","
+
+
+def _check_rows(rows: Sequence[str]) -> None:
+    """Refuse rows of which most have several values, where the first one has fewer.
+
+    Raises:
+        InvalidInputError: blanks separate the values, or the first row is a title.
+    """
+    if len(rows) <= _FEW_ROWS:
+        return
+    words = Counter(len(_WORD.findall(row)) for row in rows[1:])
+    count, times = words.most_common(1)[0]
+    if len(_WORD.findall(rows[0])) in {count, count - 1} - {0, 1} and times > _MOSTLY * len(rows):
+        raise InvalidInputError(
+            "the values seem to be separated by blanks, or to have a fixed width",
+            remedy="Save the table with commas, semicolons, tabs or bars between the values.",
+        )
+    for separator, name in _SEPARATORS.items():
+        count, times = Counter(row.count(separator) for row in rows[1:]).most_common(1)[0]
+        if count > rows[0].count(separator) and times > _MOSTLY * len(rows):
+            fewer = f"{rows[0].count(separator) + 1} instead of {count + 1}, separated by {name}s"
+            raise InvalidInputError(
+                f"row 1 has fewer values than most rows below it: {fewer}",
+                remedy="Delete a title above the header; write a name above each column.",
+            )
 
 
 def _agreement(rows: Sequence[str], separator: str) -> float:

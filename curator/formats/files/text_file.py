@@ -104,6 +104,7 @@ class TextFile:
             invalid_row_handler=count,
         )
         with self._refusals(), self._bytes() as file:
+            file.read(self._form.skipped)
             watched = WatchedText(self.where, file, self._form)
             try:
                 with pacsv.open_csv(

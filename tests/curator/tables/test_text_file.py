@@ -153,3 +153,39 @@ def test_every_form_gives_the_rows_that_were_written(
 ) -> None:
     table = (("id", "name", "place"), *rows)
     assert rows_of(write(tmp_path, text(table, separator).encode(encoding))) == list(table)
+
+
+@pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\n'])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_the_separator_that_a_first_line_says_is_taken(tmp_path: Path, first: str, encoding: str) -> None:
+    path = write(tmp_path, f"{first}id;a,b\n1;ü,x\n2;".encode(encoding))
+    assert rows_of(path) == [("id", "a,b"), ("1", "ü,x"), ("2", "")]
+    with pytest.raises(InvalidInputError, match="in row 2, a value goes on"):
+        rows_of(write(tmp_path, f'{first}id;a\n1;"x"y\n'.encode(encoding)))
+
+
+PEOPLE = [f"{number} f {number * 7 % 100}" for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        ("\n".join(["id sex wage", *PEOPLE]), "separated by blanks"),
+        ("\n".join(['"id" "sex"', *(f'"{row}" {row} "f"' for row in range(20))]), "separated by blanks"),
+        ("\n".join(["id      sex  wage", *(f"{row:<8}f    {row * 7:<4}" for row in range(20))]), "a fixed width"),
+        (
+            "Extract of 2025\n\nid;sex;wage\n" + "1;2;3\n" * 20,
+            "row 1 has fewer values than most rows below it: 1 instead of 3",
+        ),
+        ("Wages; 2025\nid;sex;wage\n" + "1;f;3\n" * 20, "2 instead of 3, separated by semicolons"),
+        ("Wages\n" + "1,f,3\n" * 20, "1 instead of 3, separated by commas"),
+    ],
+)
+def test_rows_that_have_more_values_than_the_first_are_not_taken_for_one_column(head: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        sniff(head.encode())
+
+
+def test_a_column_alone_is_read() -> None:
+    for text in ("id\n" + "1\n" * 20, "name\n" + "Ann Lee\n" * 20, "id,x\n" + "1,2\n" * 3 + "1\n" * 2):
+        assert sniff(text.encode()).separator == ","
