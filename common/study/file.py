@@ -4,6 +4,7 @@ Every party holds the same bytes; their SHA-256 is the version of the study, and
 one another. Everything in a study file is public among the parties: nothing in it may depend on data.
 """
 
+import codecs
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -237,8 +238,8 @@ def read_file(path: Path, kind: str = "study file", *, is_own: bool = False) -> 
 
 
 def study_from_bytes(data: bytes, where: str) -> Study:
-    """Return the study that a file's bytes describe; `where` names the file in messages."""
-    return _study(Fields(parsed_toml_text(data, where), where), data)
+    """Return the study that a file's bytes describe, a byte order mark apart; `where` names the file in messages."""
+    return _study(Fields(parsed_toml_text(data, where), where), data.removeprefix(codecs.BOM_UTF8))
 
 
 def _study(root: Fields, source: bytes) -> Study:

@@ -68,7 +68,7 @@ def file_problems(
     except InvalidInputError as error:
         line = _SYNTAX_LINE.search(error.problem)
         return (Problem(line=int(line[1]) if line else None, where="", problem=error.problem, remedy=error.remedy),)
-    survey = _Survey(tables, _Lines(data.decode("utf-8")))
+    survey = _Survey(tables, _Lines(data.decode("utf-8-sig")))
     with suppress(_EnoughError):
         survey.look_at(parsed)
     if not survey.problems:

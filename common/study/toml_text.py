@@ -1,5 +1,6 @@
 """TOML: what people write is parsed, or refused with what to write instead; what programs write is plain data."""
 
+import codecs
 import json
 import re
 import tomllib
@@ -57,11 +58,12 @@ def parsed_toml_text(data: bytes, where: str) -> dict[str, object]:
     if len(data) > MOST_BYTES:
         raise InvalidInputError("this file is larger than 1 MiB", where=where, remedy="Name the right file.")
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
         _check_bounds(text, where)
         return tomllib.loads(text, parse_float=Decimal)
     except UnicodeDecodeError as error:
-        remedy = "Save it as UTF-8, without special formatting."
+        is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        remedy = "It is UTF-16: save it as UTF-8." if is_wide else "Save it as UTF-8, without special formatting."
         raise InvalidInputError(f"not a TOML file in UTF-8 ({error.reason})", where=where, remedy=remedy) from None
     except (ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidInputError(

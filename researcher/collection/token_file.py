@@ -40,7 +40,7 @@ def _read(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[str, li
     tokens: dict[str, list[bytes]] = {stratum: [] for stratum in numbers}
     rounds = set()
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 rounds.add(row["round"])
                 tokens[row["stratum"]].append(token_of(row["token"]))

@@ -234,7 +234,7 @@ def _read_all(reports: Reports) -> LinkError | dict[str, LinkError]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except OSError as error:
         raise InvalidInputError(
             f"it cannot be read ({error.strerror or type(error).__name__})", where=str(path)

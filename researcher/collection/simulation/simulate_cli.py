@@ -118,7 +118,7 @@ def _many_strata(path: Path, nodes: int | None, distribution: str | None, domain
     from veiltab.common.collection.population import parse_population, parse_strata
 
     try:
-        strata = parse_strata(path.read_text("utf-8"), where=str(path))
+        strata = parse_strata(path.read_text("utf-8-sig"), where=str(path))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidInputError(f"the strata cannot be read ({reason})", where=str(path)) from None

@@ -284,7 +284,7 @@ def test_too_few_parties_and_attributes_are_refused() -> None:
 
 
 def test_bytes_that_are_no_study_are_refused() -> None:
-    for data in (b"\xff\xfe[", b"", b"\xef\xbb\xbf" + TEXT.encode(), b"#" * (1 << 20) + b"\n" + TEXT.encode()):
+    for data in (b"\xff\xfe[", b"", b"\xef\xbb\xbf" * 2 + TEXT.encode(), b"#" * (1 << 20) + b"\n" + TEXT.encode()):
         with pytest.raises(InvalidInputError, match=r"^s\.toml: "):
             study_from_bytes(data, "s.toml")
 
@@ -293,6 +293,12 @@ def test_the_digest_changes_with_any_byte_and_the_meaning_does_not_depend_on_lin
     unix, dos = study(), study(TEXT.replace("\n", "\r\n"))
     assert unix.digest != dos.digest
     assert unix.attributes == dos.attributes
+
+
+def test_a_byte_order_mark_does_not_count() -> None:
+    assert study_from_bytes(TEXT.encode("utf-8-sig"), "s.toml") == study()
+    with pytest.raises(InvalidInputError, match="It is UTF-16: save it as UTF-8"):
+        study_from_bytes(TEXT.encode("utf-16"), "s.toml")
 
 
 def test_a_study_is_loaded_from_its_file(tmp_path: Path) -> None:

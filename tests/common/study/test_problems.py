@@ -98,6 +98,11 @@ def test_two_tables_of_a_kind_have_lines_of_their_own() -> None:
     assert found.startswith(f"line {line_of(text, 'endpiont')}, [[curator]] bob: unknown key 'endpiont'")
 
 
+def test_a_byte_order_mark_moves_no_line() -> None:
+    text = f"[studio]\n{EVERY_TABLE}"
+    assert [str(one) for one in study_problems(text.encode("utf-8-sig"))] == problems(text) != []
+
+
 def test_bytes_that_are_no_text_are_named() -> None:
     (found,) = study_problems(b"\xff\xfe")
     assert found.line is None

@@ -76,7 +76,7 @@ def test_quotes_that_are_signs_and_values_of_several_lines_are_read_as_they_are(
 
 def test_a_check_says_how_many_lines_there_are_and_which_rows_stand_at_the_ends(tmp_path: Path) -> None:
     study = study_from_bytes(STUDY, "s.toml")
-    path = write(tmp_path, b"\xef\xbb\xbfid,sex,age\n\nx-1,m,old\r\nx-2,m,old\n\nx-9,f,young")
+    path = write(tmp_path, b"\xef\xbb\xbf\xef\xbb\xbfid,sex,age\n\nx-1,m,old\r\nx-2,m,old\n\nx-9,f,young")
     report = inspect_table(path, study, "alice").as_dict()
     assert (report["lines"], report["rows"]) == (4, 3)
     assert "row 2 has the id 'x-1'; row 4 has the id 'x-9'" in inspect_table(path, study, "alice").as_text()

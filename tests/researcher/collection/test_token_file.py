@@ -17,6 +17,8 @@ def test_tokens_are_kept_and_the_same_file_gives_the_same_ones(tmp_path: Path) -
     assert len({token for batch in made.values() for token in batch}) == 5
     assert path.stat().st_mode & 0o077 == 0
     assert kept_tokens(path, ID, NUMBERS) == made
+    path.write_text(path.read_text("utf-8"), "utf-8-sig")
+    assert kept_tokens(path, ID, NUMBERS) == made
     assert kept_tokens(tmp_path / "others.csv", ID, NUMBERS) != made
 
 
