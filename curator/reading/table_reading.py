@@ -149,6 +149,10 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     description, lines = "", None
     try:
         source = source or open_table(table)
+        if query := TableAddress.of(table).query:
+            from veiltab.curator.formats.databases.own_rows import check_own_rows  # noqa: PLC0415 - not without a query
+
+            check_own_rows(source.where, query, id_columns)
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
         progress = reading_progress(source)

@@ -15,12 +15,12 @@ PEOPLE = [
     (100_000 + 7 * row, "fm"[row * row % 7 % 2], "north" if row % 3 else "south", 900 + row * 37 % 4999)
     for row in range(300)
 ]
-LETTERS = [(f"P-{row:04}", *rest) for row, (_, *rest) in enumerate(PEOPLE)]
-TEXTS = [(*row[:3], "high" if row[3] > 2000 else "low") for row in LETTERS]
+LETTERS = [(f"P-{row:04}", sex, region, wage) for row, (_, sex, region, wage) in enumerate(PEOPLE)]
+TEXTS = [(name, sex, region, "high" if wage > 2000 else "low") for name, sex, region, wage in LETTERS]
 SUM = sum(row[3] for row in PEOPLE)
 NO_NAMES, BELOW, TITLE = "row 1 does not seem to hold the names", "seems to stand below the table", "row 2 seems"
 
-CASES: dict[str, tuple[list[Row], str]] = {
+CASES: dict[str, tuple[Sequence[Row], str]] = {
     "no header": (PEOPLE, NO_NAMES),
     "no header, ids with letters": (LETTERS, NO_NAMES),
     "no header, texts alone": (TEXTS, NO_NAMES),
@@ -89,7 +89,7 @@ def test_a_person_may_say_that_a_table_is_right(tmp_path: Path) -> None:
         [("city", "people"), *((name, 5) for name in ("Bonn", "Ulm", "Jena", "Gera", "Hof", "Suhl", "Bad Ems"))],
     ],
 )
-def test_what_is_strange_and_right_is_taken(tmp_path: Path, rows: list[Row]) -> None:
+def test_what_is_strange_and_right_is_taken(tmp_path: Path, rows: Sequence[Row]) -> None:
     propose_table(write_csv(tmp_path / "a.csv", rows), "alice", id_columns=[str(rows[0][0])])
 
 
