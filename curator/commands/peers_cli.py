@@ -16,14 +16,15 @@ from veiltab.curator.peers.ring import PART_BYTES
     epilog="Example: veiltab curator clear-tosses study.toml --name alice --state state --peer bob",
 )
 @with_standing
-@click.option("--peer", required=True, help="Name of the other curator.")
+@click.option("--peer", required=True, help="Name of the other curator, or of the server.")
 @person_option
 @json_option
 def clear_tosses(standing: OpenedState, peer: str, person: str | None, as_json: bool) -> None:
-    """Take part in releases again with a curator by which too many ended that were charged."""
-    name = person_name(named_person(person))
-    cleared = standing.store.coins.clear_aborted(standing.study.curator(peer).name, person=name)
-    emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that ended by curator {peer}")
+    """Take part in releases again with a party against which too many are counted that were charged."""
+    name, is_server = person_name(named_person(person)), peer == standing.study.server.name
+    party = f"server {peer}" if is_server else f"curator {standing.study.curator(peer).name}"
+    cleared = standing.store.coins.clear_aborted(party, person=name)
+    emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} releases that are counted against {party}")
 
 
 @click.command(

@@ -295,4 +295,5 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
         request_digest=progress.request_digest,
         checkpoint=progress.checkpoint,
         considered=progress.considered,
+        uploaded=progress.uploaded,
     )

@@ -312,4 +312,5 @@ def _progress_from_proto(curator: str, own: frozenset[str], answer: curator_peer
         publication=answer.publication,
         request_digest=answer.request_digest,
         checkpoint=answer.checkpoint,
+        uploaded=answer.uploaded,
     )

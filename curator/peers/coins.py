@@ -14,6 +14,7 @@ asked.
 
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
@@ -22,6 +23,7 @@ from veiltab.common.release.table_spec import ALIGNMENT_ID
 from veiltab.common.storage.database import transaction
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.peers.calls import Peers
+from veiltab.curator.progress.release_record import Review
 from veiltab.curator.records.store import CuratorStore
 
 _ALIGNMENT, _RELEASE = "alignment", "release"
@@ -95,6 +97,9 @@ class Coins:
         for name in peers.curators:  # all of them, so that none passes for one that withholds
             try:
                 share = await peers.opening(name, coin_id, transcript(commitments), mine)
+            except ConflictError as error:
+                # Which of the others committed to two things cannot be told here.
+                raise ConflictError(error.problem, where=", ".join(map("curator {}".format, peers.curators))) from None
             except (NotReadyError, UnavailableError) as error:
                 refusal = refusal or error
                 continue
@@ -118,6 +123,16 @@ class Coins:
     def withheld(self, coin_id: str) -> frozenset[str]:
         """Return the curators that have this one's share of a coin, and never opened theirs here."""
         return self._store.coins.openings_withheld(coin_id)
+
+    def with_debts(self, own: Review, release_id: str) -> Review:
+        """Return a review with the parties that owe their part of the coin of a release of one table."""
+        coin_id = release_coin(release_id)
+        if not self._store.coins.knows_coin(coin_id):
+            return own
+        withheld, owing = (
+            frozenset(f"curator {name}" for name in names) for names in (self.withheld(coin_id), self.awaited(coin_id))
+        )
+        return replace(own, withheld=withheld, owing=owing)
 
     def exchange_commitments(self, coin_id: str, peer: str, committed: bytes) -> bytes:
         """Record a peer's commitment to its share, and return one's own.

@@ -23,6 +23,7 @@ from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress.progress import denial_of
 from veiltab.curator.progress.release_record import CuratorRelease, Progress
+from veiltab.curator.records.coin_shares import CoinShares
 
 _MOST_DRAWS_EACH = 64
 """Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""
@@ -112,23 +113,22 @@ def check_shown_ledger(shown: Witnessed, peer: str, planned: int, own: int = 0) 
         )
 
 
-def check_aborted(aborted: Counter[str]) -> None:
-    """Refuse to pay for a release with a curator by which too many ended that were charged.
-
-    Args:
-        aborted: how many, by the curator.
+def check_aborted(coins: CoinShares) -> None:
+    """Refuse to pay for a release with a party against which too many charged ones are counted.
 
     Raises:
-        DeniedError: names the curator.
+        DeniedError: names the party.
     """
-    for name, number in sorted(aborted.items()):
-        if number >= MOST_ABORTED:
-            raise DeniedError(
-                f"{number} releases that were charged ended without a result, as it withheld its part of the coin,"
-                " ended them or differed",
-                where=f"curator {name}",
-                remedy=f"Find out why; then `veiltab curator clear-tosses --peer {name}` takes part with it again.",
-            )
+    for is_claim, how in ((False, "by it"), (True, "because it says that the server failed")):
+        for party, number in sorted(coins.aborted(claims=is_claim).items()):
+            if number >= MOST_ABORTED:
+                name = party.partition(" ")[2]
+                raise DeniedError(
+                    f"{number} releases that were charged ended without a result {how}; the last one:"
+                    f" {coins.why_aborted(party)}",
+                    where=party,
+                    remedy=f"Find out why; then `veiltab curator clear-tosses --peer {name}` takes part with it again.",
+                )
 
 
 def _moment(seconds: int) -> str:

@@ -19,7 +19,6 @@ What another curator has done stays done unless the release ends there, so a ste
 however old that progress is by then. Every step may be repeated after a crash.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
@@ -50,9 +49,6 @@ from veiltab.curator.progress.release_record import (
 )
 
 APPROVED, HELD, DENIED = "approved", "held", "denied"
-_CURATOR = re.compile(r"curator ([^\s:,]+)")
-_CLOCKS_DIFFER = 300
-"""Seconds before the deadline from which a release may be over at a curator whose clock is ahead."""
 
 
 def next_step(
@@ -71,25 +67,25 @@ def next_step(
     """
     if stored.state.finished:
         return End(stored.state, stored.failure)
+    outcome = _outcome(stored, own, peers, now)
+    if not isinstance(outcome, End):
+        return outcome
+    if not own.is_charged:
+        return replace(outcome, by=frozenset())
+    from veiltab.curator.progress.elimination import counted  # noqa: PLC0415 - not for a release with a result
+
+    return counted(outcome, stored, own, peers, lambda known: _step_of(stored, own, known), now)
+
+
+def _outcome(
+    stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError, now: float
+) -> Step | Wait | End:
     if now > stored.request.deadline:
-        by = _behind(stored, own, peers) if own.is_charged else ()
-        return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}", by=by)
+        return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}")
     if isinstance(peers, VeiltabError):
         return outcome_of(peers, is_charged=own.is_charged)
-    ended = tuple(peer for peer in peers if peer.state.unsuccessful)
-    outcome = _end_with(ended, stored, own, now) if ended else _step_of(stored, own, peers)
-    return outcome if own.is_charged or not isinstance(outcome, End) else replace(outcome, by=())
-
-
-def _behind(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError) -> tuple[str, ...]:
-    """Return the curator that a release waits for, if all can be asked and have drawn the sample.
-
-    One that is away is behind in nothing. Before the sample is drawn, one may wait for a share that another withholds.
-    """
-    if isinstance(peers, VeiltabError) or stored.state is not ReleaseState.PERTURBING:
-        return ()
-    outcome = _step_of(stored, own, peers)
-    return (outcome.curator,) if isinstance(outcome, Wait) and outcome.curator else ()
+    ended = next((peer for peer in peers if peer.state.unsuccessful), None)
+    return _step_of(stored, own, peers) if ended is None else _end_with(ended, own)
 
 
 def awaited(stored: CuratorRelease) -> frozenset[str] | None:
@@ -149,8 +145,7 @@ def outcome_of(  # noqa: PLR0911 - one for each outcome
         case ExpiredReleaseError():
             return End(ReleaseState.EXPIRED, str(error))
         case IntegrityError() | ConflictError() | FailedReleaseError():
-            named = _CURATOR.match(error.where) if is_charged else None
-            return End(ReleaseState.FAILED, str(error), by=() if named is None else (named[1],))
+            return End(ReleaseState.FAILED, str(error))
         case VeiltabError() if is_charged:
             return Wait(str(error))
         case DeniedError() | BudgetExceededError():
@@ -317,7 +312,7 @@ def _when_charged(stored: CuratorRelease, own: Review, peers: tuple[Progress, ..
     for peer in peers:
         if peer.sample_check and peer.sample_check != stored.sample_check:
             reason = f"{_both(own, peer.curator)} drew different samples. No data was sent."
-            return End(ReleaseState.FAILED, reason, by=(peer.curator,))
+            return End(ReleaseState.FAILED, reason, by=frozenset({f"curator {peer.curator}"}))
     drawing = _awaited_among(stored, peers)
     return _lacking(drawing, lambda peer: bool(peer.sample_check), "has not drawn the sample yet") or Step.ENCRYPT
 
@@ -337,7 +332,7 @@ def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait | 
         # One key gives all curators' places: told by one of them, the server could leave out its noise at the others'.
         if peer.publication and own.publication and peer.publication != own.publication:
             reason = f"{_both(own, peer.curator)} heard of different publications from the server; no key leaves."
-            return End(ReleaseState.FAILED, reason, by=(peer.curator,))
+            return End(ReleaseState.FAILED, reason, by=frozenset({f"curator {peer.curator}"}))
     return Step.FINISH
 
 
@@ -351,7 +346,7 @@ def _has_tested(peer: Progress) -> bool:
 
 
 def _has_uploaded(peer: Progress) -> bool:
-    return peer.state in {ReleaseState.PERTURBING, ReleaseState.READY}
+    return peer.uploaded or peer.state in {ReleaseState.PERTURBING, ReleaseState.READY}
 
 
 def _both(own: Review, other: str) -> str:
@@ -359,24 +354,13 @@ def _both(own: Review, other: str) -> str:
     return f"curators {' and '.join(sorted((own.curator, other)))}"
 
 
-def _end_with(ended: tuple[Progress, ...], stored: CuratorRelease, own: Review, now: float) -> End:
-    """End a release that has ended at others: by those who do not say that another one of them began."""
-    first = ended[0]
+def _end_with(first: Progress, own: Review) -> End:
     tested = f"; the test of curator {own.curator} passed" if own.is_tested else ""
-    reason = f"curator {first.curator}: {first.failure or f'the release is {first.state.value}'}{tested}"
-    names = {peer.curator for peer in ended}
-    began = [peer for peer in ended if not _names_one_of(names - {peer.curator}, peer.failure)] or ended
-    is_early = now < stored.request.deadline - _CLOCKS_DIFFER
-    by = tuple(peer.curator for peer in began if is_early or peer.state is not ReleaseState.EXPIRED)
-    return End(first.state, reason, by=by)
-
-
-def _names_one_of(curators: Iterable[str], failure: str) -> bool:
-    named = _CURATOR.match(failure)
-    return named is not None and named[1] in curators
+    why = first.failure or f"the release is {first.state.value}"
+    return End(first.state, f"curator {first.curator}: {why}{tested}")
 
 
 def _lacking(peers: tuple[Progress, ...], has: Callable[[Progress], bool], what: str) -> Wait | None:
-    """Wait for the first curator that has not reached a step."""
-    waits = (Wait(f"curator {peer.curator}: {what}", peer.curator) for peer in peers if not has(peer))
-    return next(waits, None)
+    """Wait for the curators that have not reached a step; the first of them is named."""
+    names = tuple(peer.curator for peer in peers if not has(peer))
+    return Wait(f"curator {names[0]}: {what}", names) if names else None

@@ -134,6 +134,7 @@ class Progress:
     columns to test. `commitment` is the one to its share of the release's coin, empty where it shows none.
     `publication` is the digest of what the server stated to it, empty where nothing is recorded. `request_digest` is
     that of the request that it received. `checkpoint` is what it signed of its ledger with the charge, empty before.
+    `uploaded` says that it has sent its columns, or has none to send.
     """
 
     curator: str
@@ -152,6 +153,7 @@ class Progress:
     publication: bytes = b""
     request_digest: bytes = b""
     checkpoint: bytes = b""
+    uploaded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +170,9 @@ class Review:
         is_published: whether the server has said what it published, and that is recorded.
         is_tested: whether the server has passed its test, or it has no columns to test.
         publication: digest of what the server stated that it published; empty before it is recorded.
+        is_present: whether this process has looked at the release before now.
+        withheld: curators that have this one's share of the coin, and never opened theirs.
+        owing: curators whose part of the coin is missing here.
     """
 
     curator: str
@@ -180,6 +185,9 @@ class Review:
     is_published: bool = False
     is_tested: bool = False
     publication: bytes = b""
+    is_present: bool = False
+    withheld: frozenset[str] = frozenset()
+    owing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,16 +264,21 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """No step is possible now; the reason names the party or event to wait for, `curator` a curator that is behind."""
+    """No step is possible now; the reason names the party or event to wait for, `curators` all that are behind."""
 
     reason: str
-    curator: str = ""
+    curators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The release is over here; `by` names the curators who ended it, differ or are behind, if it was charged."""
+    """The release is over here.
+
+    If it was charged, `by` names the parties that it is counted against, as in "curator bob" or "server cloud", and
+    `claimed_by` the curators that say that the server failed.
+    """
 
     state: ReleaseState
     reason: str
-    by: tuple[str, ...] = ()
+    by: frozenset[str] = frozenset()
+    claimed_by: frozenset[str] = frozenset()

@@ -103,6 +103,8 @@ def next_step_of_tables(
     planned, are_open = stored.several, stored.state is ReleaseState.UPLOADING
     if planned and are_open and now > stored.request.deadline and _is_whole(planned, tables):
         return Step.FINISH  # the first results stand, with what ran a second time by now
+    if are_open and now > stored.request.deadline and any(not table.state.finished for table in tables.values()):
+        return Wait("the tables end at the deadline")  # each is counted against whom it waited for
     outcome = next_step(stored, own, peers, now)
     if isinstance(outcome, End) or planned is None:
         return outcome

@@ -93,18 +93,37 @@ class CoinShares:
         if not erase_traces(self._connection):
             self.has_traces = True
 
-    def add_aborted(self, release_id: str, curator: str) -> None:
-        """Record that a release was charged without a result, as a curator withheld its share, ended it or differed."""
-        self._connection.execute("INSERT INTO aborted_toss VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, curator])
+    def add_aborted(self, release_id: str, party: str, why: str, *, is_claim: bool = False) -> None:
+        """Count a charged release without a result against a party, such as "curator bob", or with it.
 
-    def aborted(self) -> Counter[str]:
-        """Return how many releases were charged without a result by each curator."""
-        rows = self._connection.execute("SELECT curator, COUNT(*) AS number FROM aborted_toss GROUP BY curator")
-        return Counter({row["curator"]: row["number"] for row in rows})
+        Args:
+            is_claim: whether it is a curator that says that the server failed.
+        """
+        self._connection.execute(
+            "INSERT INTO aborted_toss VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", [release_id, party, is_claim, why]
+        )
 
-    def clear_aborted(self, curator: str, *, person: str) -> int:
-        """Forget the releases that a curator let be charged for nothing, as a person decided; return their number."""
+    def aborted(self, *, claims: bool = False) -> Counter[str]:
+        """Return how many charged releases without a result are counted against each party.
+
+        Args:
+            claims: of those that ended as a curator says that the server failed, how many by each curator.
+        """
+        rows = self._connection.execute(
+            "SELECT party, COUNT(*) AS number FROM aborted_toss WHERE is_claim = ? GROUP BY party", [claims]
+        )
+        return Counter({row["party"]: row["number"] for row in rows})
+
+    def why_aborted(self, party: str) -> str:
+        """Return why the last release ended that is counted against a party; empty if none is."""
+        row = self._connection.execute(
+            "SELECT why FROM aborted_toss WHERE party = ? ORDER BY rowid DESC LIMIT 1", [party]
+        ).fetchone()
+        return "" if row is None else str(row["why"])
+
+    def clear_aborted(self, party: str, *, person: str) -> int:
+        """Forget the releases that are counted against a party, as a person decided; return their number."""
         with transaction(self._connection) as db:
-            cleared = db.execute("DELETE FROM aborted_toss WHERE curator = ?", [curator]).rowcount
-            self._audit.record(Event.TOSSES_CLEARED, person=person, curator=curator, tosses=cleared)
+            cleared = db.execute("DELETE FROM aborted_toss WHERE party = ?", [party]).rowcount
+            self._audit.record(Event.TOSSES_CLEARED, person=person, party=party, tosses=cleared)
         return cleared

@@ -37,7 +37,8 @@ CREATE TABLE opening (
     coin_id TEXT NOT NULL, curator TEXT NOT NULL, given INTEGER NOT NULL DEFAULT 0,
     received INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (coin_id, curator));
 CREATE TABLE aborted_toss (
-    release_id TEXT NOT NULL REFERENCES release(id), curator TEXT NOT NULL, PRIMARY KEY (release_id, curator));
+    release_id TEXT NOT NULL REFERENCES release(id), party TEXT NOT NULL, is_claim INTEGER NOT NULL, why TEXT NOT NULL,
+    PRIMARY KEY (release_id, party));
 
 CREATE TABLE pad (
     release_id TEXT NOT NULL, attribute TEXT NOT NULL, key BLOB NOT NULL, digest BLOB,

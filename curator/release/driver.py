@@ -212,7 +212,10 @@ class CuratorDriver(Answers, Steps):
                 is_published=run.is_published,
                 is_tested=self._is_tested(stored),
                 publication=self._publication(stored),
+                is_present=run.others is not None,
             )
+            if time.time() > stored.request.deadline:
+                own = self.coins.with_debts(own, release_id)
             others: Others = ()
             # What is decided here alone waits for nobody, unless it was refused before.
             if was_refused or not decides_alone(stored, own):
@@ -224,11 +227,11 @@ class CuratorDriver(Answers, Steps):
                 await self._take(outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server)
             run.is_refused = False
         except (VeiltabError, OSError) as error:
-            return outcome_of(error, is_charged=self.ledger.is_charged(release_id))
+            return _outcome_of(error, stored, self.name, is_charged=self.ledger.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
             refusal, logged = refusal_of(error)
             _log.error("a step failed: %s", logged, extra={"release": release_id})
-            return outcome_of(refusal, is_charged=self.ledger.is_charged(release_id))
+            return _outcome_of(refusal, stored, self.name, is_charged=self.ledger.is_charged(release_id))
         return outcome
 
     def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
@@ -242,10 +245,10 @@ class CuratorDriver(Answers, Steps):
             return  # it keeps what it has
         release_id = stored.request.release_id
         _log.warning("release ended", extra={"release": release_id, "state": ended.state.value})
-        others = {curator.name for curator in self.study.curators} - {self.name}
-        for curator in sorted(others & (self.coins.withheld(release_coin(release_id)) | set(ended.by))):
-            _log.warning("a charged release ended by a curator", extra={"release": release_id, "curator": curator})
-            self.store.coins.add_aborted(stored.part_of or release_id, curator)
+        for party in sorted(ended.by | ended.claimed_by):
+            _log.warning("a charged release is counted", extra={"release": release_id, "party": party})
+            is_claim = party not in ended.by
+            self.store.coins.add_aborted(stored.part_of or release_id, party, ended.reason, is_claim=is_claim)
         self.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
         self._forget(release_id)
 
@@ -258,6 +261,16 @@ class CuratorDriver(Answers, Steps):
             )
         self.store.coins.forget_coin(release_coin(release_id))
         self.sampler.indices_file(release_id).unlink(missing_ok=True)
+
+
+def _outcome_of(error: VeiltabError | OSError, stored: CuratorRelease, name: str, *, is_charged: bool) -> Wait | End:
+    """Return the outcome of a refused step; an end of a charged release is counted against whom it names."""
+    outcome = outcome_of(error, is_charged=is_charged)
+    if not is_charged or not isinstance(outcome, End):
+        return outcome
+    from veiltab.curator.progress.elimination import named_in  # noqa: PLC0415 - not for a release with a result
+
+    return replace(outcome, by=named_in(outcome.reason, stored, name))
 
 
 def _left(stored: CuratorRelease, entered: float) -> float:

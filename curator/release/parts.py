@@ -133,6 +133,7 @@ class Parts:
             commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
             publication=self._publication(stored),
             request_digest=stored.request_digest,
+            uploaded=stored.state is ReleaseState.PERTURBING or stored.bytes_uploaded > 0,
         )
 
     def _publication(self, stored: CuratorRelease) -> bytes:

@@ -102,7 +102,7 @@ class Steps(Parts):
         self._room.keep(planned.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec) -> None:
-        check_aborted(self.store.coins.aborted())
+        check_aborted(self.store.coins)
         with step("reserve", release_id=spec.release_id):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)

@@ -172,7 +172,9 @@ class ServerLink:
         answer = await self._server.ask(method, request, within=within, once=True)
         published = self._published(answer, spec)
         if published is None:
-            raise NotReadyError("has not published the release yet", where=self.name)
+            missing = (c.attribute for c in spec.columns if c.attribute in answer.waiting_for)
+            words = ("has not published the release yet", *(f"attribute {name} is missing" for name in missing))
+            raise NotReadyError("; ".join(words), where=self.name)
         return published
 
     def _published(self, answer: ingest_pb2.GetPublicationResponse, spec: TableSpec) -> PublicationDigests | None:
@@ -187,11 +189,24 @@ class ServerLink:
 
         Raises:
             TransferError: there are more bytes than the canaries have.
+            IntegrityError: a curator sent the server another key before, which does not follow from the coin.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
         request = ingest_pb2.FetchCanariesRequest(release_id=spec.release_id, places_key=places_key)
         most = spec.canaries * canary_width(spec, self._name)
-        return self._server.stream(self._server.stub.FetchCanaries, request, most=most)
+
+        def check(answer: ingest_pb2.FetchCanariesResponse) -> None:
+            if not answer.other_places_key:
+                return
+            others = {column.owner for column in spec.columns} - {self._name}
+            if answer.other_places_key == places_key or answer.other_sender not in others:
+                raise IntegrityError("refuses the key of the canaries' places without a reason", where=self.name)
+            raise IntegrityError(
+                "sent the server another key of the canaries' places, which does not follow from the coin",
+                where=f"curator {answer.other_sender}",
+            )
+
+        return self._server.stream(self._server.stub.FetchCanaries, request, most=most, check=check)
 
     def _state_of(self, answer: ingest_pb2.OpenReleaseResponse | ingest_pb2.GetPublicationResponse) -> ReleaseState:
         """Return how a release stands at the server, unless it ended there."""

@@ -18,6 +18,7 @@ from veiltab.common.rpc.chunks import CHUNK, ShortChunks, data_of, file_chunks, 
 from veiltab.common.rpc.parties.identity import Identity, Party, utc_now
 from veiltab.common.rpc.parties.signing import signed, signed_to_proto
 from veiltab.common.rpc.waiting.changes import offered_seconds
+from veiltab.server.records.session import OtherKeyError
 from veiltab.server.release.receiving import Announced
 from veiltab.server.release.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
@@ -103,12 +104,17 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             failure=session.failure,
             places_digest=await to_thread(releases.places_digest_of, session) if is_by_server else b"",
             noise_digest=session.noise_digest,
+            waiting_for=session.waiting_for,
         )
 
     async def FetchCanaries(
         self, request: ingest_pb2.FetchCanariesRequest, context: Context
     ) -> AsyncIterator[ingest_pb2.FetchCanariesResponse]:
-        canaries = await self._releases.canaries_of(request.release_id, caller(context).name, request.places_key)
+        try:
+            canaries = await self._releases.canaries_of(request.release_id, caller(context).name, request.places_key)
+        except OtherKeyError as error:
+            yield ingest_pb2.FetchCanariesResponse(other_places_key=error.key, other_sender=error.sender)
+            return
         total = canaries.total
         with step("send canaries", release_id=request.release_id, size=total - request.offset):
             pieces = canaries.chunks(request.offset)

@@ -11,6 +11,24 @@ from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.table_spec import Column, TableSpec
 
 
+class OtherKeyError(ConflictError):
+    """Another key of the canaries' places came first.
+
+    Args:
+        key: that one.
+        sender: the curator that sent it.
+    """
+
+    def __init__(self, key: bytes, sender: str, release_id: str) -> None:
+        super().__init__(
+            f"curator {sender} sent another key of the canaries' places before",
+            where=f"release {release_id}",
+            remedy="One of the curators asks for rows that are no canaries; the release cannot go on.",
+        )
+        self.key = key
+        self.sender = sender
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """The state of one release; every step returns a new one or raises.

@@ -19,7 +19,7 @@ from veiltab.common.storage.database import transaction
 from veiltab.common.storage.disk import Room
 from veiltab.server.records.databases import open_state
 from veiltab.server.records.noise import SECRET_LENGTH, noise_digest, noise_secret
-from veiltab.server.records.session import Session
+from veiltab.server.records.session import OtherKeyError, Session
 from veiltab.server.records.session_files import SessionFiles
 from veiltab.server.sharing.leases import Lease, leases_of
 from veiltab.server.sharing.quota import Quota
@@ -267,7 +267,7 @@ class ServerStore(SessionFiles):
             The release's spec.
 
         Raises:
-            ConflictError: another key was recorded before.
+            OtherKeyError: another key was recorded before.
             NotFoundError, DeniedError, FailedReleaseError, NotReadyError: the curator may not test this release, or not
                 now.
         """
@@ -280,11 +280,7 @@ class ServerStore(SessionFiles):
             )
             first = db.execute("SELECT places_key, places_key_from FROM session WHERE id = ?", [release_id]).fetchone()
         if bytes(first["places_key"]) != key:
-            raise ConflictError(
-                f"curator {first['places_key_from']} sent another key of the canaries' places before",
-                where=f"release {release_id}",
-                remedy="One of the curators asks for rows that are no canaries; the release cannot go on.",
-            )
+            raise OtherKeyError(bytes(first["places_key"]), first["places_key_from"], release_id)
         return session.spec
 
     def end(self, session: Session, state: ReleaseState, failure: str, lease: Lease) -> Session:

@@ -121,7 +121,7 @@ class Canaries:
 
         Raises:
             InvalidInputError: the key has another length.
-            ConflictError: another key came first.
+            OtherKeyError: another key came first.
             DeniedError: the curator has no column in the release.
             NotFoundError, NotReadyError, FailedReleaseError: there is no such publication, not yet or no longer.
         """

@@ -22,7 +22,8 @@ def sweep(store: ServerStore, now: int, retention: int) -> None:
     for session in store.sessions():
         deadline = session.spec.deadline
         if session.state is ReleaseState.UPLOADING and now > deadline:
-            _expire(store, session, "not all columns came before the deadline")
+            missing = ", ".join(f"attribute {name}" for name in session.waiting_for)
+            _expire(store, session, f"not all columns came before the deadline: {missing} is missing")
         elif session.state is ReleaseState.READY and now > deadline + retention:
             _expire(store, session, "the release is no longer kept")
         elif session.state.finished:

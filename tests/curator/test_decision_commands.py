@@ -162,7 +162,7 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
 def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_request: Make) -> None:
     store = terminal.store()
     store.releases.add(make_request(), 1)
-    store.coins.add_aborted(ID, "bob")
+    store.coins.add_aborted(ID, "curator bob", "why")
     assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 1}
     assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 0}
     assert not store.coins.aborted()

@@ -22,7 +22,7 @@ DIFFERENT = "curators alice and carol heard of different publications from the s
 
 
 def behind(curator: str, what: str) -> Wait:
-    return Wait(f"curator {curator}: {what}", curator)
+    return Wait(f"curator {curator}: {what}", (curator,))
 
 
 def test_the_steps_and_where_they_lead() -> None:
@@ -106,7 +106,7 @@ def test_a_part_goes_on_with_what_is_not_denied() -> None:
 def test_no_person_is_asked_before_every_curator_has_considered_the_request() -> None:
     held = Review(curator="alice", waiting_attributes=("age",))
     assert next_step(release(), held, (progress(), progress(curator="carol", considered=False)), 1) == Wait(
-        "curator carol: has not considered the request yet", curator="carol"
+        "curator carol: has not considered the request yet", ("carol",)
     )
 
 
@@ -152,35 +152,6 @@ def test_nobody_approves_before_all_have_shown_the_same_request() -> None:
             "researcher rosa: asked curators alice and bob for different things under one id, or gave different"
             " purposes. Nothing was charged. Ask again.",
         )
-
-
-def test_who_ends_a_charged_release_is_counted_and_who_follows_is_not() -> None:
-    stored = release(state=ReleaseState.CHARGED, spec=SPECS[0], sample_check=CHECKS[0])
-    own = replace(REVIEWED, is_charged=True)
-    tested = replace(own, is_tested=True)
-    drawn = progress(charged=True, sample_check=CHECKS[0])
-    bob = replace(drawn, state=ReleaseState.FAILED, failure="my table changed")
-    carol = replace(bob, curator="carol", failure="curator bob: my table changed")
-
-    def by(*peers: Progress, now: float = -1000, review: Review = own) -> tuple[str, ...]:
-        outcome = next_step(stored, review, peers, now)
-        assert isinstance(outcome, End)
-        return outcome.by
-
-    assert by(bob, carol) == ("bob",)
-    assert by(bob, carol, review=REVIEWED) == (), "nothing was charged"
-    assert by(carol) == ("carol",), "who names another that has not ended it hides behind nobody"
-    assert by(replace(bob, failure="curator carol: no, she"), carol) == ("bob", "carol")
-    assert by(replace(bob, failure="curator alice: she"), drawn) == ("bob",)
-    late = replace(bob, state=ReleaseState.EXPIRED)
-    assert (by(late), by(late, now=DEADLINE - 1)) == (("bob",), ()), "clocks may differ a little"
-    assert by(replace(drawn, sample_check=CHECKS[1])) == ("bob",)
-    waits = replace(drawn, sample_check=b"")
-    assert by(waits, now=DEADLINE + 1) == (), "perhaps it waits for a share that another withholds"
-    stored = replace(stored, state=ReleaseState.PERTURBING)
-    assert by(drawn, now=DEADLINE + 1) == ("bob",)
-    assert by(replace(drawn, state=ReleaseState.PERTURBING), now=DEADLINE + 1, review=tested) == ("bob",)
-    assert by(replace(drawn, state=ReleaseState.READY), now=DEADLINE + 1, review=tested) == ()
 
 
 def test_the_curators_reserve_in_order_of_their_names() -> None:

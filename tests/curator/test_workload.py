@@ -264,9 +264,9 @@ def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, wor
 def test_the_tables_open_once_everyone_has_charged(workload: ReleaseSpec) -> None:
     stored = release(workload, state=ReleaseState.CHARGED)
     assert next_step_of_tables(stored, OWN, (progress(),), {}, 1) is Step.OPEN_TABLES
-    waits = Wait("curator bob: has not charged the release yet", "bob")
+    waits = Wait("curator bob: has not charged the release yet", ("bob",))
     assert next_step_of_tables(stored, OWN, (progress(charged=False),), {}, 1) == waits
     failed = progress(state=ReleaseState.FAILED, failure="why")
     assert next_step_of_tables(stored, OWN, (failed,), {}, 1) == End(
-        ReleaseState.FAILED, "curator bob: why", by=("bob",)
+        ReleaseState.FAILED, "curator bob: why", by=frozenset({"curator bob"})
     )

@@ -252,3 +252,12 @@ def test_what_is_known_of_one_table_is_not_asked_of_several(workload: ReleaseSpe
         _ = release(workload).planned_spec
     with pytest.raises(IntegrityError):
         _ = replace(release(workload), planned=None).planned_release
+
+
+def test_at_the_deadline_a_release_ends_after_its_tables_which_are_counted(workload: ReleaseSpec) -> None:
+    stored, runs = release(workload, choice=()), at(ReleaseState.CHARGED)
+    waits = next_step_of_tables(stored, OWN, (progress(),), READY | {3: runs}, DEADLINE + 1)
+    assert waits == Wait("the tables end at the deadline")
+    expired = READY | {3: at(ReleaseState.EXPIRED, "the deadline passed")}
+    ended = next_step_of_tables(stored, OWN, (progress(),), expired, DEADLINE + 1)
+    assert isinstance(ended, End)

@@ -43,4 +43,5 @@ def _show(books: Books, identity: Identity | None, visit: Visit) -> Response:
         soon=SOON_DAYS,
         charges=standing.ledger.head[0],
         aborted=standing.store.coins.aborted(),
+        claims=standing.store.coins.aborted(claims=True),
     )

@@ -106,7 +106,7 @@ class GetPublicationRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class GetPublicationResponse(_message.Message):
-    __slots__ = ("state", "digests", "failure", "places_digest", "noise_digest")
+    __slots__ = ("state", "digests", "failure", "places_digest", "noise_digest", "waiting_for")
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -119,12 +119,14 @@ class GetPublicationResponse(_message.Message):
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     PLACES_DIGEST_FIELD_NUMBER: _ClassVar[int]
     NOISE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     digests: _containers.ScalarMap[str, bytes]
     failure: str
     places_digest: bytes
     noise_digest: bytes
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., failure: _Optional[str] = ..., places_digest: _Optional[bytes] = ..., noise_digest: _Optional[bytes] = ...) -> None: ...
+    waiting_for: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., failure: _Optional[str] = ..., places_digest: _Optional[bytes] = ..., noise_digest: _Optional[bytes] = ..., waiting_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FetchCanariesRequest(_message.Message):
     __slots__ = ("release_id", "places_key", "offset")
@@ -137,9 +139,13 @@ class FetchCanariesRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ..., places_key: _Optional[bytes] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class FetchCanariesResponse(_message.Message):
-    __slots__ = ("total", "chunk")
+    __slots__ = ("total", "chunk", "other_places_key", "other_sender")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
+    OTHER_PLACES_KEY_FIELD_NUMBER: _ClassVar[int]
+    OTHER_SENDER_FIELD_NUMBER: _ClassVar[int]
     total: int
     chunk: _release_pb2.Chunk
-    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+    other_places_key: bytes
+    other_sender: str
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ..., other_places_key: _Optional[bytes] = ..., other_sender: _Optional[str] = ...) -> None: ...

@@ -78,7 +78,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
     store.keys.record_key_given(ID, "sex", "rosa")
     store.releases.end(ID, ReleaseState.FAILED, "why")
     store.served.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
-    store.coins.clear_aborted("bob", person="Ben")
+    store.coins.clear_aborted("curator bob", person="Ben")
     store.private.allow("bob", bytes(16), person="Ben")
     entries = list(store.audit.entries())
     found = [(one.event, one.person, one.release, one.facts) for one in entries]
@@ -102,7 +102,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
         ("key given", "", ID, {"attribute": "sex", "researcher": "rosa"}),
         ("release ended", "", ID, {"state": "failed", "failure": "why"}),
         ("policy loaded", "", "", {"file": None, "rules": 3, "budget": "0.5", "persons": 2, "sha256": "ab"}),
-        ("tosses cleared", "Ben", "", {"curator": "bob", "tosses": 0}),
+        ("tosses cleared", "Ben", "", {"party": "curator bob", "tosses": 0}),
         ("alignment allowed", "Ben", "", {"curator": "bob", "sessions": 0}),
     ]
     assert [one.number for one in store.audit.entries(ID)] == [1, 2, 3, 4, 5, 6, 7]
@@ -147,7 +147,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
         lambda store, _ledger: store.keys.record_key_given(ID, "sex", "rosa"),
         lambda store, _ledger: store.served.set_served_policy(None, 3, None),
         lambda store, _ledger: store.served.set_served_table(None, 3, "ab"),
-        lambda store, _ledger: store.coins.clear_aborted("bob", person="Ben"),
+        lambda store, _ledger: store.coins.clear_aborted("curator bob", person="Ben"),
         lambda store, _ledger: store.private.allow("bob", bytes(16), person="Ben"),
     ],
 )
@@ -161,7 +161,7 @@ def test_what_cannot_be_recorded_does_not_happen(
 ) -> None:
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
-    store.coins.add_aborted(ID, "bob")
+    store.coins.add_aborted(ID, "curator bob", "why")
     store.private.begin("a" * 32, "version", bytes(16))
     store.private.fail("a" * 32, ["bob"])
     before = list(store.connection.iterdump())

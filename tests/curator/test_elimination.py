@@ -1,0 +1,309 @@
+"""Every charged release that ends without a result is counted against somebody, wherever a curator stops or lies."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pytest
+
+from tests.curator.curators_progress import (
+    CHECKS,
+    DEADLINE,
+    REVIEWED,
+    SPECS,
+    progress,
+    release,
+)
+from tests.curator.driver_world import AWAY, ID, Make, World, carried_to, driver_fixture, world_fixture  # noqa: F401 - fixtures
+from veiltab.common.core.coin import transcript
+from veiltab.common.errors import (
+    FailedReleaseError,
+    IntegrityError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.peers.calls import Peers
+from veiltab.curator.progress.elimination import named_in
+from veiltab.curator.progress.progress import next_step
+from veiltab.curator.progress.release_record import End, Progress, Review
+
+NOISY = {"sample": 400, "canaries": 1000}
+BOB = {"curator bob": 1}
+LATE = 2_000_000_001.0
+
+
+def end_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, int]:
+    """Let the deadline pass; return against whom alice counts the release."""
+    if not world.state().finished:
+        world.step()
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
+    world.step()
+    assert world.state().unsuccessful
+    assert world.driver.ledger.is_charged(ID)
+    return world.driver.store.coins.aborted()
+
+
+def refused_toss(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception, *, asks: bool = False) -> None:
+    """Let bob commit, perhaps ask for alice's share, and refuse to open his own."""
+
+    async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> NoReturn:
+        coins = world.driver.coins
+        coins.exchange_commitments(coin, "bob", bytes(32))
+        if asks:
+            coins.open_share(coin, "bob", transcript(world.driver.store.coins.commitments(coin)))
+        raise error
+
+    monkeypatch.setattr(world.driver.coins, "toss", toss)
+
+
+def after_the_charge(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
+    carried_to(world, ReleaseState.CHARGED, request)
+    world.follow()
+
+
+def after_the_sample(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
+    """Let alice draw the sample, and bob not say that he has."""
+    after_the_charge(world, request)
+    assert not world.step()
+    assert world.driver.progress(ID).sample_check
+
+
+def after_the_upload(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
+    carried_to(world, ReleaseState.PERTURBING, request)
+
+
+def after_the_test(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
+    after_the_upload(world, request)
+    world.follow()
+    world.step()
+    assert world.driver.progress(ID).tested
+
+
+def before_his_charge(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
+    carried_to(world, ReleaseState.PLANNED, request)
+    world.follow()
+    assert world.step()
+    world.bob = replace(world.bob, charged=False)
+
+
+Stop = Callable[[World, Any], None]
+STOPS: list[Stop] = [before_his_charge, after_the_sample, after_the_upload, after_the_test]
+"""How far bob comes before he stops; the parts of the coin are below."""
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["silent", "away"])
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_curator_that_stops_after_any_message_is_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, stop: Stop, *, is_away: bool
+) -> None:
+    stop(world, make_request(**NOISY))
+    world.is_bob_there = not is_away
+    assert end_of(world, monkeypatch) == BOB
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("error", [AWAY, NotReadyError("does not hold every commitment yet", where="curator bob")])
+def test_a_curator_that_keeps_its_part_of_the_coin_is_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, error: VeiltabError, *, asks: bool
+) -> None:
+    after_the_charge(world, make_request(**NOISY))
+    refused_toss(world, monkeypatch, error, asks=asks)
+    assert end_of(world, monkeypatch) == BOB
+
+
+def test_a_curator_whose_list_stays_away_or_is_false_is_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_the_test(world, make_request(**NOISY))
+    world.follow()
+    world.bob_s_refusal = NotReadyError("has not tested the server yet", where="curator bob")
+    assert end_of(world, monkeypatch) == BOB
+
+
+def test_with_a_false_list_a_curator_is_counted_beside_the_server(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_the_test(world, make_request(**NOISY))
+    world.follow()
+    monkeypatch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
+    assert end_of(world, monkeypatch) == {"curator bob": 1, "server cloud": 1}
+
+
+def test_a_curator_that_only_says_that_it_sent_its_columns_is_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_the_upload(world, make_request(**NOISY))
+    world.follow()
+    world.refusal = NotReadyError(
+        "has not published the release yet; attribute salary is missing", where="server cloud"
+    )
+    assert end_of(world, monkeypatch) == BOB
+
+
+Lie = Callable[[World], None]
+
+
+def other_sample(world: World) -> None:
+    world.bob = replace(world.bob, sample_check=b"another")
+
+
+def symbol_outside(world: World) -> None:
+    world.refusal = FailedReleaseError("attribute salary: 1 of 3000 symbols lie outside", where="server cloud")
+
+
+def column_too_late(world: World) -> None:
+    problem = "not all columns came before the deadline: attribute salary is missing"
+    world.refusal = FailedReleaseError(problem, where="server cloud")
+
+
+def other_key(world: World) -> None:
+    world.refusal = IntegrityError("sent the server another key of the canaries' places", where="curator bob")
+
+
+def other_publication(world: World) -> None:
+    world.bob = replace(world.bob, tested=True, publication=b"p" * 32)
+
+
+def no_checkpoint(world: World) -> None:
+    world.bob = replace(world.bob, checkpoint=b"none")
+
+
+def an_end(world: World) -> None:
+    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="my table changed")
+
+
+def an_end_by_alice(world: World) -> None:
+    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="curator alice: she did it")
+
+
+def an_end_by_nobody(world: World) -> None:
+    world.bob = replace(world.bob, state=ReleaseState.EXPIRED)
+
+
+def an_end_for_his_own_column(world: World) -> None:
+    world.bob = replace(
+        world.bob, state=ReleaseState.FAILED, failure="server cloud: attribute salary: 1 of 3000 symbols"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stop", "lie"),
+    [
+        (after_the_charge, no_checkpoint),
+        (after_the_sample, other_sample),
+        *((after_the_upload, lie) for lie in (symbol_outside, column_too_late, other_key)),
+        (after_the_test, other_publication),
+        *((stop, lie) for stop in STOPS[1:] for lie in (an_end, an_end_by_alice, an_end_for_his_own_column)),
+        *((stop, an_end_by_nobody) for stop in STOPS),
+    ],
+)
+def test_a_curator_that_lies_in_any_message_is_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, stop: Stop, lie: Lie
+) -> None:
+    stop(world, make_request(**NOISY))
+    if lie in {symbol_outside, column_too_late, other_key}:
+        world.follow()
+    lie(world)
+    assert end_of(world, monkeypatch) == BOB
+    assert not world.driver.store.coins.aborted(claims=True)
+
+
+@pytest.mark.parametrize("stop", STOPS[1:])
+def test_who_says_that_the_server_failed_is_counted_by_itself(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, stop: Stop
+) -> None:
+    stop(world, make_request(**NOISY))
+    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="server cloud: it did not add the noise")
+    assert not end_of(world, monkeypatch)
+    assert world.driver.store.coins.aborted(claims=True) == BOB
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        UnavailableError("no connection", where="server cloud"),
+        NotReadyError("has not published the release yet", where="server cloud"),
+        FailedReleaseError("attribute sex: 1 of 3000 symbols lie outside", where="server cloud"),
+        IntegrityError("states another noise for this release than before", where="server cloud"),
+    ],
+)
+def test_a_server_that_stops_or_refuses_what_is_right_is_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    after_the_upload(world, make_request(**NOISY))
+    world.follow()
+    world.refusal = refusal
+    assert end_of(world, monkeypatch) == {"server cloud": 1}
+
+
+def test_a_server_without_noise_is_counted_and_no_curator(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_the_upload(world, make_request(**NOISY))
+    world.follow()
+    world.noise = 0.0
+    assert end_of(world, monkeypatch) == {"server cloud": 1}
+
+
+def test_nobody_is_counted_where_this_curator_was_away_itself(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_the_upload(world, make_request(**NOISY))
+    world.driver._runs.clear()  # as in another process
+    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
+    world.step()
+    assert world.state() is ReleaseState.EXPIRED
+    assert not world.driver.store.coins.aborted()
+
+
+def test_nobody_is_counted_where_the_step_is_one_s_own() -> None:
+    stored = release(
+        state=ReleaseState.UPLOADING, spec=SPECS[0], sample_check=CHECKS[0], waiting_for="this curator's disk"
+    )
+    own = replace(REVIEWED, is_charged=True, is_present=True)
+    assert next_step(stored, own, (progress(charged=True),), DEADLINE + 1) == End(
+        ReleaseState.EXPIRED, "the deadline passed; this curator's disk"
+    )
+
+
+def test_of_several_that_are_behind_or_ended_all_are_counted_and_those_who_follow_are_not() -> None:
+    stored = release(state=ReleaseState.CHARGED, spec=SPECS[0], sample_check=CHECKS[0])
+    own = replace(REVIEWED, is_charged=True, is_present=True)
+    drawn = progress(charged=True, sample_check=CHECKS[0])
+    bob = replace(drawn, state=ReleaseState.FAILED, failure="my table changed")
+    carol = replace(bob, curator="carol", failure="curator bob: my table changed")
+
+    def by(*peers: Progress, now: float = -1000, review: Review = own) -> frozenset[str]:
+        outcome = next_step(stored, review, peers, now)
+        assert isinstance(outcome, End)
+        return outcome.by
+
+    only_bob, both = frozenset({"curator bob"}), frozenset({"curator bob", "curator carol"})
+    assert by(bob, carol) == only_bob
+    assert by(bob, carol, review=REVIEWED) == frozenset(), "nothing was charged"
+    assert by(carol) == {"curator carol"}, "who names another that has not ended it hides behind nobody"
+    assert by(replace(bob, failure="curator carol: no, she"), carol) == both
+    late = replace(bob, state=ReleaseState.EXPIRED)
+    assert (by(late), by(late, now=DEADLINE - 1)) == (only_bob, frozenset()), "clocks may differ a little"
+    waits = replace(drawn, sample_check=b"")
+    assert by(waits, replace(waits, curator="carol"), now=DEADLINE + 1) == both
+    server = replace(bob, failure="server cloud: attribute z: 1 of 3000 symbols lie outside")
+    told = next_step(stored, own, (server, drawn), -1000)
+    assert isinstance(told, End)
+    assert told.by == {"curator carol"}, "the owner"
+    assert told.claimed_by == {"curator bob"}, "who says so"
+
+
+def test_who_is_named_is_who_refused_and_not_whom_it_speaks_of() -> None:
+    stored = release(spec=SPECS[0])
+    for refusal, parties in (
+        ("curator bob, coin toss: carol began; curator carol: attribute z", {"curator bob"}),
+        ("curator bob, curator carol: a curator changed its commitment", {"curator bob", "curator carol"}),
+        ("server cloud, release 1: attribute y: lies outside; attribute z", {"curator bob", "curator carol"}),
+        ("server cloud: attribute x: lies outside", {"server cloud"}),
+        ("curator alice: drew another sample than before", set[str]()),
+        ("this curator's disk: OSError", set[str]()),
+    ):
+        assert named_in(refusal, stored, "alice") == parties

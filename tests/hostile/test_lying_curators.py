@@ -1,0 +1,29 @@
+"""A curator by which charged releases end, in processes and over TLS: the honest one counts it, at whichever step."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, made_world
+from veiltab.common.release.state import ReleaseState
+
+LAUNCHER = str(Path(__file__).with_name("lying_launcher.py"))
+ENDED = {ReleaseState.EXPIRED, ReleaseState.FAILED}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lie", ["nosample", "badsymbol", "wrongkey"])
+def test_a_curator_that_deviates_after_the_charge_is_counted_and_nobody_else(tmp_path: Path, lie: str) -> None:
+    world = made_world(tmp_path / "study")
+    with world.local:
+        world.start(BOB, how=(sys.executable, LAUNCHER, lie))
+        world.start(ALICE, CLOUD, ROSA)
+        asked = world.ask(("region", "income"), "--label", lie, "--lifetime-hours", "0.01", epsilon="0.5")
+        release_id = str(asked.data["release"]["id"])
+        with world.store("alice") as store:
+            world.wait_until(lambda: store.releases.knows(release_id), seconds=30)
+            world.wait_until(lambda: store.releases.release(release_id).state in ENDED, seconds=90)
+            assert store.coins.aborted() == {"curator bob": 1}
+            assert not store.coins.aborted(claims=True)
+        assert world.charges("alice") == [release_id]
