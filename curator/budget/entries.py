@@ -20,6 +20,10 @@ GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 """The head of an empty ledger."""
 
 
+OWN_TABLE = "match rates"
+"""In the place of the researcher, whose name has no blank."""
+
+
 class OwnTable(NamedTuple):
     """A table with noise that this curator releases alone, of a pure epsilon."""
 

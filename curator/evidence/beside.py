@@ -1,6 +1,6 @@
 """Compares the ledger in one curator's evidence with what another party's evidence holds of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -19,16 +19,19 @@ class Seen:
         party: URI of the curator.
         head: entries, and the digest of the last.
         at: when it was signed, or cosigned.
+        release: whose charge is the last entry; empty if that is not signed.
     """
 
     party: str
     head: LedgerHead
     at: datetime
+    release: str = ""
 
     @classmethod
     def of(cls, one: Witnessed) -> "Seen":
         """Return what a cosigned checkpoint shows."""
-        return cls(party=one.checkpoint.party.uri, head=one.checkpoint.head, at=one.at)
+        checkpoint = one.checkpoint
+        return cls(party=checkpoint.party.uri, head=checkpoint.head, at=one.at, release=checkpoint.release)
 
 
 def seen_in_statement(one: Statement) -> Seen | None:
@@ -37,13 +40,35 @@ def seen_in_statement(one: Statement) -> Seen | None:
     return None if one.ledger is None else Seen(party=one.party, head=one.ledger, at=at)
 
 
-def compared(party: str, made_at: int, ledger: Mapping[int, str], witness: str, seen: Iterable[Seen]) -> Finding:
+def split_views(seen: Iterable[tuple[str, Seen]]) -> Iterator[Finding]:
+    """Yield a line for each curator that signed two ledgers of one length, or one release at two lengths.
+
+    Args:
+        seen: what all files show, each with the party whose evidence shows it.
+    """
+    kept = dict[tuple[str, str], tuple[str, Seen]]()
+    blamed = set[str]()
+    for file, one in seen:
+        for place in (f"{one.head.length} entries", f"release {one.release}" if one.release else ""):
+            other_file, other = kept.setdefault((one.party, place), (file, one))
+            if place and one.party not in blamed and other.head != one.head:
+                blamed.add(one.party)
+                detail = (
+                    f"signed two ledgers at {place}, as evidence of {other_file} and of {file} shows: this is proof"
+                )
+                yield Finding(what=f"ledgers of {one.party}", detail=f"{detail} against that curator", holds=False)
+
+
+def compared(  # noqa: PLR0913, PLR0917 - two ledgers, and when
+    party: str, made_at: int, ledger: Mapping[int, str], releases: Mapping[int, str], witness: str, seen: Iterable[Seen]
+) -> Finding:
     """Return whether the ledger of one curator is what it once signed, as another party's evidence shows.
 
     Args:
         party: URI of the curator whose ledger it is.
         made_at: Unix seconds of its evidence; what was signed later may be of a longer ledger.
         ledger: digest of each entry by its number, as its evidence has them.
+        releases: id of the release of each entry by its number; not of tables that the curator released alone.
         witness: whose evidence shows what was signed.
         seen: what that holds, of all ledgers.
     """
@@ -56,7 +81,7 @@ def compared(party: str, made_at: int, ledger: Mapping[int, str], witness: str, 
         length = one.head.length
         if length > len(ledger) and one.at > exported:
             continue
-        if ledger.get(length) != one.head.digest:
+        if ledger.get(length) != one.head.digest or one.release not in {"", releases.get(length)}:
             signed = f"the curator signed a ledger of {length} entries by {one.at:%Y-%m-%d %H:%M:%S} UTC, and"
             lacks = f"its evidence has {len(ledger)} entries: the rest was cut off"
             differs = f"its evidence has another: of entries {fits + 1} to {length} one differs at least"
@@ -66,4 +91,6 @@ def compared(party: str, made_at: int, ledger: Mapping[int, str], witness: str, 
         return Finding(what=what, detail="that evidence holds nothing of this ledger to compare", holds=None)
     more = f"; {later} of later ledgers are not compared" if later else ""
     detail = f"{len(of_party) - later} ledgers that the curator signed, of up to {fits} entries, are in it{more}"
+    if missing := len(releases.keys() - {one.head.length for one in of_party if one.release}):
+        return Finding(what=what, detail=f"{detail}; for {missing} of {len(releases)} releases it has none", holds=None)
     return Finding(what=what, detail=detail, holds=True)

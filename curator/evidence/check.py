@@ -33,8 +33,8 @@ from veiltab.common.rpc.parties.revocation import check_none_revoked
 from veiltab.common.rpc.parties.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import AuditEntry, AuditHead
-from veiltab.curator.budget.entries import GENESIS, covered_audit_head, linked
-from veiltab.curator.evidence.beside import Seen, compared, seen_in_statement
+from veiltab.curator.budget.entries import GENESIS, OWN_TABLE, covered_audit_head, linked
+from veiltab.curator.evidence.beside import Seen, compared, seen_in_statement, split_views
 from veiltab.curator.evidence.files import (
     AUDIT,
     AUTHORITY,
@@ -75,12 +75,14 @@ class EvidenceFindings:
         index: the index, as it was signed.
         findings: a line for each check.
         ledger: digest of each entry of the ledger, by its number, as far as its chain is whole.
+        releases: id of the release of each entry, but for tables that the curator released alone.
         seen: what it holds of ledgers: checkpoints of others that the curator cosigned, statements in certificates.
     """
 
     index: EvidenceIndex
     findings: tuple[Finding, ...]
     ledger: Mapping[int, str] = field(default_factory=dict)
+    releases: Mapping[int, str] = field(default_factory=dict)
     seen: tuple[Seen, ...] = ()
 
     @property
@@ -119,7 +121,13 @@ def check_evidence(
             index = EvidenceIndex.from_text(read_text(archive, INDEX))
             check = _Check(archive=archive, index=index, authority=authority, study=study, revoked=revoked)
             findings = tuple(check.findings())
-            return EvidenceFindings(index=index, findings=findings, ledger=check.ledger_heads, seen=tuple(check.seen))
+            return EvidenceFindings(
+                index=index,
+                findings=findings,
+                ledger=check.ledger_heads,
+                releases=check.ledger_releases,
+                seen=tuple(check.seen),
+            )
     except VeiltabError:
         raise
     except Exception:  # noqa: BLE001 - whatever a library raises for what a stranger made
@@ -137,6 +145,7 @@ class _Check:
     audit_heads: dict[int, str] = field(default_factory=dict)
     covered: dict[int, AuditHead] = field(default_factory=dict)
     ledger_heads: dict[int, str] = field(default_factory=dict)
+    ledger_releases: dict[int, str] = field(default_factory=dict)
     signing_certificates: set[str] = field(default_factory=set)
     seen: list[Seen] = field(default_factory=list)
 
@@ -239,12 +248,14 @@ class _Check:
     def _ledger(self) -> str:
         head, number = GENESIS, 0
         for number, line in enumerate(read_lines(self.archive, LEDGER), start=1):
-            place, _, facts, *_ = json.loads(line)
+            place, release_id, facts, *_ = json.loads(line)
             if place != number:
                 raise IntegrityError(f"the line of entry {number} is that of another")
             head = linked(head, line)
             self.ledger_heads[number] = head.hex()
-            if (audit := covered_audit_head(json.loads(facts))) is not None:
+            if (entry := json.loads(facts))["researcher"] != OWN_TABLE:
+                self.ledger_releases[number] = release_id
+            if (audit := covered_audit_head(entry)) is not None:
                 self.covered[number] = audit
         if LedgerHead(length=number, digest=head.hex()) != self.index.ledger:
             raise IntegrityError("the chain does not end where the index says: it was altered or cut off")
@@ -364,7 +375,12 @@ def check_beside(one: EvidenceFindings, other: EvidenceFindings) -> Iterator[Fin
         yield Finding(what=f"evidence of {names[1]}", detail=f"does not hold: {', '.join(failed)}", holds=False)
         return
     for own, witness, name in ((one, other, names[1]), (other, one, names[0])):
-        yield compared(own.index.party, own.index.made_at, own.ledger, name, witness.seen)
+        yield compared(own.index.party, own.index.made_at, own.ledger, own.releases, name, witness.seen)
+
+
+def check_together(files: Iterable[EvidenceFindings]) -> Iterator[Finding]:
+    """Yield whether what all files hold of the ledgers of any curator fits together."""
+    return split_views((escaped(one.index.party), seen) for one in files for seen in one.seen)
 
 
 def _finding(what: str, check: Callable[[], str]) -> Finding:

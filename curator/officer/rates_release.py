@@ -18,7 +18,7 @@ from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyErro
 from veiltab.common.linkage.match_rates import MatchRates, geometric
 from veiltab.common.storage.database import transaction
 from veiltab.curator.audit.log import Event
-from veiltab.curator.budget.entries import OwnTable
+from veiltab.curator.budget.entries import OWN_TABLE, OwnTable
 from veiltab.curator.linkage.linkage_report import MOST_CATEGORIES, LinkageReport
 from veiltab.curator.linkage.linkages import Linkages
 from veiltab.curator.officer.opened import OpenedState
@@ -184,7 +184,7 @@ def _noisy_facts(
         "repeats": 0,
         "epsilon": str(epsilon),
         "delta": None,
-        "researcher": "match rates",
+        "researcher": OWN_TABLE,
         "attributes": [attribute],
         "categories": categories,
         "linked": [some + geometric(rate, randbelow) for some in linked],

@@ -21,7 +21,7 @@ _ADD = "INSERT INTO checkpoint VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 def sign_charge(connection: Database, identity: Identity, release_id: str, ledger: tuple[int, bytes]) -> None:
     """Record this curator's own checkpoint of a release that it charges, in the transaction of the charge."""
     head = LedgerHead(length=ledger[0], digest=ledger[1].hex())
-    one = signed_checkpoint(identity, head, utc_now())
+    one = signed_checkpoint(identity, head, release_id, utc_now())
     connection.execute(_ADD, [identity.party.name, release_id, canonical_text(one)])
 
 
@@ -37,14 +37,23 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
     """Check, cosign and keep the checkpoint of each other curator of a release that all have charged.
 
     Raises:
-        IntegrityError: one shows none, one that it did not sign, or another ledger of a length that it showed before.
+        IntegrityError: one shows none, one that it did not sign or of another release, another ledger of a length that
+            it showed before or the same for another release, or no more than it had shown before this one was reserved.
     """
     now = utc_now()
     for peer in others:
         where = f"curator {peer.curator}"
         shown = _read(peer.checkpoint, where)
         party = Party(study=identity.party.study, role=Role.CURATOR, name=peer.curator)
-        head = check_checkpoint(shown, party, identity.authority, now).head
+        checkpoint = check_checkpoint(shown, party, identity.authority, now)
+        head = checkpoint.head
+        if checkpoint.release != release_id:
+            raise IntegrityError("shows the checkpoint of another release", where=where)
+        before = connection.execute(
+            "SELECT length FROM seen_before WHERE release_id = ? AND curator = ?", [release_id, peer.curator]
+        ).fetchone()
+        if before is not None and head.length <= before["length"]:
+            raise IntegrityError("shows a ledger that it had before this release", where=where)
         seen = head.length, bytes.fromhex(head.digest)
         longest = longest_ledger(connection, peer.curator)
         if (longest[0] == seen[0] and longest != seen) or _has_another(connection, peer.curator, shown.text, head):
@@ -56,6 +65,11 @@ def keep_checkpoints(connection: Database, identity: Identity, release_id: str, 
             remember_ledger(connection, peer.curator, seen)
 
 
+def note_seen(connection: Database, release_id: str) -> None:
+    """Record how long a ledger each other curator has shown, before a release is reserved: its entry comes after."""
+    connection.execute("INSERT OR IGNORE INTO seen_before SELECT ?, curator, length FROM witness", [release_id])
+
+
 def witnessed_lines(connection: Database, curator: str) -> Iterator[str]:
     """Return what this curator has witnessed of the others' ledgers, a line for each checkpoint, oldest first."""
     rows = connection.execute("SELECT line FROM checkpoint WHERE curator <> ? ORDER BY rowid", [curator])
@@ -63,7 +77,7 @@ def witnessed_lines(connection: Database, curator: str) -> Iterator[str]:
 
 
 def _has_another(connection: Database, curator: str, text: str, head: LedgerHead) -> bool:
-    """Whether a curator's checkpoint of the same length, but of another ledger, is kept: the longest may be longer."""
+    """Whether a curator's checkpoint of the same length, but another one, is kept: the longest may be longer."""
     beginning, whole = (canonical_json(one)[1:-1] for one in (f"/ledger\n{head.length}\n", f"{text}\n"))
     sql = "SELECT 1 FROM checkpoint WHERE curator = ? AND instr(line, ?) > 0 AND instr(line, ?) = 0 LIMIT 1"
     return connection.execute(sql, [curator, beginning, whole]).fetchone() is not None

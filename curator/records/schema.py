@@ -81,6 +81,8 @@ CREATE TABLE ledger (
 CREATE TABLE price (release_id TEXT PRIMARY KEY, mu TEXT NOT NULL, slack TEXT NOT NULL);
 CREATE TABLE view_price (view TEXT PRIMARY KEY, mu TEXT NOT NULL);
 CREATE TABLE witness (curator TEXT PRIMARY KEY, length INTEGER NOT NULL, head BLOB NOT NULL);
+CREATE TABLE seen_before (
+    release_id TEXT, curator TEXT, length INTEGER NOT NULL, PRIMARY KEY (release_id, curator));
 CREATE TABLE checkpoint (curator TEXT, release_id TEXT, line TEXT NOT NULL, PRIMARY KEY (curator, release_id));
 CREATE TABLE doubt (
     who TEXT PRIMARY KEY, length INTEGER NOT NULL, head BLOB NOT NULL, is_set_aside INTEGER NOT NULL DEFAULT 0);

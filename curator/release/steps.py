@@ -18,7 +18,7 @@ from veiltab.curator.columns.encryption import PlainColumn
 from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.coins import release_coin
-from veiltab.curator.peers.witnesses import keep_checkpoints, sign_charge
+from veiltab.curator.peers.witnesses import keep_checkpoints, note_seen, sign_charge
 from veiltab.curator.planning.checks import agreed_columns, check_aborted, joint_decision, plan_question
 from veiltab.curator.progress.release_record import CuratorRelease, Progress, Step
 from veiltab.curator.release.parts import Parts
@@ -107,6 +107,7 @@ class Steps(Parts):
             with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.planner.charge(spec, self.ledger.allowance)
             self.decisions.check_shares(spec, charge)
+            note_seen(self.store.connection, spec.release_id)
             try:
                 self.ledger.reserve(spec, charge)
             except BudgetExceededError:

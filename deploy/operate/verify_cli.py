@@ -13,7 +13,7 @@ from veiltab.common.release.guarantees import release_card
 from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import Finding, to_dict, verified
 from veiltab.common.study.file import load_study
-from veiltab.curator.evidence.check import check_beside, check_evidence
+from veiltab.curator.evidence.check import check_beside, check_evidence, check_together
 
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""
@@ -61,7 +61,8 @@ def verify(
         evidence = check_evidence(file, issuer, study, revoked)
         others = [check_evidence(path, issuer, study, revoked) for path in beside]
         compared = [line for other in others for line in check_beside(evidence, other)]
-        evidence = replace(evidence, findings=(*evidence.findings, *compared))
+        together = check_together([evidence, *others]) if others else ()
+        evidence = replace(evidence, findings=(*evidence.findings, *compared, *together))
         about, kind = f"Evidence of {escaped(evidence.index.party)}", "evidence"
         findings, plain = evidence.findings, evidence.as_dict()
     elif beside:

@@ -61,10 +61,10 @@ def driver_fixture(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
 
 
 @cache
-def bob_s_checkpoint() -> bytes:
+def bob_s_checkpoint(release: str) -> bytes:
     """Return what bob signed of his ledger with his charge."""
     bob = identity(Party(study="survey", role=Role.CURATOR, name="bob"))
-    return canonical_text(signed_checkpoint(bob, LedgerHead(length=1, digest="ab" * 32), utc_now())).encode()
+    return canonical_text(signed_checkpoint(bob, LedgerHead(length=1, digest="ab" * 32), release, utc_now())).encode()
 
 
 def as_bytes(rows: list[int]) -> bytes:
@@ -135,7 +135,7 @@ class World:
         self.looks += 1
         if self.is_bob_there:
             digest = self.bob.request_digest or self.driver.store.releases.release(release_id).request_digest
-            signed = self.bob.checkpoint or (bob_s_checkpoint() if self.bob.charged else b"")
+            signed = self.bob.checkpoint or (bob_s_checkpoint(release_id) if self.bob.charged else b"")
             return (replace(self.bob, request_digest=digest, checkpoint=signed),)
         return AWAY if awaited is None or "bob" in awaited else ()
 

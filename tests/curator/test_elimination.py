@@ -307,3 +307,12 @@ def test_who_is_named_is_who_refused_and_not_whom_it_speaks_of() -> None:
         ("this curator's disk: OSError", set[str]()),
     ):
         assert named_in(refusal, stored, "alice") == parties
+
+
+def test_a_curator_that_shows_a_ledger_from_before_the_release_is_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.driver.store.alignments.set_witness("bob", 3, bytes(32))
+    after_the_charge(world, make_request(**NOISY))
+    assert end_of(world, monkeypatch) == BOB
+    assert "shows a ledger that it had before this release" in world.driver.store.releases.release(ID).failure

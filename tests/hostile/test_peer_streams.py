@@ -83,10 +83,10 @@ class Bob:
         await call(self.alice, f"{PEER}/GetSession")(own, timeout=10)
         return message("GetSessionResponse", part=bytes(16))
 
-    def checkpoint(self) -> SignedText:
+    def checkpoint(self, release: str) -> SignedText:
         """Return what he signs of a ledger of one entry."""
         identity = load_identity(self.world.local.identity_folder(*BOB), *BOB)
-        return signed_checkpoint(identity, LedgerHead(length=1, digest="b" * 64), utc_now())
+        return signed_checkpoint(identity, LedgerHead(length=1, digest="b" * 64), release, utc_now())
 
     async def progress(self, requests: AsyncIterator[Message], _context: Context) -> AsyncIterator[Message]:
         async for said in call(self.alice, f"{PEER}/FollowProgress")(requests, timeout=100):
@@ -94,7 +94,7 @@ class Bob:
                 release.decided = release.reserved = release.charged = True
                 release.granted[:] = ["income"]
                 release.ClearField("commitment")
-                release.checkpoint = canonical_text(self.checkpoint()).encode()
+                release.checkpoint = canonical_text(self.checkpoint(release.release_id)).encode()
             yield said
 
     def endless(self, kind: str, total: int) -> Behaviour:

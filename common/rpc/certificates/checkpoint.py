@@ -1,10 +1,10 @@
 """Checkpoints: where a curator's ledger stood at a charge, as a note that it signs and another curator cosigns.
 
 The text and its lines are those of C2SP (c2sp.org/signed-note, tlog-checkpoint, tlog-cosignature): an origin, the
-number of entries, a digest in base64; then a line of each signature. The digest is the head of the ledger's hash chain
-(docs/evidence.md), not the root of a Merkle tree: who has the lines compares them, and a log's proofs need a tree. Keys
-are those of the certificates. Ed25519 signs as C2SP says; ECDSA signs notes as type 0x02, and cosigns, as RSA signs,
-with a type of ours, 0xff and a name.
+number of entries, a digest in base64, an extension line with the release; then a line of each signature. The digest is
+the head of the ledger's hash chain (docs/evidence.md), not the root of a Merkle tree: who has the lines compares them,
+and a log's proofs need a tree. Keys are those of the certificates. Ed25519 signs as C2SP says; ECDSA signs notes as
+type 0x02, and cosigns, as RSA signs, with a type of ours, 0xff and a name.
 """
 
 import hashlib
@@ -22,7 +22,10 @@ from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Identity, Party, Role
 from veiltab.common.rpc.parties.signing import SignedText, signed_bytes, signer_of_bytes
 
-_TEXT = re.compile(r"([a-z0-9-]+)\.veiltab/curator/([a-z0-9-]+)/ledger\n(0|[1-9][0-9]{0,17})\n([A-Za-z0-9+/]{43}=)\n")
+_TEXT = re.compile(
+    r"([a-z0-9-]+)\.veiltab/curator/([a-z0-9-]+)/ledger\n(0|[1-9][0-9]{0,17})\n([A-Za-z0-9+/]{43}=)\n"
+    r"release ([0-9a-f]{32})\n"
+)
 _LINE = re.compile(r"\u2014 (\S+) ([A-Za-z0-9+/]+={0,2})\n")
 _KEY_ID, _TIME = 4, 8
 _SIGNS, _COSIGNS = b"veiltab checkpoint", b"veiltab cosignature/v1"
@@ -34,16 +37,18 @@ class Checkpoint:
 
     Args:
         head: entries, and the digest of the last.
+        release: id of the release whose charge is that entry.
     """
 
     party: Party
     head: LedgerHead
+    release: str
 
     @property
     def text(self) -> str:
         """The text of the note."""
         digest = b64encode(bytes.fromhex(self.head.digest)).decode()
-        return f"{_name(self.party)}/ledger\n{self.head.length}\n{digest}\n"
+        return f"{_name(self.party)}/ledger\n{self.head.length}\n{digest}\nrelease {self.release}\n"
 
     @classmethod
     def from_text(cls, text: str) -> "Checkpoint":
@@ -55,9 +60,9 @@ class Checkpoint:
         found = _TEXT.fullmatch(text)
         if found is None:
             raise IntegrityError("this is not a checkpoint of a ledger", where="checkpoint")
-        study, name, length, digest = found.groups()
+        study, name, length, digest, release = found.groups()
         head = LedgerHead(length=int(length), digest=b64decode(digest).hex())
-        read = cls(party=Party(study=study, role=Role.CURATOR, name=name), head=head)
+        read = cls(party=Party(study=study, role=Role.CURATOR, name=name), head=head, release=release)
         if read.text != text:  # base64 has more than one spelling
             raise IntegrityError("this is not a checkpoint of a ledger", where="checkpoint")
         return read
@@ -76,13 +81,13 @@ class Witnessed:
     at: datetime
 
 
-def signed_checkpoint(identity: Identity, head: LedgerHead, now: datetime) -> SignedText:
+def signed_checkpoint(identity: Identity, head: LedgerHead, release: str, now: datetime) -> SignedText:
     """Return a curator's own checkpoint, with its signature over the very text.
 
     Raises:
         InvalidInputError: as `signed`.
     """
-    text = Checkpoint(party=identity.party, head=head).text
+    text = Checkpoint(party=identity.party, head=head, release=release).text
     return signed_bytes(identity, text, text.encode(), now)
 
 

@@ -27,11 +27,12 @@ from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Identity
 
 HEAD = LedgerHead(length=3, digest="ab" * 32)
+ID = "0" * 31 + "1"
 KINDS = ("ec", "rsa", "ed25519")
 
 
 def noted(alice: Identity, bob: Identity) -> tuple[str, str, str]:
-    one = signed_checkpoint(alice, HEAD, NOW)
+    one = signed_checkpoint(alice, HEAD, ID, NOW)
     note, cosigner = cosigned_note(one, bob, NOW + timedelta(seconds=5))
     return note, one.certificate, cosigner
 
@@ -51,9 +52,10 @@ def test_a_note_reads_as_it_was_signed(parties: tuple[Identity, Identity]) -> No
     note, certificate, cosigner = noted(*parties)
     read = read_note(note, certificate, cosigner, PEM)
     assert (read.checkpoint.party, read.checkpoint.head, read.witness) == (ALICE, HEAD, BOB)
+    assert read.checkpoint.release == ID
     assert read.at == NOW + timedelta(seconds=5)
     assert note.startswith(
-        f"survey.veiltab/curator/alice/ledger\n3\n{b64encode(bytes([0xAB]) * 32).decode()}\n\n\u2014 "
+        f"survey.veiltab/curator/alice/ledger\n3\n{b64encode(bytes([0xAB]) * 32).decode()}\nrelease {ID}\n\n\u2014 "
     )
 
 
@@ -119,20 +121,20 @@ def test_certificates_of_others_do_not_fit() -> None:
 
 
 def test_a_checkpoint_is_of_its_curator_alone_and_signed_while_the_certificate_was_valid() -> None:
-    alice, one = identity(ALICE), signed_checkpoint(identity(ALICE), HEAD, NOW)
+    alice, one = identity(ALICE), signed_checkpoint(identity(ALICE), HEAD, ID, NOW)
     assert check_checkpoint(one, ALICE, PEM, NOW).head == HEAD
     with pytest.raises(IntegrityError, match="is not that of curator bob"):
         check_checkpoint(one, BOB, PEM, NOW)
     with pytest.raises(IntegrityError, match="expired"):
         check_checkpoint(one, ALICE, PEM, NOW + 2 * DAY)
     with pytest.raises(InvalidInputError, match="expired"):
-        signed_checkpoint(alice, HEAD, NOW + 2 * DAY)
+        signed_checkpoint(alice, HEAD, ID, NOW + 2 * DAY)
 
 
 def test_another_curators_key_signs_no_checkpoint_of_alice() -> None:
     bob = identity(BOB)
-    text = Checkpoint(party=ALICE, head=HEAD).text
-    forged = signed_checkpoint(bob, HEAD, NOW)
+    text = Checkpoint(party=ALICE, head=HEAD, release=ID).text
+    forged = signed_checkpoint(bob, HEAD, ID, NOW)
     assert forged.text != text
     with pytest.raises(IntegrityError):
         check_checkpoint(

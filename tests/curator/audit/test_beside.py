@@ -1,7 +1,7 @@
 """What a curator keeps of the others' ledgers, and how it is compared with their evidence."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,9 +27,15 @@ from veiltab.common.rpc.certificates.checkpoint import cosigned_note, signed_che
 from veiltab.common.rpc.certificates.release_verification import Finding
 from veiltab.common.rpc.certificates.statement import LedgerHead
 from veiltab.common.rpc.parties.identity import Party
-from veiltab.curator.evidence.beside import Seen, compared
+from veiltab.curator.evidence.beside import Seen, compared, split_views
 from veiltab.curator.evidence.check import EvidenceFindings, check_beside, check_evidence
-from veiltab.curator.peers.witnesses import keep_checkpoints, own_checkpoint, sign_charge, witnessed_lines
+from veiltab.curator.peers.witnesses import (
+    keep_checkpoints,
+    note_seen,
+    own_checkpoint,
+    sign_charge,
+    witnessed_lines,
+)
 from veiltab.curator.progress.release_record import Progress
 from veiltab.curator.records.store import CuratorStore
 
@@ -51,8 +57,8 @@ SAYS = Progress(
 )
 
 
-def shown(length: int, digest: str, party: Party = BOB) -> Progress:
-    signed = signed_checkpoint(identity(party), LedgerHead(length=length, digest=digest), NOW)
+def shown(length: int, digest: str, party: Party = BOB, *, release: str = OTHER) -> Progress:
+    signed = signed_checkpoint(identity(party), LedgerHead(length=length, digest=digest), release, NOW)
     return replace(SAYS, checkpoint=canonical_text(signed).encode())
 
 
@@ -60,13 +66,17 @@ def at(second: int) -> datetime:
     return datetime.fromtimestamp(second, UTC)
 
 
-def looked(seen: list[tuple[int, str, int]], entries: int, made_at: int = 1000) -> Finding:
+def looked(
+    seen: list[tuple[int, str, int]], entries: int, made_at: int = 1000, charged: Iterable[int] | None = None
+) -> Finding:
     ledger = {number: HEADS[number] for number in range(1, entries + 1)}
     of_alice = [
-        Seen(party=ALICE.uri, head=LedgerHead(length=n, digest=digest), at=at(when)) for n, digest, when in seen
+        Seen(party=ALICE.uri, head=LedgerHead(length=n, digest=digest), at=at(when), release=f"{n:032x}")
+        for n, digest, when in seen
     ]
     others = [Seen(party=BOB.uri, head=LedgerHead(length=1, digest="ff" * 32), at=at(1))]
-    return compared(ALICE.uri, made_at, ledger, "bob", [*others, *of_alice])
+    releases = {number: f"{number:032x}" for number in charged or (n for n, _, _ in seen)}
+    return compared(ALICE.uri, made_at, ledger, releases, "bob", [*others, *of_alice])
 
 
 def test_a_ledger_that_has_what_was_signed_fits() -> None:
@@ -91,6 +101,34 @@ def test_a_ledger_that_was_cut_off_is_found_but_an_earlier_one_is_not_called_so(
     assert earlier.detail.endswith("of up to 2 entries, are in it; 1 of later ledgers are not compared")
 
 
+def test_a_witness_that_lacks_checkpoints_of_releases_is_said_and_does_not_hold() -> None:
+    one = looked([(1, HEADS[1], 10), (3, HEADS[3], 30)], entries=4, charged=(1, 2, 3))
+    assert one.holds is None
+    assert one.detail.endswith("of up to 3 entries, are in it; for 1 of 3 releases it has none")
+
+
+def test_a_checkpoint_of_another_release_than_its_entry_is_found() -> None:
+    ledger, head = {1: HEADS[1]}, LedgerHead(length=1, digest=HEADS[1])
+    other = Seen(party=ALICE.uri, head=head, at=at(1), release=OTHER)
+    assert compared(ALICE.uri, 1000, ledger, {1: OTHER}, "bob", [other]).holds
+    assert compared(ALICE.uri, 1000, ledger, {1: ID}, "bob", [other]).holds is False
+
+
+def test_two_ledgers_that_a_curator_signed_are_proof_whichever_files_hold_them() -> None:
+    def signed(length: int, digest: str, release: str = "", party: Party = ALICE) -> Seen:
+        return Seen(party=party.uri, head=LedgerHead(length=length, digest=digest), at=at(1), release=release)
+
+    one, same, stated = signed(1, HEADS[1], ID), signed(2, HEADS[2], OTHER), signed(2, HEADS[2])
+    assert not list(split_views([("bob", one), ("carol", one), ("bob", same), ("carol", stated)]))
+    for other in (signed(1, HEADS[5], ID), signed(1, HEADS[5], "2" * 32), signed(3, HEADS[3], ID), signed(1, HEADS[5])):
+        (line,) = split_views(
+            [("bob", one), ("carol", signed(1, HEADS[5], ID, BOB)), ("carol", other), ("carol", other)]
+        )
+        assert line.what == f"ledgers of {ALICE.uri}"
+        assert line.holds is False
+        assert "as evidence of bob and of carol shows: this is proof against that curator" in line.detail
+
+
 def test_nothing_to_compare_is_said_and_does_not_hold() -> None:
     assert looked([], entries=3).holds is None
     assert looked([(4, HEADS[4], 5000)], entries=3, made_at=1000).holds is None
@@ -104,7 +142,7 @@ def store_fixture(tmp_path: Path) -> Callable[[], "closing[CuratorStore]"]:
 def test_the_others_checkpoints_are_kept_cosigned_once_a_release(store: Callable[[], "closing[CuratorStore]"]) -> None:
     with store() as one:
         for length, release in ((1, ID), (1, ID), (2, OTHER)):
-            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length])])
+            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length], release=release)])
         lines = [json.loads(line) for line in witnessed_lines(one.connection, "alice")]
         assert [line["release"] for line in lines] == [ID, OTHER]
         assert longest_ledger(one.connection, "bob") == (2, bytes.fromhex(HEADS[2]))
@@ -115,16 +153,41 @@ def test_another_ledger_of_a_length_that_is_not_the_longest_is_refused(
 ) -> None:
     with store() as one:
         for length, release in ((1, ID), (2, OTHER)):
-            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length])])
+            keep_checkpoints(one.connection, identity(ALICE), release, [shown(length, HEADS[length], release=release)])
         third = "2" * 32
-        with pytest.raises(IntegrityError, match="shows another ledger than before"):
-            keep_checkpoints(one.connection, identity(ALICE), third, [shown(1, HEADS[3])])
-        keep_checkpoints(one.connection, identity(ALICE), third, [shown(1, HEADS[1])])
+        for length, digest in ((1, HEADS[3]), (1, HEADS[1]), (2, HEADS[2])):
+            with pytest.raises(IntegrityError, match="shows another ledger than before"):
+                keep_checkpoints(one.connection, identity(ALICE), third, [shown(length, digest, release=third)])
+        keep_checkpoints(one.connection, identity(ALICE), third, [shown(3, HEADS[3], release=third)])
         assert len(list(witnessed_lines(one.connection, "alice"))) == 3
 
 
+def test_a_checkpoint_that_was_shown_before_is_refused_for_another_release(
+    store: Callable[[], "closing[CuratorStore]"],
+) -> None:
+    with store() as one:
+        keep_checkpoints(one.connection, identity(ALICE), ID, [first := shown(1, HEADS[1], release=ID)])
+        with pytest.raises(IntegrityError, match="shows the checkpoint of another release"):
+            keep_checkpoints(one.connection, identity(ALICE), OTHER, [first])
+
+
+def test_a_ledger_that_is_no_longer_than_before_the_release_is_refused_and_one_beside_others_is_not(
+    store: Callable[[], "closing[CuratorStore]"],
+) -> None:
+    with store() as one:
+        keep_checkpoints(one.connection, identity(ALICE), ID, [shown(3, HEADS[3], release=ID)])
+        for release in (OTHER, "2" * 32):
+            note_seen(one.connection, release)
+        note_seen(one.connection, OTHER)
+        for length in (1, 2):
+            with pytest.raises(IntegrityError, match="shows a ledger that it had before this release"):
+                keep_checkpoints(one.connection, identity(ALICE), OTHER, [shown(length, HEADS[length])])
+        keep_checkpoints(one.connection, identity(ALICE), "2" * 32, [shown(5, HEADS[5], release="2" * 32)])
+        keep_checkpoints(one.connection, identity(ALICE), OTHER, [shown(4, HEADS[4])])
+
+
 def unsigned(length: int) -> Progress:
-    one = signed_checkpoint(identity(BOB), LedgerHead(length=length, digest=HEADS[2]), NOW)
+    one = signed_checkpoint(identity(BOB), LedgerHead(length=length, digest=HEADS[2]), OTHER, NOW)
     return replace(SAYS, checkpoint=canonical_text(replace(one, signature="00")).encode())
 
 
@@ -144,7 +207,7 @@ def test_a_curator_that_shows_no_right_checkpoint_is_refused(
     store: Callable[[], "closing[CuratorStore]"], progress: Progress, problem: str
 ) -> None:
     with store() as one:
-        keep_checkpoints(one.connection, identity(ALICE), ID, [shown(1, HEADS[1])])
+        keep_checkpoints(one.connection, identity(ALICE), ID, [shown(1, HEADS[1], release=ID)])
         with pytest.raises(IntegrityError, match=problem):
             keep_checkpoints(one.connection, identity(ALICE), OTHER, [progress])
         assert len(list(witnessed_lines(one.connection, "alice"))) == 1
@@ -164,7 +227,7 @@ def test_ones_own_checkpoint_is_signed_once_and_not_among_those_of_others(
 
 
 def witnessed(signer: Party, witness: Party) -> str:
-    one = signed_checkpoint(identity(signer), LedgerHead(length=1, digest=HEADS[1]), NOW)
+    one = signed_checkpoint(identity(signer), LedgerHead(length=1, digest=HEADS[1]), ID, NOW)
     note, cosigner = cosigned_note(one, identity(witness), NOW)
     return canonical_json({"release": ID, "note": note, "certificate": one.certificate, "cosigner": cosigner})
 
@@ -195,7 +258,10 @@ def test_evidence_with_a_checkpoint_of_another_says_so(office: Office) -> None:
 
     found = check_evidence(rewritten(office, change, identity(ALICE)), PEM, None)
     assert found.holds
-    assert Seen(party=BOB.uri, head=LedgerHead(length=1, digest=HEADS[1]), at=at(int(NOW.timestamp()))) in found.seen
+    assert (
+        Seen(party=BOB.uri, head=LedgerHead(length=1, digest=HEADS[1]), at=at(int(NOW.timestamp())), release=ID)
+        in found.seen
+    )
 
 
 def test_evidence_that_does_not_hold_witnesses_nothing(office: Office) -> None:
