@@ -214,14 +214,16 @@ async def _run(
         channel = connect(identity, server_of(study), study.server.endpoint)
         try:
             stub = CollectionServiceStub(channel)
-            spec, state = await fetch_round(stub, study, round_id, within)
+            spec, state, signed = await fetch_round(stub, study, identity.authority, round_id, within)
             if values is not None:
                 nodes = fleet_from_file(spec, study, values, tokens)
             else:
                 nodes = fleet_from_distribution(spec, distribution or "", tokens)
             if not nodes.nodes:
                 _print_bad_rows(nodes.bad_rows)
-            run = FleetRun(stub, study, spec, journal, state=state, concurrency=concurrency, within=within)
+            run = FleetRun(
+                stub, study, spec, journal, signed=signed, state=state, concurrency=concurrency, within=within
+            )
             return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
         finally:
             await channel.close()

@@ -165,8 +165,8 @@ class Study:
         return self._named("question", {one.name: one for one in self.questions}, name)
 
     def share_of(self, researcher: str) -> Fraction:
-        """Return what the rounds of one researcher together may cost one node (nats); 0 without nodes."""
-        if self.nodes is None:
+        """Return what the rounds of one researcher together may cost one node (nats); 0 if there are none."""
+        if self.nodes is None or researcher not in {one.name for one in self.researchers}:
             return Fraction(0)
         if self.nodes.shares:
             return Fraction(dict(self.nodes.shares).get(researcher, 0))

@@ -46,7 +46,8 @@ def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
     """Return a node's stratum in a round; refuse a round that contradicts the node's study file.
 
     Raises:
-        InvalidInputError: another study file, another domain, an epsilon above the nodes' budget, no such stratum.
+        InvalidInputError: another study file, another domain, an epsilon above the nodes' budget or the researcher's
+            share of it, no such stratum.
     """
     if spec.study_digest != study.digest:
         raise InvalidInputError(
@@ -58,6 +59,8 @@ def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
         raise InvalidInputError("the question is not as the study says", where=f"question {spec.question}")
     if spec.epsilon > check_nodes(study).budget_epsilon:
         raise InvalidInputError("the round costs more than the study allows a node", where="epsilon")
+    if spec.epsilon > study.share_of(spec.researcher):
+        raise InvalidInputError("the round costs more than the study allows its researcher", where="epsilon")
     names = [known.name for known in spec.strata]
     if stratum == EVERYONE and EVERYONE not in names:
         raise InvalidInputError(

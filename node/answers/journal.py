@@ -6,7 +6,6 @@ Two independent randomisations of one value would cost the node epsilon twice.
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -15,12 +14,15 @@ from typing import assert_never
 from veiltab.common.collection.round import Round
 from veiltab.common.errors import BudgetExceededError, ConflictError
 from veiltab.common.storage.database import erase_traces, open_database, transaction
+from veiltab.common.study.file import Study
 
 _SCHEMA = """
 CREATE TABLE decision (
     round_id TEXT NOT NULL, node INTEGER NOT NULL, state TEXT NOT NULL, request BLOB, size INTEGER NOT NULL,
     PRIMARY KEY (round_id, node)) WITHOUT ROWID;
-CREATE TABLE origin (round_id TEXT PRIMARY KEY, digest BLOB NOT NULL, epsilon TEXT NOT NULL);
+CREATE TABLE origin (
+    round_id TEXT PRIMARY KEY, digest BLOB NOT NULL, epsilon TEXT NOT NULL, researcher TEXT NOT NULL,
+    signed TEXT NOT NULL);
 """
 
 
@@ -60,24 +62,28 @@ class Journal:
         erase_traces(self._connection)
         self._connection.close()
 
-    def begin(self, spec: Round, origin: bytes, budget: Decimal) -> None:
+    def begin(self, spec: Round, origin: bytes, study: Study, signed: str) -> None:
         """Record a round before any node decides: its description, the origin of its values, its epsilon.
 
-        The nodes add up their epsilons themselves instead of trusting the server to.
+        The nodes add up their epsilons themselves instead of trusting the server to, over all rounds and over those of
+        each researcher.
 
         Args:
             origin: digest of where the values come from; empty if a later call may bring another value.
-            budget: most that all rounds may cost one node, nats.
+            study: has the budget of a node, and the share of each researcher.
+            signed: what the researcher signed of the round.
 
         Raises:
             ConflictError: the round had another description before, or was answered from other values, which would be
                 matched to the wrong nodes.
-            BudgetExceededError: with the other rounds of this folder it would exceed a node's budget.
+            BudgetExceededError: with the other rounds of this folder it would exceed a node's budget, or the
+                researcher's share of it.
         """
         digest = hashlib.sha256(origin + spec.to_json().encode()).digest()
         with transaction(self._connection) as db:
             db.execute(
-                "INSERT INTO origin VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [spec.round_id, digest, str(spec.epsilon)]
+                "INSERT INTO origin VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                [spec.round_id, digest, str(spec.epsilon), spec.researcher, signed],
             )
             (known,) = db.execute("SELECT digest FROM origin WHERE round_id = ?", [spec.round_id]).fetchone()
             if bytes(known) != digest:
@@ -86,14 +92,20 @@ class Journal:
                     where=f"round {spec.round_id}",
                     remedy="Give the same files again, or another --state folder with tokens of its own.",
                 )
-            self._check_budget(budget)
+            budget = Fraction(0) if study.nodes is None else Fraction(study.nodes.budget_epsilon)
+            self._check_budget(budget, "")
+            self._check_budget(study.share_of(spec.researcher), spec.researcher)
 
-    def _check_budget(self, budget: Decimal) -> None:
-        rows = self._connection.execute("SELECT epsilon FROM origin").fetchall()
+    def _check_budget(self, budget: Fraction, researcher: str) -> None:
+        """Refuse rounds above a budget: those of a researcher, or all where none is named."""
+        sql = "SELECT epsilon FROM origin WHERE ? IN ('', researcher)"
+        rows = self._connection.execute(sql, [researcher]).fetchall()
+        rounds = f"the rounds of researcher {researcher}" if researcher else "all rounds"
         # Fractions add up exactly; sums of decimals are rounded.
-        if sum((Fraction(row["epsilon"]) for row in rows), Fraction(0)) > Fraction(budget):
+        if sum((Fraction(row["epsilon"]) for row in rows), Fraction(0)) > budget:
             raise BudgetExceededError(
-                f"the study allows a node epsilon {budget} over all rounds, and those of this folder would cost more",
+                f"the study allows a node epsilon {float(budget):g} over {rounds}, and those of this folder would cost"
+                " more",
                 where="epsilon",
                 remedy="Nothing was decided or sent.",
             )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.round_messages import round_from_proto, state_from_proto
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import IntegrityError, NotReadyError, SpentTokenError, UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call
-from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role, utc_now
+from veiltab.common.rpc.parties.signing import signed_from_proto, signer_of
 from veiltab.common.study.file import Study
 from veiltab.node.answers.journal import State
 from veiltab.v1 import collection_pb2
@@ -39,12 +41,17 @@ def server_of(study: Study) -> Party:
     return Party(study=study.id, role=Role.SERVER, name=study.server.name)
 
 
-async def fetch_round(stub: "Stub", study: Study, round_id: str, within: float = 30.0) -> tuple[Round, RoundState]:
-    """Return a round's description and state.
+async def fetch_round(
+    stub: "Stub", study: Study, authority: bytes, round_id: str, within: float = 30.0
+) -> tuple[Round, RoundState, str]:
+    """Return a round's description and state, and what its researcher signed of it.
+
+    Args:
+        authority: certificate of the study's authority, PEM.
 
     Raises:
-        IntegrityError: the server described another round; answers are remembered by round, so it could otherwise ask
-            the same twice.
+        IntegrityError: the server described another round (answers are remembered by round, so it could otherwise ask
+            the same twice), or one that its researcher did not sign.
         VeiltabError: the server's refusal, or UnavailableError when the time is over.
     """
     request = collection_pb2.GetRoundRequest(round_id=round_id)
@@ -52,7 +59,11 @@ async def fetch_round(stub: "Stub", study: Study, round_id: str, within: float =
     spec = round_from_proto(response.round)
     if spec.round_id != round_id:
         raise IntegrityError("the server described another round", where=f"round {round_id[:32]}")
-    return spec, state_from_proto(response.state)
+    one = signed_from_proto(response.signed)
+    researcher = Party(study=study.id, role=Role.RESEARCHER, name=spec.researcher)
+    if one.text != spec.to_json() or signer_of(one, authority, utc_now()) != researcher:
+        raise IntegrityError(f"{researcher} did not sign this round", where=f"round {round_id}")
+    return spec, state_from_proto(response.state), canonical_text(one)
 
 
 async def hand_in(

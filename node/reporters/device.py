@@ -21,7 +21,7 @@ from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.storage.files import OwnedFolder
-from veiltab.node.answers.decision import check_nodes, check_round, decide, symbol_of
+from veiltab.node.answers.decision import check_round, decide, symbol_of
 from veiltab.node.answers.journal import Journal, ReportDecision, State
 from veiltab.node.answers.sending import fetch_round, hand_in, server_of
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
@@ -166,14 +166,16 @@ class Node:
 
     def _decide(self, link: BlockingChannel, stub: "Stub", journal: Journal, attempt: _Attempt) -> ReportDecision:
         """Decide, and record the decision before anybody else can know it."""
-        spec, state = link.wait(fetch_round(stub, self._study, attempt.round_id, attempt.seconds_left))
+        authority = self._identity.authority
+        asked = link.wait(fetch_round(stub, self._study, authority, attempt.round_id, attempt.seconds_left))
+        spec, state, signed = asked
         group = check_round(spec, self._study, attempt.stratum)
         symbol = symbol_of(self._study, spec.question, attempt.value)
         if state is not RoundState.OPEN:
             raise ClosedRoundError(
                 "the round is closed", where=f"round {attempt.round_id}", remedy="It takes no more reports."
             )
-        journal.begin(spec, b"", check_nodes(self._study).budget_epsilon)
+        journal.begin(spec, b"", self._study, signed)
         report = decide(spec, group, symbol)
         if report is None:
             decision = ReportDecision(node=_SELF, state=State.SILENT, request=b"", size=0)

@@ -16,7 +16,7 @@ from veiltab.common.collection.tokens import TOKEN_BYTES
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.common.study.file import Study
-from veiltab.node.answers.decision import check_nodes, check_round, decide
+from veiltab.node.answers.decision import check_round, decide
 from veiltab.node.answers.journal import Journal, ReportDecision, State
 from veiltab.node.answers.sending import hand_in, is_answer
 from veiltab.node.answers.values import Fleet, NodeValue
@@ -60,6 +60,7 @@ class FleetRun:
     """One run of a fleet through a round; it skips what an earlier run settled.
 
     Args:
+        signed: what the researcher signed of the round.
         state: of the round; nodes decide only while it takes reports.
         journal: the nodes' decisions, from this run and earlier ones.
         concurrency: most reports in flight at a time.
@@ -73,11 +74,13 @@ class FleetRun:
         spec: Round,
         journal: Journal,
         *,
+        signed: str,
         state: RoundState,
         concurrency: int,
         within: float,
     ) -> None:
         self._stub, self._study, self._spec, self._journal = stub, study, spec, journal
+        self._signed = signed
         self._state, self._concurrency, self._within = state, concurrency, within
         self._heard = 0.0
         self._settled: dict[State, list[int]] = {state: [] for state in State}
@@ -106,7 +109,7 @@ class FleetRun:
         before = self._journal.decisions(self._spec.round_id)
         # A round in which nobody decides must not bind the folder to these files.
         if before or self._state is RoundState.OPEN:
-            self._journal.begin(self._spec, fleet.digest, check_nodes(self._study).budget_epsilon)
+            self._journal.begin(self._spec, fleet.digest, self._study, self._signed)
         if self._state is RoundState.OPEN:
             await self._decide_all([node for node in fleet.nodes if node.node not in before], groups)
         decisions = self._journal.decisions(self._spec.round_id)

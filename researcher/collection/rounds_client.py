@@ -29,7 +29,8 @@ from veiltab.common.core.texts.message_fields import text_from_proto, whole_from
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.parties.identity import Party, Role
+from veiltab.common.rpc.parties.identity import Party, Role, utc_now
+from veiltab.common.rpc.parties.signing import signed, signed_to_proto
 from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.file import Study
 from veiltab.researcher.frequency.tally import Tally
@@ -50,11 +51,11 @@ class Rounds:
     """
 
     def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 30.0) -> None:
-        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, name=name)
+        self.study, self._own = load_party(Path(study), Path(identity), Role.RESEARCHER, name=name)
         self._name = name
         party = Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name)
         self._timeout = timeout
-        self._link = BlockingChannel(lambda: connect(own, party, self.study.server.endpoint))
+        self._link = BlockingChannel(lambda: connect(self._own, party, self.study.server.endpoint))
         endpoint = self.study.server.endpoint
         self._server = Peer(party, self._link.channel, collection_pb2_grpc.CollectionServiceStub, endpoint)
 
@@ -95,7 +96,8 @@ class Rounds:
             VeiltabError: the server's refusal.
         """
         spec = self._described(question, epsilon, rates, populations, oracle, lifetime_seconds)
-        request = collection_pb2.OpenRoundRequest(round=round_to_proto(spec))
+        one = signed_to_proto(signed(self._own, spec.to_json(), utc_now()))
+        request = collection_pb2.OpenRoundRequest(round=round_to_proto(spec), signed=one)
         self._ask(self._server.stub.OpenRound, request)
         return spec
 

@@ -102,8 +102,8 @@ class RoundKeeper:
         self._store.forget(int(time.time()) - self._retention)
         self._store.erase_traces()
 
-    def open_round(self, spec: Round, researcher: str) -> RoundState:
-        """Record or find a round."""
+    def open_round(self, spec: Round, researcher: str, signed: str = "") -> RoundState:
+        """Record or find a round, with what its researcher signed of it, which nodes check."""
         nodes = self._study.nodes
         if nodes is None:
             raise InvalidInputError("this study has no nodes", where="study file", remedy="Add [nodes] to it.")
@@ -122,7 +122,11 @@ class RoundKeeper:
         if spec.deadline <= time.time():
             raise InvalidInputError("the deadline has passed", where="deadline", remedy="Give the round more time.")
         with step("open round", round_id=spec.round_id):
-            return self._store.open_round(spec, nodes.budget_epsilon, self._study.share_of(researcher))
+            return self._store.open_round(spec, nodes.budget_epsilon, self._study.share_of(researcher), signed)
+
+    def signed(self, round_id: str) -> str:
+        """Return what the researcher of a round signed of it."""
+        return self._store.signed(round_id)
 
     def enrol(self, round_id: str, stratum: str, joined: bytes, researcher: str) -> int:
         """Add tokens to a stratum of an open round; return how many it has."""

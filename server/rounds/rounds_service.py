@@ -7,8 +7,11 @@ from asyncio import to_thread
 from collections.abc import AsyncIterator
 
 from veiltab.common.collection.round_messages import report_from_proto, round_from_proto, round_to_proto, state_to_proto
+from veiltab.common.core.texts.canonical import canonical_text, read_canonical
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunk_messages, streamed
+from veiltab.common.rpc.parties.signing import SignedText, signed_from_proto, signed_to_proto
 from veiltab.server.rounds.rounds import RoundKeeper
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
@@ -22,7 +25,10 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
     async def OpenRound(
         self, request: collection_pb2.OpenRoundRequest, context: Context
     ) -> collection_pb2.OpenRoundResponse:
-        state = await to_thread(self._rounds.open_round, round_from_proto(request.round), caller(context).name)
+        spec, one = round_from_proto(request.round), signed_from_proto(request.signed)
+        if one.text != spec.to_json():
+            raise InvalidInputError("the round is not signed by its researcher", where=f"round {spec.round_id}")
+        state = await to_thread(self._rounds.open_round, spec, caller(context).name, canonical_text(one))
         return collection_pb2.OpenRoundResponse(state=state_to_proto(state))
 
     async def EnrolTokens(
@@ -38,7 +44,9 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
     ) -> collection_pb2.GetRoundResponse:
         del context
         spec, state = await to_thread(self._rounds.round, request.round_id)
-        return collection_pb2.GetRoundResponse(round=round_to_proto(spec), state=state_to_proto(state))
+        text = await to_thread(self._rounds.signed, request.round_id)
+        one = signed_to_proto(read_canonical(SignedText, text)) if text else None
+        return collection_pb2.GetRoundResponse(round=round_to_proto(spec), state=state_to_proto(state), signed=one)
 
     async def GetRoundStatus(
         self, request: collection_pb2.GetRoundStatusRequest, context: Context

@@ -40,7 +40,7 @@ _AT_ONCE = 500
 _SCHEMA = """
     CREATE TABLE round (
         id TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, closed INTEGER NOT NULL,
-        epsilon TEXT NOT NULL, created INTEGER NOT NULL);
+        epsilon TEXT NOT NULL, created INTEGER NOT NULL, signed TEXT NOT NULL);
     CREATE TABLE token (
         round_id TEXT NOT NULL, digest BLOB NOT NULL, stratum INTEGER NOT NULL, spent INTEGER NOT NULL,
         PRIMARY KEY (round_id, digest)) WITHOUT ROWID;
@@ -91,12 +91,13 @@ class CollectionStore:
         self.erase_traces()
         self.connection.close()
 
-    def open_round(self, spec: Round, budget: Decimal, share: Fraction | None = None) -> RoundState:
+    def open_round(self, spec: Round, budget: Decimal, share: Fraction | None = None, signed: str = "") -> RoundState:
         """Record a round, or find it.
 
         Args:
             budget: what all rounds together may cost one node (nats).
             share: what those of this researcher may; None for the whole budget.
+            signed: what its researcher signed of it.
 
         Raises:
             ConflictError: another round has this id.
@@ -110,8 +111,8 @@ class CollectionStore:
                 return RoundState(row["state"])
             self._check_budget(spec, budget, share)
             db.execute(
-                "INSERT INTO round VALUES (?, ?, ?, 0, ?, ?)",
-                [spec.round_id, spec.to_json(), RoundState.OPEN.value, str(spec.epsilon), int(time.time())],
+                "INSERT INTO round VALUES (?, ?, ?, 0, ?, ?, ?)",
+                [spec.round_id, spec.to_json(), RoundState.OPEN.value, str(spec.epsilon), int(time.time()), signed],
             )
             for place in range(len(spec.strata)):
                 db.execute("INSERT INTO tally VALUES (?, ?, 0, 0)", [spec.round_id, place])
@@ -138,6 +139,10 @@ class CollectionStore:
     def round(self, round_id: str) -> Round:
         """Return a round's description."""
         return _described(self._row(round_id)["spec"])
+
+    def signed(self, round_id: str) -> str:
+        """Return what the researcher of a round signed of it."""
+        return str(self._row(round_id)["signed"])
 
     def status(self, round_id: str) -> RoundStatus:
         """Return a round's status; a round past its deadline is closed."""

@@ -8,9 +8,13 @@ from typing import Any
 
 import grpc
 
+from tests.curator.audit.exported_evidence import identity
 from veiltab.common.collection.round import Round
 from veiltab.common.collection.tokens import token_digest
+from veiltab.common.core.texts.canonical import canonical_text
 from veiltab.common.errors import VeiltabError
+from veiltab.common.rpc.parties.identity import Party, Role, load_identity, utc_now
+from veiltab.common.rpc.parties.signing import signed
 from veiltab.common.rpc.statuses import CODES, DETAILS_KEY, incident, to_status
 from veiltab.common.study.file import Study
 from veiltab.server.rounds.rounds import RoundKeeper
@@ -107,8 +111,17 @@ async def serving(study: Study, folder: Path, faults: Iterable[str] = ()) -> Asy
         store.close()
 
 
-def enrol(rounds: RoundKeeper, spec: Round, tokens: Iterable[bytes], stratum: str = "everyone") -> None:
-    rounds.open_round(spec, spec.researcher)
+def enrol(
+    rounds: RoundKeeper,
+    spec: Round,
+    tokens: Iterable[bytes],
+    stratum: str = "everyone",
+    pki: Path | None = None,
+) -> None:
+    """Open a round that its researcher signs, by the certificate of a folder or one of the tests, and enrol tokens."""
+    party = Party(study="poll", role=Role.RESEARCHER, name=spec.researcher)
+    signer = identity(party) if pki is None else load_identity(pki / f"researcher-{party.name}", party.role, party.name)
+    rounds.open_round(spec, spec.researcher, canonical_text(signed(signer, spec.to_json(), utc_now())))
     rounds.enrol(
         spec.round_id, stratum, b"".join(token_digest(spec.round_id, token) for token in tokens), spec.researcher
     )

@@ -41,7 +41,7 @@ class Terminal:
         init_pki(study(PLAIN), folder / "pki")
         self.store = CollectionStore(folder)
         self.stub = Loopback(RoundKeeper(study(PLAIN), self.store))
-        enrol(self.stub.rounds, plain_round(), map(bytes.fromhex, TOKENS))
+        enrol(self.stub.rounds, plain_round(), map(bytes.fromhex, TOKENS), pki=self.folder / "pki")
         for place in ("veiltab.common.rpc.channel.connect", "veiltab.node.reporters.device.connect"):
             monkeypatch.setattr(place, lambda *_: Channel(self))
         monkeypatch.setattr("veiltab.v1.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub)

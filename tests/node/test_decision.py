@@ -83,6 +83,8 @@ NOT_OURS: dict[str, tuple[Round, str]] = {
     "another question": (round_with(question="age"), "no question 'age'"),
     "another domain": (round_with(size=21), "not as the study says"),
     "another question's domain": (round_with(question="pet"), "not as the study says"),
+    "a stranger's": (round_with(researcher="mallory"), "costs more than the study allows its researcher"),
+    "without a share": (round_with(researcher="rita"), "costs more than the study allows its researcher"),
     "too dear": (round_with(epsilon=Decimal("4.000000000001")), "costs more than the study allows a node"),
 }
 

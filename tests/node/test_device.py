@@ -68,7 +68,7 @@ class Device:
         return self.node().report(ID, value=value, token=token.hex(), **({"within": 5.0} | others))
 
     def open(self, spec: Round, tokens: Iterable[bytes] = TOKENS, stratum: str = "everyone") -> None:
-        enrol(self.stub.rounds, spec, tokens, stratum)
+        enrol(self.stub.rounds, spec, tokens, stratum, self.folder / "pki")
 
     def kept(self) -> State:
         with closing(Journal(self.folder / "state")) as journal:

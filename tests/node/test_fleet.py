@@ -51,7 +51,9 @@ async def run(  # noqa: PLR0913 - what a run depends on
 ) -> FleetResult:
     """Run a fleet once on its state folder, as the command does."""
     with closing(Journal(folder / "fleet")) as journal:
-        started = FleetRun(cast("Any", stub), STUDY, spec, journal, state=state, concurrency=concurrency, within=within)
+        started = FleetRun(
+            cast("Any", stub), STUDY, spec, journal, signed="", state=state, concurrency=concurrency, within=within
+        )
         return await started.run(fleet or fleet_of(), lambda _done, _total: None)
 
 
@@ -317,7 +319,9 @@ def test_no_more_reports_are_under_way_than_allowed_and_progress_is_told(tmp_pat
         stub.Report = watched  # type: ignore[assignment,method-assign]
         told: list[tuple[int, int]] = []
         with closing(Journal(tmp_path / "fleet")) as journal:
-            started = FleetRun(cast("Any", stub), STUDY, SPEC, journal, state=RoundState.OPEN, concurrency=5, within=20)
+            started = FleetRun(
+                cast("Any", stub), STUDY, SPEC, journal, signed="", state=RoundState.OPEN, concurrency=5, within=20
+            )
             await started.run(fleet_of(), lambda done, total: told.append((done, total)))
         assert most == 5
         assert told[-1] == (SIZE, SIZE)

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.common.collection.rounds import ID, OTHER_ID, round_with
+from tests.common.collection.rounds import ID, OTHER_ID, round_with, study
+from tests.common.collection.rounds import STUDY as POLL
 from veiltab.common.errors import BudgetExceededError, ConflictError
 from veiltab.node.answers.journal import Journal, ReportDecision, State
 
-ORIGIN, BUDGET = bytes(32), Decimal(4)
+ORIGIN, SIGNED, STUDY = bytes(32), "what rosa signed", study()
+SHARED = POLL.replace(b"shares = { rosa = 4 }", b"shares = { rosa = 3, rita = 1 }")
 CANARY = b"a report nobody should find later"
 
 
@@ -75,26 +77,39 @@ def test_a_report_that_was_refused_is_kept_and_may_have_another_token(journal: J
 
 
 def test_a_round_is_answered_from_one_origin(journal: Journal) -> None:
-    journal.begin(round_with(), ORIGIN, BUDGET)
-    journal.begin(round_with(), ORIGIN, BUDGET)
+    journal.begin(round_with(), ORIGIN, STUDY, SIGNED)
+    journal.begin(round_with(), ORIGIN, STUDY, SIGNED)
     with pytest.raises(ConflictError, match=f"round {ID}: this folder has answered the round from other values"):
-        journal.begin(round_with(), b"other files", BUDGET)
+        journal.begin(round_with(), b"other files", STUDY, SIGNED)
 
 
 @pytest.mark.parametrize(
     "other", [round_with(epsilon=Decimal(2)), round_with("oue"), round_with(deadline=5), round_with(researcher="rita")]
 )
 def test_a_round_that_is_described_anew_is_refused(journal: Journal, other: object) -> None:
-    journal.begin(round_with(), ORIGIN, BUDGET)
+    journal.begin(round_with(), ORIGIN, STUDY, SIGNED)
     with pytest.raises(ConflictError, match="or it was another round then"):
-        journal.begin(other, ORIGIN, BUDGET)  # type: ignore[arg-type] # parametrised
+        journal.begin(other, ORIGIN, STUDY, SIGNED)  # type: ignore[arg-type] # parametrised
 
 
 def test_a_node_adds_up_what_its_rounds_cost_itself(journal: Journal) -> None:
-    journal.begin(round_with(epsilon=Decimal("2.5")), ORIGIN, BUDGET)
+    journal.begin(round_with(epsilon=Decimal("2.5")), ORIGIN, STUDY, SIGNED)
     with pytest.raises(BudgetExceededError, match=r"allows a node epsilon 4 .*Nothing was decided or sent"):
-        journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1.500000000001")), ORIGIN, BUDGET)
-    journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1.5")), ORIGIN, BUDGET)
-    journal.begin(round_with(epsilon=Decimal("2.5")), ORIGIN, BUDGET)
+        journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1.500000000001")), ORIGIN, STUDY, SIGNED)
+    journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1.5")), ORIGIN, STUDY, SIGNED)
+    journal.begin(round_with(epsilon=Decimal("2.5")), ORIGIN, STUDY, SIGNED)
     with pytest.raises(BudgetExceededError):
-        journal.begin(round_with(round_id="a" * 32, epsilon=Decimal("1e-12")), ORIGIN, BUDGET)
+        journal.begin(round_with(round_id="a" * 32, epsilon=Decimal("1e-12")), ORIGIN, STUDY, SIGNED)
+
+
+def test_a_node_adds_up_what_the_rounds_of_each_researcher_cost(journal: Journal) -> None:
+    shared = study(SHARED)
+    journal.begin(round_with(epsilon=Decimal(3)), ORIGIN, shared, SIGNED)
+    with pytest.raises(BudgetExceededError, match="allows a node epsilon 3 over the rounds of researcher rosa"):
+        journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1e-12")), ORIGIN, shared, SIGNED)
+    journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal(1), researcher="rita"), ORIGIN, shared, SIGNED)
+
+
+def test_what_the_researcher_signed_is_kept(journal: Journal, tmp_path: Path) -> None:
+    journal.begin(round_with(), ORIGIN, STUDY, SIGNED)
+    assert SIGNED.encode() in files(tmp_path)

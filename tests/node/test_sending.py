@@ -4,8 +4,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.common.collection.rounds import ID, OTHER_ID, PLAIN, plain_round, study
+from tests.common.rpc.test_release_certificate import OTHER_AUTHORITY
+from tests.curator.audit.exported_evidence import PEM, identity
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, INCIDENT_BEFORE, REQUEST_LOST, Loopback, enrol, serving
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.round import RoundState
@@ -18,6 +21,8 @@ from veiltab.common.errors import (
     SpentTokenError,
     UnavailableError,
 )
+from veiltab.common.rpc.parties.identity import Party, Role, utc_now
+from veiltab.common.rpc.parties.signing import signed, signed_to_proto
 from veiltab.node.answers.journal import State
 from veiltab.node.answers.sending import Outcome, fetch_round, hand_in, is_answer, server_of
 from veiltab.v1 import collection_pb2
@@ -129,22 +134,67 @@ def test_a_failure_of_the_servers_own_says_nothing(tmp_path: Path, counted: int)
 async def test_a_round_is_described(tmp_path: Path) -> None:
     async with serving(STUDY, tmp_path) as stub:
         enrol(stub.rounds, plain_round(), [TOKEN])
-        assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.OPEN)
+        assert await fetch_round(cast("Any", stub), STUDY, PEM, ID) == (
+            plain_round(),
+            RoundState.OPEN,
+            stub.rounds.signed(ID),
+        )
         close(stub)
-        assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.CLOSED)
+        assert await fetch_round(cast("Any", stub), STUDY, PEM, ID) == (
+            plain_round(),
+            RoundState.CLOSED,
+            stub.rounds.signed(ID),
+        )
         with pytest.raises(NotFoundError, match=r"server cloud, round .*no such round here"):
-            await fetch_round(cast("Any", stub), STUDY, OTHER_ID)
+            await fetch_round(cast("Any", stub), STUDY, PEM, OTHER_ID)
+
+
+ROSA = Party(study="poll", role=Role.RESEARCHER, name="rosa")
+
+
+class Answering:
+    """A server that always gives one answer."""
+
+    def __init__(self, answer: collection_pb2.GetRoundResponse) -> None:
+        self._answer = answer
+        self._answer.state = state_to_proto(RoundState.OPEN)
+
+    async def GetRound(self, _request: object, timeout: float) -> collection_pb2.GetRoundResponse:  # noqa: ASYNC109, N802 - gRPC's names
+        assert timeout
+        return self._answer
 
 
 def test_a_server_that_describes_another_round_is_not_believed() -> None:
-    class Lying:
-        async def GetRound(self, _request: object, timeout: float) -> collection_pb2.GetRoundResponse:  # noqa: ASYNC109, N802 - gRPC's names
-            assert timeout
-            state = state_to_proto(RoundState.OPEN)
-            return collection_pb2.GetRoundResponse(round=round_to_proto(plain_round(round_id=OTHER_ID)), state=state)
-
+    lying = Answering(collection_pb2.GetRoundResponse(round=round_to_proto(plain_round(round_id=OTHER_ID))))
     with pytest.raises(IntegrityError, match="the server described another round"):
-        asyncio.run(fetch_round(cast("Any", Lying()), STUDY, ID))
+        asyncio.run(fetch_round(cast("Any", lying), STUDY, PEM, ID))
+
+
+RITA = Party(study="poll", role=Role.RESEARCHER, name="rita")
+FOREIGN = Party(study="poll2", role=Role.RESEARCHER, name="rosa")
+SERVER = Party(study="poll", role=Role.SERVER, name="cloud")
+
+
+@pytest.mark.parametrize("signer", [RITA, FOREIGN, SERVER], ids=str)
+def test_a_round_that_its_researcher_did_not_sign_is_not_answered(signer: Party) -> None:
+    text = plain_round().to_json()
+    for one in (signed(identity(signer), text, utc_now()), signed(identity(ROSA), f"{text} ", utc_now())):
+        stub = Answering(
+            collection_pb2.GetRoundResponse(round=round_to_proto(plain_round()), signed=signed_to_proto(one))
+        )
+        with pytest.raises(IntegrityError, match="researcher rosa did not sign this round"):
+            asyncio.run(fetch_round(cast("Any", stub), STUDY, PEM, ID))
+    nothing = Answering(collection_pb2.GetRoundResponse(round=round_to_proto(plain_round())))
+    with pytest.raises(IntegrityError, match="researcher rosa did not sign this round"):
+        asyncio.run(fetch_round(cast("Any", nothing), STUDY, PEM, ID))
+
+
+def test_a_signature_under_another_authority_is_not_believed() -> None:
+    one = signed(identity(ROSA), plain_round().to_json(), utc_now())
+    stub = Answering(collection_pb2.GetRoundResponse(round=round_to_proto(plain_round()), signed=signed_to_proto(one)))
+    other = OTHER_AUTHORITY.certificate.public_bytes(Encoding.PEM)
+    with pytest.raises(IntegrityError, match="signature"):
+        asyncio.run(fetch_round(cast("Any", stub), STUDY, other, ID))
 
 
 def test_nodes_report_to_the_studys_server() -> None:

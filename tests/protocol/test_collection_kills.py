@@ -70,7 +70,14 @@ def fleet_of(asked: Asked) -> Fleet:
 
 async def run(poll: Poll, asked: Asked, ear: Ear, journal: Journal) -> FleetResult:
     started = FleetRun(
-        cast("Any", ear), poll.local.study, asked.spec, journal, state=RoundState.OPEN, concurrency=16, within=60.0
+        cast("Any", ear),
+        poll.local.study,
+        asked.spec,
+        journal,
+        signed="",
+        state=RoundState.OPEN,
+        concurrency=16,
+        within=60.0,
     )
     return await started.run(fleet_of(asked), lambda _done, _total: None)
 

@@ -73,10 +73,12 @@ class Round(_message.Message):
     def __init__(self, round_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., question: _Optional[str] = ..., size: _Optional[int] = ..., epsilon: _Optional[str] = ..., oracle: _Optional[_Union[Oracle, str]] = ..., parameters: _Optional[_Mapping[str, str]] = ..., strata: _Optional[_Iterable[_Union[Stratum, _Mapping]]] = ..., deadline: _Optional[int] = ...) -> None: ...
 
 class OpenRoundRequest(_message.Message):
-    __slots__ = ("round",)
+    __slots__ = ("round", "signed")
     ROUND_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_FIELD_NUMBER: _ClassVar[int]
     round: Round
-    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ...) -> None: ...
+    signed: _release_pb2.SignedStatement
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., signed: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
 
 class OpenRoundResponse(_message.Message):
     __slots__ = ("state",)
@@ -107,12 +109,14 @@ class GetRoundRequest(_message.Message):
     def __init__(self, round_id: _Optional[str] = ...) -> None: ...
 
 class GetRoundResponse(_message.Message):
-    __slots__ = ("round", "state")
+    __slots__ = ("round", "state", "signed")
     ROUND_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_FIELD_NUMBER: _ClassVar[int]
     round: Round
     state: RoundState
-    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., state: _Optional[_Union[RoundState, str]] = ...) -> None: ...
+    signed: _release_pb2.SignedStatement
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., state: _Optional[_Union[RoundState, str]] = ..., signed: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
 
 class GetRoundStatusRequest(_message.Message):
     __slots__ = ("round_id",)

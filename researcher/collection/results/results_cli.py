@@ -69,6 +69,7 @@ def estimate(
     paid all their epsilons.
     """
     from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
+    from veiltab.researcher.collection.lies import excess_text, weight_of_a_lie, weight_text
     from veiltab.researcher.collection.results.results import values_frame, values_records
     from veiltab.researcher.estimates.table import check_table_path, write
     from veiltab.researcher.frequency.frequencies import estimate as estimated
@@ -77,6 +78,7 @@ def estimate(
         check_table_path(out)
     known, counted = rounds.result(round_id)
     more = [rounds.result(rounds.whole_id(other)) for other in others]
+    excess = [text for tally in (counted, *(one for _, one in more)) if (text := excess_text(tally))]
     if more:
         frequencies = _combined([(known, counted), *more], estimator, confidence)
     else:
@@ -90,7 +92,7 @@ def estimate(
     statuses = [known, *(status for status, _ in more)]
     card = [(status.round.round_id, bound) for status in statuses for bound in bounds(status)]
     paid = _together(statuses) if more else {}
-    warnings = [sentence for sentence in (frequencies.biased, frequencies.warning) if sentence]
+    warnings = [sentence for sentence in (frequencies.biased, frequencies.warning, *excess) if sentence]
     data = {
         **status_dict(known),
         "study": rounds.study.title,
@@ -99,6 +101,8 @@ def estimate(
         "confidence": confidence,
         "biased": frequencies.biased,
         "warning": frequencies.warning,
+        "excess": excess,
+        "weight_of_a_lie": [weight_of_a_lie(status) for status in statuses],
         "values": values_records(frequencies),
         "rounds": [status.round.round_id for status in statuses],
         "card": [{"round": one, **bound.as_dict()} for one, bound in card],
@@ -116,6 +120,7 @@ def estimate(
         *warnings,
         *(f"  {f'round {one[:8]}, ' if more else ''}{bound.name}: {bound.faces}" for one, bound in card),
         _together_text(paid) if paid else centre_text(centre(known, frequencies)),
+        *(weight_text(status) for status in statuses),
         f"Study: {rounds.study.title}.",
         *([] if out is None else [f"Written: {out}"]),
     ]

@@ -11,6 +11,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.study.file import Study
 from veiltab.common.web.document import card_table, facts, page, table
 from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
+from veiltab.researcher.collection.lies import excess_text, weight_text
 from veiltab.researcher.collection.results.round_picture import VALUES_SHOWN, frequencies_picture
 from veiltab.researcher.drawing.style import figure
 from veiltab.researcher.frequency.frequencies import Frequencies, estimate
@@ -52,7 +53,7 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     sections = (
         ("What was collected", known),
         ("Who faces which epsilon", card_table(bounds(status), centre_text(centre(status, result)))),
-        ("How to read this", _how_to_read(result)),
+        ("How to read this", _how_to_read(result, excess_text(tally), weight_text(status))),
         ("Estimates", figure(lambda sheet: frequencies_picture(result, truth, sheet), caption)),
         ("All values", _numbers(result, truth)),
     )
@@ -60,8 +61,8 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     return page(f"{study.title}: {spec.question}", lead, sections)
 
 
-def _how_to_read(result: Frequencies) -> str:
-    beware = " ".join(sentence for sentence in (result.biased, result.warning) if sentence)
+def _how_to_read(result: Frequencies, excess: str, weight: str) -> str:
+    beware = " ".join(sentence for sentence in (result.biased, result.warning, excess) if sentence)
     percent = f"{100 * result.confidence:g}%"
     return (
         f'<div class="read"><p>Every node perturbed its value itself, and reported only with some probability. The '
@@ -70,7 +71,7 @@ def _how_to_read(result: Frequencies) -> str:
         f"distribution without negative shares; it is biased, small shares in particular.</p>\n"
         f"<p>An interval holds the true share of its own value in about {percent} of all rounds like this one. It "
         f"covers both the nodes' coins and their randomisation."
-        f"{f' <strong>{escape(beware)}</strong>' if beware else ''}</p></div>"
+        f"{f' <strong>{escape(beware)}</strong>' if beware else ''} {escape(weight)}</p></div>"
     )
 
 
