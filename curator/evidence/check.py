@@ -34,7 +34,7 @@ from veiltab.common.rpc.parties.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit.log import AuditEntry, AuditHead
 from veiltab.curator.budget.entries import GENESIS, OWN_TABLE, covered_audit_head, linked
-from veiltab.curator.evidence.beside import Seen, compared, seen_in_statement, split_views
+from veiltab.curator.evidence.beside import Seen, compared, seen_in_statement
 from veiltab.curator.evidence.files import (
     AUDIT,
     AUTHORITY,
@@ -376,11 +376,6 @@ def check_beside(one: EvidenceFindings, other: EvidenceFindings) -> Iterator[Fin
         return
     for own, witness, name in ((one, other, names[1]), (other, one, names[0])):
         yield compared(own.index.party, own.index.made_at, own.ledger, own.releases, name, witness.seen)
-
-
-def check_together(files: Iterable[EvidenceFindings]) -> Iterator[Finding]:
-    """Yield whether what all files hold of the ledgers of any curator fits together."""
-    return split_views((escaped(one.index.party), seen) for one in files for seen in one.seen)
 
 
 def _finding(what: str, check: Callable[[], str]) -> Finding:

@@ -71,21 +71,13 @@ async def _again(work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
 
-def check_notices(settings: NotifySettings | None) -> None:
-    """Refuse channels that notices may not go by; None has none."""
-    if settings is not None:
-        channels_of(settings)
-
-
 def notifier_of(  # noqa: PLR0913, PLR0917 - what may happen, and who wants to know it
-    settings: NotifySettings | None,
+    settings: NotifySettings,
     study: str,
     identity: Identity,
     store: CuratorStore,
     ledger: Ledger,
     held: Callable[[], AbstractSet[str]],
-) -> Notifier | None:
-    """Return what sends a curator's notices; None if nobody wants any. The arguments are those of `EventSource`."""
-    if settings is None:
-        return None
+) -> Notifier:
+    """Return what sends a curator's notices. The arguments are those of `EventSource`."""
     return Notifier(EventSource(study, identity, store, ledger, settings, held), Outbox(store.connection))

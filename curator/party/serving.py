@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
@@ -17,7 +18,6 @@ from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import load_study
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.formats.address import TableAddress
-from veiltab.curator.notify.notifier import Notifier, check_notices, notifier_of
 from veiltab.curator.officer.policy import policy_of, policy_source
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.served_table import load_served
@@ -27,6 +27,9 @@ from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
+
+if TYPE_CHECKING:
+    from veiltab.curator.notify.notifier import Notifier
 
 _CHECKED_AT_START = 1_000
 """Newest entries of the audit log that a process checks before it serves; `veiltab curator audit` checks all."""
@@ -39,7 +42,10 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
     policy = policy_of(study, options.name, policy_path)
 
     def check_files() -> None:
-        check_notices(policy_of(load_study(options.study_path), options.name, policy_path).notify)
+        if (notices := policy_of(load_study(options.study_path), options.name, policy_path).notify) is not None:
+            from veiltab.curator.notify.channels import channels_of  # noqa: PLC0415 - not where nobody wants notices
+
+            channels_of(notices)
 
     callers = [party for party in parties_in(study, Role.CURATOR, Role.RESEARCHER) if party != identity.party]
     with (
@@ -63,13 +69,17 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             loaded = load_served(table, study, options.name, store, workplace.run)
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             endpoint = study.curator(options.name).endpoint
-            held = lambda: driver.asks_a_person  # noqa: E731 - it changes
-            notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
+            notifier = None
+            if policy.notify is not None:
+                from veiltab.curator.notify.notifier import notifier_of  # noqa: PLC0415 - not where nobody wants notices
+
+                held = lambda: driver.asks_a_person  # noqa: E731 - it changes
+                notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
             driving = partial(_work, partial(driver.run, loaded), notifier, workplace.engine.close)
             serve_party(options, identity, callers, [status, *own], endpoint, driving, check_files, driver.changes)
 
 
-async def _work(run: Callable[[], Awaitable[None]], notifier: Notifier | None, close: Callable[[], None]) -> None:
+async def _work(run: Callable[[], Awaitable[None]], notifier: "Notifier | None", close: Callable[[], None]) -> None:
     """Take part in releases, and send notices beside that if anybody wants them; end what the engine performs then."""
     beside = None if notifier is None else asyncio.create_task(notifier.run())
     try:

@@ -13,7 +13,8 @@ from veiltab.common.release.guarantees import release_card
 from veiltab.common.rpc.certificates.release_certificate import LONGEST, ReleaseCertificate
 from veiltab.common.rpc.certificates.release_verification import Finding, to_dict, verified
 from veiltab.common.study.file import load_study
-from veiltab.curator.evidence.check import check_beside, check_evidence, check_together
+from veiltab.curator.evidence.beside import split_views
+from veiltab.curator.evidence.check import check_beside, check_evidence
 
 _ARCHIVE = b"PK"
 """How evidence begins, an archive, and no certificate does."""
@@ -61,7 +62,7 @@ def verify(
         evidence = check_evidence(file, issuer, study, revoked)
         others = [check_evidence(path, issuer, study, revoked) for path in beside]
         compared = [line for other in others for line in check_beside(evidence, other)]
-        together = check_together([evidence, *others]) if others else ()
+        together = split_views((escaped(one.index.party), seen) for one in (evidence, *others) for seen in one.seen)
         evidence = replace(evidence, findings=(*evidence.findings, *compared, *together))
         about, kind = f"Evidence of {escaped(evidence.index.party)}", "evidence"
         findings, plain = evidence.findings, evidence.as_dict()

@@ -11,7 +11,7 @@ from veiltab.common.core.numbers.confidence import CONFIDENCE
 from veiltab.common.core.numbers.rounding import bound_text
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.researcher.collection.round_options import CONNECTION, round_option, with_rounds
-from veiltab.researcher.collection.text import status_dict
+from veiltab.researcher.collection.text import excess_text, status_dict, weight_of_a_lie, weight_text
 from veiltab.researcher.frequency.estimators import Estimator
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ def estimate(
     paid all their epsilons.
     """
     from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
-    from veiltab.researcher.collection.lies import excess_text, weight_of_a_lie, weight_text
     from veiltab.researcher.collection.results.results import values_frame, values_records
     from veiltab.researcher.estimates.table import check_table_path, write
     from veiltab.researcher.frequency.frequencies import estimate as estimated

@@ -9,7 +9,7 @@ from tests.common.collection.rounds import round_with
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, oracle_for
 from veiltab.common.collection.round import EVERYONE, RoundState, RoundStatus, Stratum
 from veiltab.common.core.randomness import CipherStream
-from veiltab.researcher.collection.lies import excess_text, weight_of_a_lie, weight_text
+from veiltab.researcher.collection.text import excess_text, weight_of_a_lie, weight_text
 from veiltab.researcher.frequency.tally import Tally
 
 NODES, SIZE = 3000, 64
