@@ -66,7 +66,8 @@ class Parties:
         (folder / "study.toml").write_text(text, "utf-8")
         init_pki(study_from_bytes(text.encode(), "study.toml"), folder / "pki")
         policy = folder / "policy.toml"
-        policy.write_text('[[rule]]\ndecision = "approve"\n', "utf-8")
+        anything = 'maximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\n'
+        policy.write_text(f'[[rule]]\n{anything}decision = "approve"\n', "utf-8")
         self._local = LocalStudy(folder=folder, tables=tables, policies=dict.fromkeys(tables, policy))
         self.state_folders = {name: self._local.state_folder(role, name) for role, name in self._local.parties}
         """Party -> its state folder."""

@@ -7,11 +7,12 @@ decision.
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from veiltab.common.errors import BudgetExceededError, DeniedError, InvalidInputError, NotReadyError
+from veiltab.common.release.guarantees import release_test
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -21,7 +22,7 @@ from veiltab.curator.budget.allowance import Charge
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.officer.policy import Outlook
 from veiltab.curator.planning.checks import plan_question
-from veiltab.curator.planning.planner import Planner
+from veiltab.curator.planning.planner import Planner, stored_card
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD, denial_of
 from veiltab.curator.progress.release_record import CuratorRelease, Review
 from veiltab.curator.records.store import CuratorStore
@@ -184,7 +185,12 @@ class Decider:
     async def _outlook(self, request: ReleaseRequest) -> "Outlook":
         spec = await self._foreseen_spec(request)
         charge = await self._planner.charge(spec, self._ledger.allowance)
-        return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
+        outlook = Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
+        if not self.policy.needs_card:
+            return outlook
+        await self._planner.make_card(spec)
+        bounds = stored_card(self._store, spec) or ()
+        return replace(outlook, bounds=bounds, tested=release_test(spec).tested)
 
     async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec:
         """Return the plan of a request if all of it were granted.

@@ -12,6 +12,9 @@ The policy file is a curator's own (TOML):
     maximum_epsilon = 1.0             # optional: the rule matches up to here
     maximum_delta = 1e-6              # optional: the same
     maximum_charge = 0.05             # optional: the same, as a part of the budget
+    maximum_pair_epsilon = 2.0        # optional: the same, of the pairs on the card; "any" for whatever it is
+    maximum_row_epsilon = 12.0        # optional: the same, of a row against desk and curators; "any" likewise
+    tested = "enough"                 # optional: how well the server is tested at the least: also "too little", "not"
     decision = "approve"              # or "hold", or "deny"
     expires_days = 30                 # optional: keys are given out for so long
 
@@ -25,6 +28,9 @@ What no rule matches is held for a person. With persons = 2 it is approved once 
 A rule that approves and names no maximum_delta approves up to the delta of the study's budget, and never above 1/n, n
 being the number of common respondents: with a larger delta, publishing the row of one respondent would keep the
 guarantee. A request with a delta above 1/n is refused, unless a rule that matches it names a maximum_delta.
+
+A rule that approves and does not say otherwise approves up to 3 for the pairs, up to 12 for a row, and where the server
+is tested enough. What a request chooses away, a person decides about.
 
 The charge is that of the whole request, before anything of it is denied. The charge and n are known once the tables are
 aligned: a request waits until then if the decision depends on them.
@@ -40,8 +46,10 @@ from pathlib import Path
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.core.texts.nearest import known_names
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.common.privacy.cards.card import advised_delta
+from veiltab.common.privacy.cards.card import Bound, advised_delta
 from veiltab.common.privacy.cards.guarantee_text import delta_text
+from veiltab.common.privacy.coalitions import PAIRS, Coalition
+from veiltab.common.release.receipts.canary_plan import HowTested
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.file import Study, read_file
 from veiltab.common.study.toml_fields import Fields
@@ -57,6 +65,12 @@ _MOST_PERSONS = 10
 OTHERS_SHARE = Decimal("0.5")
 """Part of the budget that releases without a curator's own attributes may take, unless its policy says otherwise."""
 
+ANY = Decimal("Infinity")
+"""The maximum of a rule that takes any epsilon, and the epsilon of a pair that nothing protects."""
+
+PAIR_EPSILON, ROW_EPSILON = Decimal(3), Decimal(12)
+"""Most that a rule approves for the pairs, and for a row against desk and curators, unless it says otherwise."""
+
 MOST_DAYS = 36_500
 """For so many days a key may be given out, if not for ever."""
 
@@ -68,10 +82,28 @@ class Outlook:
     Args:
         population: common respondents, n.
         charge: the part of the budget that the release would take.
+        bounds: of its card; none if they are not known.
+        tested: how well its server would be tested.
     """
 
     population: int
     charge: Decimal
+    bounds: tuple[Bound, ...] = ()
+    tested: HowTested = HowTested.NOT
+
+    @property
+    def pair_epsilon(self) -> Decimal:
+        """The largest epsilon of the pairs, nats; infinite where nothing protects, or nobody knows."""
+        return self._largest([pair.roles for pair in PAIRS])
+
+    @property
+    def row_epsilon(self) -> Decimal:
+        """The epsilon of a respondent's rows against desk and curators, as `pair_epsilon`."""
+        return self._largest([Coalition.DESK_AND_CURATORS.roles])
+
+    def _largest(self, roles: list[tuple[str, ...]]) -> Decimal:
+        found = [bound.epsilon for bound in self.bounds if bound.roles in roles]
+        return max((ANY if epsilon is None else epsilon for epsilon in found), default=ANY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +117,14 @@ class Rule:
     expires_days: int | None
     maximum_delta: Decimal | None = None
     maximum_charge: Decimal | None = None
+    maximum_pair_epsilon: Decimal = ANY
+    maximum_row_epsilon: Decimal = ANY
+    tested: HowTested = HowTested.NOT
+
+    @property
+    def needs_card(self) -> bool:
+        """Whether the rule depends on the card, or on how well the server is tested."""
+        return min(self.maximum_pair_epsilon, self.maximum_row_epsilon) < ANY or self.tested is not HowTested.NOT
 
     @property
     def text(self) -> str:
@@ -96,19 +136,30 @@ class Rule:
             "maximum_epsilon": self.maximum_epsilon,
             "maximum_delta": self.maximum_delta,
             "maximum_charge": self.maximum_charge,
+            "maximum_pair_epsilon": _limit_text(self.maximum_pair_epsilon),
+            "maximum_row_epsilon": _limit_text(self.maximum_row_epsilon),
+            "tested": None if self.tested is HowTested.NOT else json.dumps(self.tested.value),
             "decision": json.dumps(_DECISIONS[self.verdict]),
             "expires_days": self.expires_days,
         }
         return ", ".join(f"{key} = {value}" for key, value in values.items() if value is not None)
 
-    def matches(self, request: ReleaseRequest, attribute: str, charge: Decimal) -> bool:
+    def matches(self, request: ReleaseRequest, attribute: str, outlook: Outlook) -> bool:
         """Whether this rule is about an attribute of a request."""
         return (
             self.researcher in {None, request.researcher}
             and (self.attributes is None or attribute in self.attributes)
             and (self.maximum_epsilon is None or request.epsilon <= self.maximum_epsilon)
             and (self.maximum_delta is None or (request.delta or 0) <= self.maximum_delta)
-            and (self.maximum_charge is None or charge <= self.maximum_charge)
+            and (self.maximum_charge is None or outlook.charge <= self.maximum_charge)
+            and (not self.needs_card or self._accepts(outlook))
+        )
+
+    def _accepts(self, outlook: Outlook) -> bool:
+        return (
+            outlook.pair_epsilon <= self.maximum_pair_epsilon
+            and outlook.row_epsilon <= self.maximum_row_epsilon
+            and outlook.tested.is_at_least(self.tested)
         )
 
 
@@ -140,7 +191,14 @@ class Policy:
 
     def needs_outlook(self, request: ReleaseRequest) -> bool:
         """Whether a decision depends on the number of respondents or on the charge."""
-        return request.delta is not None or any(rule.maximum_charge is not None for rule in self.rules)
+        return (
+            request.delta is not None or self.needs_card or any(rule.maximum_charge is not None for rule in self.rules)
+        )
+
+    @property
+    def needs_card(self) -> bool:
+        """Whether a decision depends on the card, or on how well the server is tested."""
+        return any(rule.needs_card for rule in self.rules)
 
     def decide(
         self, request: ReleaseRequest, own: Iterable[str], now: int, outlook: Outlook | None = None
@@ -186,7 +244,7 @@ class Policy:
         delta = request.delta or Decimal(0)
         is_large = delta * outlook.population > 1
         for number, rule in enumerate(self.rules, start=1):
-            if not rule.matches(request, attribute, outlook.charge):
+            if not rule.matches(request, attribute, outlook):
                 continue
             if rule.verdict == DENIED or rule.maximum_delta is not None:
                 return number
@@ -271,12 +329,16 @@ def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str
     days = fields.integer("expires_days", 0)
     if fields.holds("expires_days", int) and not 1 <= days <= MOST_DAYS:
         raise InvalidInputError(f"expires_days must be a whole number from 1 to {MOST_DAYS}", where=fields.where)
+    approves = _VERDICTS[decision] == APPROVED
     rule = Rule(
         researcher=None if researcher == "*" else researcher,
         attributes=names,
         maximum_epsilon=_epsilon(fields, "maximum_epsilon"),
         maximum_delta=_delta(fields, "maximum_delta"),
         maximum_charge=_charge(fields, "maximum_charge"),
+        maximum_pair_epsilon=_limit(fields, "maximum_pair_epsilon", PAIR_EPSILON if approves else ANY),
+        maximum_row_epsilon=_limit(fields, "maximum_row_epsilon", ROW_EPSILON if approves else ANY),
+        tested=_tested(fields, HowTested.ENOUGH if approves else HowTested.NOT),
         verdict=_VERDICTS[decision],
         expires_days=days or None,
     )
@@ -288,6 +350,25 @@ def _epsilon(fields: Fields, key: str) -> Decimal | None:
     if not fields.holds(key, object):
         return None
     return parse_epsilon(fields.number(key), what=f"{fields.where}: {key}")
+
+
+def _limit(fields: Fields, key: str, default: Decimal) -> Decimal:
+    if fields.holds(key, str):
+        if fields.text(key) != "any":
+            raise InvalidInputError(f'{key} is a number, or "any"', where=fields.where)
+        return ANY
+    return _epsilon(fields, key) or default
+
+
+def _limit_text(limit: Decimal) -> Decimal | None:
+    return None if limit == ANY else limit
+
+
+def _tested(fields: Fields, default: HowTested) -> HowTested:
+    text = fields.text("tested", default.value)
+    if text not in {one.value for one in HowTested}:
+        raise InvalidInputError('tested must be "enough", "too little" or "not"', where=fields.where)
+    return HowTested(text)
 
 
 def _delta(fields: Fields, key: str) -> Decimal | None:

@@ -4,14 +4,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.errors import BudgetExceededError, DeniedError, NotReadyError
+from veiltab.common.privacy.cards.card import card_of
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipts.canary_plan import shown_by
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.table_spec import requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.officer.policy import Outlook, Policy
-from veiltab.curator.planning.checks import foreseen_plan
+from veiltab.curator.planning.checks import canaries_of, foreseen_plan
 from veiltab.curator.progress.progress import HELD
 
 
@@ -94,7 +97,15 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
     """
     plan = foreseen_plan(request, population=population, cells=study.domain(request.attributes).cells)
     charge = ledger.allowance.charge(plan.description, plan.pure_epsilon)
-    outlook = Outlook(population=population, charge=ledger.allowance.share(charge))
+    columns = requested_columns(request, study)
+    canaries = canaries_of(request, columns, plan.scheme, plan.mechanism)
+    test = shown_by(plan.mechanism.server, tuple(column.size for column in columns), canaries)
+    outlook = Outlook(
+        population=population,
+        charge=ledger.allowance.share(charge),
+        bounds=card_of(plan.release, delta=plan.delta, pure=plan.pure_epsilon).bounds,
+        tested=test.tested,
+    )
     own = [rule.name for rule in study.attributes_of(curator) if rule.name in request.attributes]
     verdicts: dict[str, tuple[str, int | None]] = {}
     refusal = over_budget = ""

@@ -36,6 +36,9 @@ _POLICY = """\
 [[rule]]
 researcher = "rosa"
 maximum_epsilon = 1.0
+maximum_pair_epsilon = 3.0
+maximum_row_epsilon = 12.0
+tested = "enough"
 decision = "approve"
 """
 _NODES = b"""

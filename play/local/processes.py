@@ -21,7 +21,7 @@ from veiltab.deploy.pki.certificates import init_pki
 
 _START_SECONDS = 60.0
 
-APPROVAL = '[[rule]]\ndecision = "approve"\n'
+APPROVAL = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 """A policy that approves everything."""
 
 

@@ -22,7 +22,7 @@ from veiltab.common.rpc.parties.identity import Role
 from veiltab.play.local.processes import LocalStudy
 
 ASK_A_PERSON = 'persons = 2\n[[rule]]\nresearcher = "rita"\ndecision = "deny"\n'
-APPROVE = '[[rule]]\ndecision = "approve"\n'
+APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 NARROW: ViewportSize = {"width": 390, "height": 844}
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 

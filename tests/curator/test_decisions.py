@@ -23,7 +23,7 @@ from veiltab.curator.release.driver import CuratorDriver
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
-APPROVE = '[[rule]]\ndecision = "approve"\n'
+APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
 
 

@@ -8,12 +8,32 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import DeniedError, InvalidInputError
+from veiltab.common.privacy.cards.card import Bound
+from veiltab.common.privacy.coalitions import Coalition
+from veiltab.common.release.receipts.canary_plan import HowTested
 from veiltab.curator.officer.policy import Outlook, Policy, load_policy
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
 
 Make = Callable[..., Any]
 NOW = 1_900_000_000
+
+
+def seen(
+    population: int = 1000, charge: str = "0.01", *, pair: str | None = "3", row: str = "12", tested: str = "enough"
+) -> Outlook:
+    """Return an outlook: by default at the most that a rule approves unless it says otherwise."""
+    epsilons = {
+        Coalition.DESK_AND_SERVER: pair,
+        Coalition.ANALYST_AND_CURATORS: "0.1",
+        Coalition.DESK_AND_CURATORS: row,
+    }
+    bounds = tuple(
+        Bound(roles=who.roles, epsilon=None if epsilon is None else Decimal(epsilon), note="")
+        for who, epsilon in epsilons.items()
+    )
+    return Outlook(population=population, charge=Decimal(charge), bounds=bounds, tested=HowTested(tested))
+
 
 RULES = """
 budget = 0.5
@@ -68,7 +88,7 @@ def test_the_first_rule_that_matches_decides(  # noqa: PLR0913, PLR0917 - one a 
     load: Load, make_request: Make, researcher: str, attribute: str, epsilon: str, verdict: str, expires: int | None
 ) -> None:
     request = make_request(researcher=researcher, attributes=(attribute,), epsilon=Decimal(epsilon))
-    (decision,) = load(RULES).decide(request, ["sex", "age", "salary"], NOW)
+    (decision,) = load(RULES).decide(request, ["sex", "age", "salary"], NOW, seen())
     bare = replace(decision, rule=None, rule_text="")
     assert bare == GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="policy", time=NOW)
 
@@ -150,7 +170,7 @@ def test_rules_speak_of_epsilon_delta_and_charge(  # noqa: PLR0913, PLR0917 - on
     policy = load_policy(path, researchers=["rosa", "rita"], attributes=own, delta=delta_of_budget)
     asked = None if delta is None else Decimal(delta)
     request = make_request(researcher=researcher, attributes=(attribute,), epsilon=Decimal(epsilon), delta=asked)
-    outlook = Outlook(population=1000, charge=Decimal(charge))
+    outlook = seen(1000, charge)
     if delta_of_budget is None and verdict is HELD and researcher == "rosa" and attribute == "sex":
         verdict, rule = APPROVED, 3  # a budget without delta leaves 1/n alone
     if verdict == REFUSED:
@@ -168,18 +188,18 @@ def test_without_a_file_a_large_delta_is_refused(make_request: Make) -> None:
     policy = load_policy(None, researchers=[], attributes=[], delta=BUDGET_DELTA)
     request = make_request(delta=Decimal("0.02"), attributes=("sex",))
     with pytest.raises(DeniedError) as caught:
-        policy.decide(request, ["sex"], NOW, Outlook(population=1000, charge=Decimal("0.01")))
+        policy.decide(request, ["sex"], NOW, seen(1000, "0.01"))
     assert caught.value.remedy == "Ask with a smaller delta; advised: 0.000001 or less."
-    assert not policy.decide(request, ["age"], NOW, Outlook(population=1000, charge=Decimal("0.01")))
+    assert not policy.decide(request, ["age"], NOW, seen(1000, "0.01"))
     assert not policy.needs_outlook(make_request())
 
 
 def test_a_decision_names_its_rule_by_number_and_text(load: Load, make_request: Make) -> None:
     asked = make_request(attributes=("sex", "age"), epsilon=Decimal("0.1"))
-    for decision in load(LIMITS).decide(asked, ["sex", "age"], NOW, Outlook(population=10, charge=Decimal("0.05"))):
+    for decision in load(LIMITS).decide(asked, ["sex", "age"], NOW, seen(10, "0.05")):
         assert decision.rule == {"sex": 3, "age": 4}[decision.attribute]
         assert f'attributes = ["{decision.attribute}"], maximum_' in decision.rule_text
-    (unmatched,) = load(RULES).decide(make_request(researcher="rita", attributes=("sex",)), ["sex"], NOW)
+    (unmatched,) = load(RULES).decide(make_request(researcher="rita", attributes=("sex",)), ["sex"], NOW, seen())
     assert (unmatched.rule, unmatched.rule_text) == (None, "")
 
 
@@ -191,14 +211,14 @@ def test_the_text_of_a_rule_is_a_rule_of_a_policy_file(load: Load, text: str) ->
 
 def test_only_own_attributes_that_are_asked_for_are_decided(load: Load, make_request: Make) -> None:
     request = make_request(attributes=("sex", "salary", "age"))
-    decided = load(RULES).decide(request, iter(["age", "sex"]), NOW)
+    decided = load(RULES).decide(request, iter(["age", "sex"]), NOW, seen())
     assert [decision.attribute for decision in decided] == ["sex", "age"]
 
 
 def test_the_order_of_the_rules_matters(load: Load, make_request: Make) -> None:
     text = '[[rule]]\ndecision = "{}"\n[[rule]]\ndecision = "{}"\n'
     for first, second, verdict in (("approve", "deny", APPROVED), ("deny", "approve", DENIED)):
-        decided = load(text.format(first, second)).decide(make_request(), ["sex"], NOW)
+        decided = load(text.format(first, second)).decide(make_request(), ["sex"], NOW, seen())
         assert [decision.verdict for decision in decided] == [verdict]
 
 
@@ -206,14 +226,14 @@ def test_without_a_policy_a_person_decides(make_request: Make, load: Load) -> No
     assert (load("").persons, load("persons = 2").persons) == (1, 2)
     assert load("budget = 1").digest == hashlib.sha256(b"budget = 1").hexdigest()
     for policy in (load_policy(None, researchers=[], attributes=[]), load(""), load("budget = 1")):
-        decided = policy.decide(make_request(), ["sex", "salary"], NOW)
+        decided = policy.decide(make_request(), ["sex", "salary"], NOW, seen())
         assert {decision.verdict for decision in decided} == {HELD}
     assert load_policy(None, researchers=[], attributes=[]).budget is None
 
 
 def test_a_rule_for_no_attribute_decides_nothing(load: Load, make_request: Make) -> None:
     policy = load('[[rule]]\nattributes = []\ndecision = "approve"')
-    assert policy.decide(make_request(), ["sex"], NOW)[0].verdict == HELD
+    assert policy.decide(make_request(), ["sex"], NOW, seen())[0].verdict == HELD
 
 
 def test_numbers_are_read_exactly(load: Load) -> None:
@@ -311,3 +331,39 @@ def test_half_of_the_budget_is_for_releases_without_own_attributes_unless_the_fi
     for part in ("-0.1", "1.1"):
         with pytest.raises(InvalidInputError, match="others_share is a part of the budget, from 0 to 1"):
             load(f"others_share = {part}")
+
+
+UNUSUAL = {
+    "a pair that nothing protects": (seen(pair=None), 'maximum_pair_epsilon = "any"'),
+    "a pair": (seen(pair="3.000001"), "maximum_pair_epsilon = 3.1"),
+    "rows": (seen(row="290"), 'maximum_row_epsilon = "any"'),
+    "too few canaries": (seen(tested="too little"), 'tested = "too little"'),
+    "no canaries": (seen(tested="not"), 'tested = "not"'),
+    "a card that nobody has": (replace(seen(), bounds=()), 'maximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"'),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_a_rule_that_approves_leaves_to_a_person_what_undoes_protection(
+    load: Load, make_request: Make, name: str
+) -> None:
+    outlook, allowed = UNUSUAL[name]
+    request = make_request(attributes=("sex",))
+    for more, verdict in (("", HELD), (f"{allowed}\n", APPROVED)):
+        policy = load(f'[[rule]]\n{more}decision = "approve"\n')
+        assert policy.needs_outlook(request)
+        (decision,) = policy.decide(request, ["sex"], NOW, outlook)
+        assert decision.verdict == verdict
+        (usual,) = policy.decide(request, ["sex"], NOW, seen())
+        assert usual.verdict == APPROVED
+        assert 'tested = "' in usual.rule_text or "not" in more
+    (denied,) = load('[[rule]]\ndecision = "deny"\n').decide(request, ["sex"], NOW, None)
+    assert denied.verdict == DENIED, "a rule that denies has no limits unless it names them"
+
+
+@pytest.mark.parametrize(
+    "mistake", ['tested = "well"', "tested = true", 'maximum_pair_epsilon = "all"', "maximum_row_epsilon = -1"]
+)
+def test_limits_that_are_none_are_refused(load: Load, mistake: str) -> None:
+    with pytest.raises(InvalidInputError):
+        load(f'[[rule]]\n{mistake}\ndecision = "approve"\n')

@@ -126,7 +126,9 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
     return "\n\n".join(parts) + "\n"
 
 
-APPROVE_ALL = '[[rule]]\ndecision = "approve"\n'
+APPROVE_ALL = (
+    '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
+)
 POLICIES: Mapping[str, str] = {
     "alice": APPROVE_ALL,
     "bob": 'others_share = 1\n\n[[rule]]\nattributes = ["health"]\ndecision = "hold"\n\n'

@@ -51,7 +51,7 @@ SERVER = "cloud"
 RESEARCHERS = ("rosa", "rita")
 _HOLD = '[[rule]]\nattributes = ["held"]\ndecision = "hold"\n'
 _DENY = '[[rule]]\nattributes = ["denied"]\ndecision = "deny"\n'
-_APPROVE = '[[rule]]\ndecision = "approve"\n'
+_APPROVE = '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
 
 
 def owners(curators: int) -> dict[str, str]:

@@ -40,6 +40,11 @@ class HowTested(Enum):
     TOO_LITTLE = "too little"
     NOT = "not"
 
+    def is_at_least(self, other: "HowTested") -> bool:
+        """Return whether it is tested as well as the other, or better."""
+        order = list(HowTested)
+        return order.index(self) <= order.index(other)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTest:

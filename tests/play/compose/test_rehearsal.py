@@ -42,7 +42,9 @@ integers = [1, 5]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("compose")
     (where / "study.toml").write_bytes(STUDY.replace(b'"alice"', b'"north-care"') + MORE)
-    (where / "policy.toml").write_text('[[rule]]\ndecision = "approve"\n')
+    (where / "policy.toml").write_text(
+        '[[rule]]\nmaximum_pair_epsilon = "any"\nmaximum_row_epsilon = "any"\ntested = "not"\ndecision = "approve"\n'
+    )
     options = RehearsalOptions(
         study=where / "study.toml", out=where / "made", people=300, policies={"bob": where / "policy.toml"}
     )
