@@ -89,6 +89,9 @@ class Study:
     digest: str
     source: bytes = field(repr=False, compare=False)
     minimum_population: int = optional_key(100, "fewest common respondents of a release")
+    minimum_share: Decimal = optional_key(
+        Decimal("0.5"), "share of the smallest table below which common respondents are so few that people are warned"
+    )
     maximum_cells: int = optional_key(100_000, "most cells of a table of a release")
     maximum_tables: int = optional_key(1000, "most tables of a release")
     maximum_respondents: int = optional_key(
@@ -284,10 +287,16 @@ def _check_identity(study: Study) -> None:
         check_identities(study.identity, study.curators)
 
 
-def _check_numbers(study: Study) -> None:
-    """Refuse limits and budgets that protect nobody or cannot be met."""
+def _check_fewest(study: Study) -> None:
     if not 1 <= study.minimum_population <= 10**12:
         raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
+    if not 0 <= study.minimum_share <= 1:
+        raise InvalidInputError("minimum_share is not between 0 and 1", remedy="0.5 is a usual value; 0 warns nobody.")
+
+
+def _check_numbers(study: Study) -> None:
+    """Refuse limits and budgets that protect nobody or cannot be met."""
+    _check_fewest(study)
     if not 2 <= study.maximum_cells <= MAX_CELLS:
         raise InvalidInputError(f"maximum_cells is not between 2 and {MAX_CELLS}", remedy="100000 is a usual value.")
     if not 1 <= study.maximum_tables <= MAX_TABLES:

@@ -162,7 +162,7 @@ class Alignment:
                 where="alignment",
                 remedy="Raise maximum_respondents in the study file, at every party, or divide them between studies.",
             )
-        aligned = AlignedTable(self._folder / name)
+        aligned, rows = AlignedTable(self._folder / name), table.rows
         is_made = self._store.alignments.alignment(name) is not None
         is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.respondents.types)
         if is_whole:
@@ -183,7 +183,7 @@ class Alignment:
             except (TransferError, FileNotFoundError):
                 self._ordered = None  # somebody altered or deleted what a pass left: it is made again
                 raise
-        self._store.alignments.set_alignment(name, population, str(digest))
+        self._store.alignments.set_alignment(name, population, str(digest), rows)
         if self._store.alignments.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)

@@ -19,6 +19,7 @@ from veiltab.curator.budget.remaining import Kind, Left
 from veiltab.curator.officer.opened import OpenedState
 from veiltab.curator.officer.verdicts import approvals_by_attribute
 from veiltab.curator.planning.checks import plan_of, plan_question
+from veiltab.curator.planning.few_common import few_common
 from veiltab.curator.planning.planner import (
     card_bounds,
     charge_question,
@@ -76,6 +77,9 @@ class Outlook:
         cell_root_mse: expected root-mean-square error of one cell of it.
         typical_error: expected total variation distance of a typical table of several that are foreseen.
         bytes: most that leaves this curator for several tables that are foreseen.
+        n: common respondents of the latest alignment; None if there is none.
+        rows_here: rows of this curator's table.
+        few: a warning that they are few.
         links: what a guarantee is about where people were linked without a common number; None where they have ids.
     """
 
@@ -89,6 +93,9 @@ class Outlook:
     cell_root_mse: float | None = None
     typical_error: float | None = None
     bytes: int | None = None
+    n: int | None = None
+    rows_here: int | None = None
+    few: str | None = None
     links: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -188,6 +195,14 @@ def _status(decision: GrantDecision, approvals: tuple[Approval, ...], persons: i
 
 
 def _outlook(stored: CuratorRelease, standing: OpenedState) -> Outlook:
+    outlook, common = _cost(stored, standing), standing.store.alignments.common()
+    if common is None:
+        return outlook
+    few = few_common(standing.study, *common)
+    return replace(outlook, n=common[0], rows_here=common[1] or None, few=few or None)
+
+
+def _cost(stored: CuratorRelease, standing: OpenedState) -> Outlook:
     if stored.planned is not None:
         return Outlook(**_facts(stored.planned, stored, standing))
     latest = standing.store.alignments.latest_alignment()

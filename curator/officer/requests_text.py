@@ -69,6 +69,9 @@ def _lines(view: RequestView) -> list[str]:
         named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
         more = ", for example" if len(request.tables) > _SHOWN else ":"
         lines.append(f"  tables: {len(request.tables)}{more} {named}")
+    if outlook.rows_here is not None:
+        lines.append(f"  common respondents: {outlook.n:,} of {outlook.rows_here:,} rows here")
+    lines += [f"  warning: {outlook.few}"] if outlook.few else []
     if outlook.bytes is not None:
         lines.append(f"  bytes sent from here: {outlook.bytes:,}")
     if outlook.charge is not None:

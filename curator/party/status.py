@@ -4,6 +4,7 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.budget.ledger import Ledger
+from veiltab.curator.planning.few_common import few_common
 from veiltab.curator.progress.release_record import CuratorRelease
 from veiltab.curator.release.driver import CuratorDriver
 
@@ -39,8 +40,20 @@ def _alignment(driver: CuratorDriver) -> Work:
         waiting_for = "" if about else str(error)
         return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
     left_out = driver.alignment.left_out
-    about = f"{population} common respondents{f'; {left_out}' if left_out else ''}"
-    return Work(kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0)
+    _, rows = driver.store.alignments.common() or (population, 0)
+    few = few_common(driver.study, population, rows)
+    of_rows = f" of {rows} rows here" if rows else ""
+    about = "; ".join(filter(None, (f"{population} common respondents{of_rows}", left_out, few)))
+    return Work(
+        kind="alignment",
+        id="",
+        about=about,
+        state="aligned",
+        waiting_for="",
+        since=0,
+        n=population,
+        rows_here=rows or None,
+    )
 
 
 def _work(stored: CuratorRelease) -> Work:

@@ -30,10 +30,15 @@ class Alignments:
         row = self._connection.execute("SELECT * FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
         return None if row is None else (row["population"], row["digest"])
 
-    def set_alignment(self, alignment_id: str, population: int, digest: str) -> None:
-        """Record a finished alignment."""
+    def common(self) -> tuple[int, int] | None:
+        """Return (common respondents, rows of one's own table) of the latest alignment; 0 if these are not known."""
+        row = self._connection.execute("SELECT * FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
+        return None if row is None else (row["population"], row["rows"])
+
+    def set_alignment(self, alignment_id: str, population: int, digest: str, rows: int = 0) -> None:
+        """Record a finished alignment, with the rows of one's own table."""
         self._connection.execute(
-            "INSERT INTO alignment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest]
+            "INSERT INTO alignment VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest, rows]
         )
 
     def witness(self, curator: str) -> tuple[int, bytes]:

@@ -60,7 +60,8 @@ CREATE TABLE canary_changes (
     PRIMARY KEY (release_id, curator));
 
 CREATE TABLE table_version (content_digest TEXT PRIMARY KEY, version TEXT NOT NULL);
-CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest TEXT NOT NULL,
+    rows INTEGER NOT NULL);
 CREATE TABLE linkage (alignment_id TEXT PRIMARY KEY, handle_key BLOB NOT NULL, report TEXT NOT NULL DEFAULT '',
     sample BLOB NOT NULL DEFAULT x'', content_digest TEXT NOT NULL DEFAULT '');
 CREATE TABLE private_session (

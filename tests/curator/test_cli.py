@@ -105,6 +105,19 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     assert "do not add up" not in out
 
 
+def test_a_request_shows_how_many_of_ones_own_rows_it_is_about(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex")
+    store = terminal.store()
+    store.alignments.set_alignment("a", 1199, "ab" * 16, 12_000)
+    store.close()
+    (asked,) = terminal.json("requests")["requests"]
+    assert (asked["n"], asked["rows_here"]) == (1199, 12_000)
+    assert asked["few"].startswith("1,199 common respondents are less than 0.5 of the smallest table, which has 12,000")
+    out = terminal.run("requests")[1]
+    assert "  common respondents: 1,199 of 12,000 rows here" in out
+    assert f"  warning: {asked['few']}" in out
+
+
 def test_a_request_that_the_budget_does_not_hold_says_so_before_anybody_decides(
     terminal: Terminal, make_request: Make
 ) -> None:

@@ -73,6 +73,13 @@ def test_an_aligned_table_is_told_with_how_many_are_shared(driver: CuratorDriver
     assert alignment.about == "45222 common respondents; 3 of 9 rows left out, which miss age (2), hours (2)"
 
 
+def test_few_common_respondents_are_a_warning_beside_the_rows_of_ones_own_table(driver: CuratorDriver) -> None:
+    driver.store.alignments.set_alignment("", 1199, "ab" * 16, 12_000)
+    (alignment,) = observe(driver).work
+    assert (alignment.n, alignment.rows_here) == (1199, 12_000)
+    assert alignment.about.startswith("1199 common respondents of 12000 rows here; 1,199 common respondents are less")
+
+
 def test_a_release_says_since_when_it_waits_and_for_what(
     driver: CuratorDriver, make_request: Make, clock: Callable[[int], None]
 ) -> None:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17veiltab/v1/status.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\"\x12\n\x10GetStatusRequest\"\xb8\x02\n\x11GetStatusResponse\x12\r\n\x05party\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07started\x18\x03 \x01(\x03\x12\x18\n\x10\x63\x65rtificate_ends\x18\x04 \x01(\x03\x12\x1e\n\x04work\x18\x05 \x03(\x0b\x32\x10.veiltab.v1.Work\x12%\n\x06\x63ounts\x18\x06 \x03(\x0b\x32\x15.veiltab.v1.WorkCount\x12\'\n\x07\x62udgets\x18\x07 \x03(\x0b\x32\x16.veiltab.v1.BudgetLeft\x12\x39\n\x06queues\x18\x08 \x03(\x0b\x32).veiltab.v1.GetStatusResponse.QueuesEntry\x1a-\n\x0bQueuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"}\n\x04Work\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x02id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05\x61\x62out\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x13\n\x0bwaiting_for\x18\x05 \x01(\t\x12\x12\n\x05since\x18\x06 \x01(\x03H\x01\x88\x01\x01\x42\x05\n\x03_idB\x08\n\x06_since\"8\n\tWorkCount\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\x04\"\x83\x01\n\nBudgetLeft\x12\x10\n\x08protects\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\x0c\n\x04left\x18\x03 \x01(\t\x12\x12\n\x05\x64\x65lta\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x17\n\nleft_delta\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x08\n\x06_deltaB\r\n\x0b_left_delta2b\n\rStatusService\x12Q\n\tGetStatus\x12\x1c.veiltab.v1.GetStatusRequest\x1a\x1d.veiltab.v1.GetStatusResponse\"\x07\x8a\xb5\x18\x03\x01\x02\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17veiltab/v1/status.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\"\x12\n\x10GetStatusRequest\"\xb8\x02\n\x11GetStatusResponse\x12\r\n\x05party\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07started\x18\x03 \x01(\x03\x12\x18\n\x10\x63\x65rtificate_ends\x18\x04 \x01(\x03\x12\x1e\n\x04work\x18\x05 \x03(\x0b\x32\x10.veiltab.v1.Work\x12%\n\x06\x63ounts\x18\x06 \x03(\x0b\x32\x15.veiltab.v1.WorkCount\x12\'\n\x07\x62udgets\x18\x07 \x03(\x0b\x32\x16.veiltab.v1.BudgetLeft\x12\x39\n\x06queues\x18\x08 \x03(\x0b\x32).veiltab.v1.GetStatusResponse.QueuesEntry\x1a-\n\x0bQueuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\xb9\x01\n\x04Work\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x02id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05\x61\x62out\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x13\n\x0bwaiting_for\x18\x05 \x01(\t\x12\x12\n\x05since\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x01n\x18\x07 \x01(\x03H\x02\x88\x01\x01\x12\x16\n\trows_here\x18\x08 \x01(\x03H\x03\x88\x01\x01\x42\x05\n\x03_idB\x08\n\x06_sinceB\x04\n\x02_nB\x0c\n\n_rows_here\"8\n\tWorkCount\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0e\n\x06number\x18\x03 \x01(\x04\"\x83\x01\n\nBudgetLeft\x12\x10\n\x08protects\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\x0c\n\x04left\x18\x03 \x01(\t\x12\x12\n\x05\x64\x65lta\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x17\n\nleft_delta\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x08\n\x06_deltaB\r\n\x0b_left_delta2b\n\rStatusService\x12Q\n\tGetStatus\x12\x1c.veiltab.v1.GetStatusRequest\x1a\x1d.veiltab.v1.GetStatusResponse\"\x07\x8a\xb5\x18\x03\x01\x02\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,12 +42,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTATUSRESPONSE']._serialized_end=397
   _globals['_GETSTATUSRESPONSE_QUEUESENTRY']._serialized_start=352
   _globals['_GETSTATUSRESPONSE_QUEUESENTRY']._serialized_end=397
-  _globals['_WORK']._serialized_start=399
-  _globals['_WORK']._serialized_end=524
-  _globals['_WORKCOUNT']._serialized_start=526
-  _globals['_WORKCOUNT']._serialized_end=582
-  _globals['_BUDGETLEFT']._serialized_start=585
-  _globals['_BUDGETLEFT']._serialized_end=716
-  _globals['_STATUSSERVICE']._serialized_start=718
-  _globals['_STATUSSERVICE']._serialized_end=816
+  _globals['_WORK']._serialized_start=400
+  _globals['_WORK']._serialized_end=585
+  _globals['_WORKCOUNT']._serialized_start=587
+  _globals['_WORKCOUNT']._serialized_end=643
+  _globals['_BUDGETLEFT']._serialized_start=646
+  _globals['_BUDGETLEFT']._serialized_end=777
+  _globals['_STATUSSERVICE']._serialized_start=779
+  _globals['_STATUSSERVICE']._serialized_end=877
 # @@protoc_insertion_point(module_scope)

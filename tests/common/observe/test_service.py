@@ -23,7 +23,16 @@ from veiltab.v1.status_pb2_grpc import StatusServiceStub
 
 SEEN = Observation(
     work=(
-        Work(kind="alignment", id="", about="5 common respondents", state="aligned", waiting_for="", since=0),
+        Work(
+            kind="alignment",
+            id="",
+            about="5 common respondents",
+            state="aligned",
+            waiting_for="",
+            since=0,
+            n=5,
+            rows_here=9,
+        ),
         Work(kind="release", id="ab" * 16, about="sex for rosa", state="requested", waiting_for="a person", since=99),
     ),
     counts={("release", "requested"): 1},

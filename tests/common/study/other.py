@@ -127,6 +127,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     ),
     "title": (b"A survey", b"The survey", "gives another title"),
     "minimum population": (b"minimum_population = 2", b"minimum_population = 3", "gives another minimum population"),
+    "minimum share": (b'alignment = "psi"', b'alignment = "psi"\nminimum_share = 0.4', "gives another minimum share"),
     "maximum of cells": (b"maximum_cells = 1000", b"maximum_cells = 999", "gives another maximum cells"),
     "maximum of tables": (b"maximum_tables = 9", b"maximum_tables = 10", "gives another maximum tables"),
     "maximum of respondents": (

@@ -27,6 +27,7 @@ def test_both_find_the_same_respondents_in_the_same_order(both: tuple[Curator, C
     population, digest = alice.alignment.result()
     assert population == 200
     assert bob.alignment.result() == (population, digest)
+    assert [one.store.alignments.common() for one in both] == [(200, len(alice.ids)), (200, len(bob.ids))]
     tables = [curator.alignment.table(digest) for curator in both]
     assert np.array_equal(tables[0].tokens(), tables[1].tokens())
     lengths = [table.column("length") for table in tables]
