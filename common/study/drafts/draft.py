@@ -51,7 +51,7 @@ class Draft:
         (),
         "how the ids of each id column, or the identity fields, are written: the rows of each form, such as 9999;"
         " merging compares them",
-        "it must be there with ids",
+        "merging with ids needs it",
     )
     distinct_after: tuple[str, ...] = optional_key(
         (), "steps of `normalise` after which all ids of the table still differ; merging proposes no others"
@@ -64,7 +64,7 @@ class Draft:
             check_identity(self.identity, self.date_order, self.id_columns)
         else:
             check_identification(self.id_columns, self.normalise)
-            if [*dict(self.forms)] != [*self.id_columns]:
+            if self.forms and [*dict(self.forms)] != [*self.id_columns]:
                 raise InvalidInputError("forms are not of the id columns", remedy="Give the forms of each id column.")
         for step in self.distinct_after:
             step_name(step)

@@ -55,6 +55,8 @@ def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
         found += _conflicts_of_two(one, other)
     if cut := [_lost_digits(draft, rows) for draft in drafts if (rows := sum(map(lost_digits, _forms(draft))))]:
         return (*found, *cut)
+    if without := [_lacks_forms(draft) for draft in drafts if not (draft.identity or draft.forms)]:
+        return (*found, *without)
     steps = missing_steps(drafts)
     if steps and not _match(drafts):
         found += [_lacks_steps(draft, steps) for draft in drafts if with_steps(draft, steps) != draft]
@@ -299,6 +301,11 @@ def _columns(one: Draft, other: Draft) -> Iterator[tuple[str, Forms, Forms]]:
     else:
         pairs = zip(one.id_columns, _forms(one), _forms(other), strict=False)
         yield from pairs
+
+
+def _lacks_forms(draft: Draft) -> Problem:
+    remedy = "Draft it from its table with `veiltab study draft`."
+    return _conflict(draft.curator, "forms is not there: how its ids are written", remedy)
 
 
 def _listed(steps: Sequence[str]) -> str:

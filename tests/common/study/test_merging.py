@@ -66,6 +66,12 @@ FRAME = StudyFrame(
 )
 
 
+def test_a_draft_without_forms_is_valid_and_cannot_be_merged() -> None:
+    assert [problem.problem for problem in conflicts([replace(ALICE, forms=()), BOB])] == [
+        "forms is not there: how its ids are written"
+    ]
+
+
 def test_a_draft_is_read() -> None:
     assert (ALICE.curator, ALICE.id_columns, ALICE.forms) == ("alice", ("id",), (("id", (("9+", 100),)),))
     assert ALICE.normalise == ("strip", "casefold", "nfc")
