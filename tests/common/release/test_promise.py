@@ -1,0 +1,51 @@
+"""What plans promise of the server: where it is tested enough, careless servers are caught, smallest tables first."""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+import pytest
+
+from tests.common.release import lying_servers as lies
+from tests.common.release.lying_servers import Rows, Sent, Server, played
+from veiltab.common.core.numbers.counts import is_accepted
+from veiltab.common.privacy.planning.planning import plan_release
+from veiltab.common.release.receipts.canary_plan import HowTested, planned_canaries, shown_by
+from veiltab.common.release.receipts.noise_tests import JOINT_LEVEL, levels, noise_tests
+
+
+def no_noise(sent: Sent) -> Rows:
+    return sent.rows
+
+
+LIES: tuple[Server, ...] = (
+    no_noise,
+    lies.half_of_all,
+    lies.first_column_raw,
+    lies.first_column_raw_in_half_the_rows,
+    lies.first_column_raw_and_the_rest_raised,
+    lies.always_one_more_in_all_columns,
+)
+PLANS = [(100, (2, 2), "1"), (1_000, (2, 2), "2"), (3_000, (2, 2), "2"), (3_000, (2, 3), "5"), (20_046, (2, 12), "1")]
+
+
+@pytest.mark.parametrize(("population", "sizes", "epsilon"), PLANS, ids=str)
+def test_where_the_plan_says_enough_every_careless_server_is_caught(
+    population: int, sizes: tuple[int, ...], epsilon: str
+) -> None:
+    plan = plan_release(population=population, cells=prod(sizes), epsilon=Decimal(epsilon), delta=Decimal("1e-5"))
+    server = plan.mechanism.server
+    canaries, r = planned_canaries(server, sizes, plan.sample), Fraction(1 - server.retention)
+    assert shown_by(server, sizes, canaries).tested is HowTested.ENOUGH
+
+    def is_caught(lie: Server, number: int) -> bool:
+        coins = np.random.default_rng([population, number])
+        one = played(lie, sizes, rows=100, canaries=canaries, r=r, coins=coins)
+        return any(
+            not is_accepted(test.law, test.count, *levels(test.family, sizes, JOINT_LEVEL))
+            for test in noise_tests(one.changes, one.orders, r)
+        )
+
+    assert all(is_caught(lie, number) for number, lie in enumerate(LIES))
+    assert not is_caught(lies.honest, len(LIES))
