@@ -30,14 +30,13 @@ LIES: tuple[Server, ...] = (
 PLANS = [(100, (2, 2), "1"), (1_000, (2, 2), "2"), (3_000, (2, 2), "2"), (3_000, (2, 3), "5"), (20_046, (2, 12), "1")]
 
 
-@pytest.mark.parametrize(("population", "sizes", "epsilon"), PLANS, ids=str)
-def test_where_the_plan_says_enough_every_careless_server_is_caught(
-    population: int, sizes: tuple[int, ...], epsilon: str
-) -> None:
-    plan = plan_release(population=population, cells=prod(sizes), epsilon=Decimal(epsilon), delta=Decimal("1e-5"))
+def missed(population: int, sizes: tuple[int, ...], epsilon: Decimal) -> list[str] | None:
+    """Return which careless servers pass, and "honest" if an honest one fails; None if it is not tested enough."""
+    plan = plan_release(population=population, cells=prod(sizes), epsilon=epsilon, delta=Decimal("1e-5"))
     server = plan.mechanism.server
     canaries, r = planned_canaries(server, sizes, plan.sample), Fraction(1 - server.retention)
-    assert shown_by(server, sizes, canaries).tested is HowTested.ENOUGH
+    if shown_by(server, sizes, canaries).tested is not HowTested.ENOUGH:
+        return None
 
     def is_caught(lie: Server, number: int) -> bool:
         coins = np.random.default_rng([population, number])
@@ -47,5 +46,28 @@ def test_where_the_plan_says_enough_every_careless_server_is_caught(
             for test in noise_tests(one.changes, one.orders, r)
         )
 
-    assert all(is_caught(lie, number) for number, lie in enumerate(LIES))
-    assert not is_caught(lies.honest, len(LIES))
+    passed = [lie.__name__ for number, lie in enumerate(LIES) if not is_caught(lie, number)]
+    return passed + ["honest"] * is_caught(lies.honest, len(LIES))
+
+
+@pytest.mark.parametrize(("population", "sizes", "epsilon"), PLANS, ids=str)
+def test_where_the_plan_says_enough_every_careless_server_is_caught(
+    population: int, sizes: tuple[int, ...], epsilon: str
+) -> None:
+    assert missed(population, sizes, Decimal(epsilon)) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_of_random_plans_no_more_careless_servers_pass_than_the_plan_says() -> None:
+    chance = np.random.default_rng(21)
+    passed: list[str] = []
+    enough = 0
+    for _ in range(400):
+        population = int(10 ** chance.uniform(1.5, 6))
+        sizes = tuple(int(size) for size in chance.integers(2, 8, size=chance.integers(2, 5)))
+        one = missed(population, sizes, Decimal(f"{10 ** chance.uniform(-1, 0.9):.3f}"))
+        enough += one is not None
+        passed += one or []
+    assert enough > 100
+    assert len(passed) <= 6, passed  # each passes with .001 at the most, so more than 6 do so with 2e-4
