@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError
+from veiltab.common.release.table_spec import ALIGNMENT_ID
 from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest
 from veiltab.curator.alignment.exchange import Exchange
@@ -326,4 +327,4 @@ def _delete_sessions(folder: Path) -> None:
 
 def is_name(text: str) -> bool:
     """Whether a text may name an alignment or a session."""
-    return text.isalnum() and len(text) == 32
+    return ALIGNMENT_ID.fullmatch(text) is not None

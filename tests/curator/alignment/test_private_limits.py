@@ -9,6 +9,7 @@ from tests.curator.alignment.circle import Curator, align, circle, table_of
 from tests.curator.alignment.test_changed_query import name_of, split, until
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError
 from veiltab.curator.alignment import alignment
+from veiltab.curator.alignment.private.private_exchange import is_name
 from veiltab.curator.alignment.private.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, load, masked
 from veiltab.curator.peers.ring import MOST_SESSIONS
 
@@ -152,3 +153,9 @@ def test_with_two_curators_one_scalar_for_each_id_tells_nothing(tmp_path: Path) 
         # That nobody is common may reach bob as an empty list of respondents, or as a refusal before it.
         assert not bob.received.pop(("respondents", "alice", "alice"), b"")
         assert set(bob.received) == {("query", "alice", "alice")}
+
+
+@pytest.mark.parametrize("text", ["²" * 32, "G" * 32, "A" * 32, "0a" * 15, "0a" * 17, "0a" * 15 + "/."])
+def test_a_session_is_named_by_32_hexadecimal_digits(text: str) -> None:
+    assert is_name("0a" * 16)
+    assert not is_name(text)
