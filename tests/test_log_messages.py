@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = rooms()
 METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 FIELDS = {
-    *("step", "state", "release", "round", "attribute", "curator", "seconds", "bytes", "reports", "way"),
+    *("step", "state", "release", "round", "attribute", "curator", "party", "seconds", "bytes", "reports", "way"),
     *("outcome", "reason", "error", "rpc"),
 }
 STEP_FIELDS = {"release_id", "round_id", "attribute", "size", "reports"}

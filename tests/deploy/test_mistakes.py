@@ -109,7 +109,7 @@ def test_a_mistake_in_the_study_file(refused: Refused, tmp_path: Path, mistake: 
 
 def test_a_study_file_of_an_office_program(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY, "utf-16")
-    assert "Save it as UTF-8" in refused("study", "check", "study.toml")
+    assert "It is UTF-16: save it as UTF-8" in refused("study", "check", "study.toml")
     elsewhere = refused("pki", "init", "study.toml", "--out", "pki")
     assert "`veiltab study check study.toml` shows everything that is wrong, with its line." in elsewhere
 

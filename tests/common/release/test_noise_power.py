@@ -113,8 +113,8 @@ LIES: Mapping[Server, set[Family]] = {
 }
 """Each lie, and the families that catch it."""
 
-OFTEN_CAUGHT = 0.97
-"""Of the same vector for 64 rows alone, since canaries are five rows apart: .987; it is no loss for who sees counts."""
+OFTEN_CAUGHT = 0.8
+"""Of the same vector for 64 rows alone, since few canaries are among them: .87; it is no loss for who sees counts."""
 
 
 def caught(lie: Server, number: int, sizes: Sizes = (3, 8)) -> list[NoiseTest]:
@@ -133,7 +133,7 @@ def missed(lie: Server, releases: int) -> int:
 
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
 def test_every_lie_is_caught(lie: Server) -> None:
-    assert missed(lie, 20) <= (1 if lie is lies.the_same_vector_for_64_rows else 0)
+    assert missed(lie, 20) <= (8 if lie is lies.the_same_vector_for_64_rows else 0)
 
 
 @pytest.mark.long

@@ -102,7 +102,7 @@ def test_the_hub_sees_which_passes_run_and_what_depends_on_identity(study: Study
     assert "given family birth sex: runs" in text
     assert "attribute region is as good as known from postcode" in text
     plain = report.as_dict()["identity"]
-    assert json.loads(json.dumps(plain)) == plain
+    assert json.loads(json.dumps(plain))["fields"][0]["columns"] == ["given"]
 
 
 def test_in_a_small_table_the_year_shows_what_is_an_age(study: Study, tmp_path: Path) -> None:
