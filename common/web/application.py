@@ -18,7 +18,7 @@ from starlette.routing import compile_path
 from veiltab.common.command.cli import note
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.web.answering import Application, RefusedError, body_of, check_shape
-from veiltab.common.web.forms import Form, parse_form
+from veiltab.common.web.bodies import Form, parse_form
 from veiltab.common.web.links import LinkFolder, check_persons, entrance, print_links
 from veiltab.common.web.pages import FRAME, Console, Frame, Visit
 from veiltab.common.web.serving import address_of, bound, serve

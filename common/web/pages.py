@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from veiltab.common.core.texts.spelling import is_seen
 from veiltab.common.privacy.cards.card import N_IS_EXACT
 from veiltab.common.privacy.cards.guarantee_text import delta_text
-from veiltab.common.web.forms import Form
+from veiltab.common.web.bodies import Form
 from veiltab.common.web.sessions import Session
 
 FRAME = Path(__file__).parent

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.web.forms import Form, whole_number
+from veiltab.common.web.bodies import Form, whole_number
 
 _MOST_PAGES = 9_999_999
 

@@ -22,7 +22,7 @@ from starlette.responses import Response, StreamingResponse
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError
 from veiltab.common.web.answering import Application, Places, RefusedError, body_of, check_shape, unless_left
-from veiltab.common.web.forms import parse_form, parse_json
+from veiltab.common.web.bodies import parse_form, parse_json
 from veiltab.researcher.api.formats import MEDIA_TYPES
 from veiltab.researcher.api.openapi import PROBLEM, description
 from veiltab.researcher.api.report_link import PAGE_PATH, link_page

@@ -12,7 +12,7 @@ from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Re
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.collection.tokens import token_of
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.web.forms import parse_json
+from veiltab.common.web.bodies import parse_json
 
 if TYPE_CHECKING:
     from veiltab.common.web.answering import RefusedError

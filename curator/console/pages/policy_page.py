@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from veiltab.common.core.numbers.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.web.forms import Form, whole_number
+from veiltab.common.web.bodies import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.words import badge_of_verdict

@@ -8,7 +8,7 @@ from functools import partial
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.web.forms import Form, whole_number
+from veiltab.common.web.bodies import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.pages.timeline import timeline_of
