@@ -60,7 +60,7 @@ def synthesise(
     in the file (Parquet: pandas reads it as attrs) or beside it (CSV: a .json of the same name).
     """
     from veiltab.common.web.document import write_page
-    from veiltab.researcher.microdata.files import check_microdata_path, copy_paths, provenance_path
+    from veiltab.researcher.microdata.files import check_microdata_path, written_paths
     from veiltab.researcher.microdata.provenance import WARNING
     from veiltab.researcher.microdata.synthesis import DEFAULT_REPLICATES
 
@@ -71,7 +71,7 @@ def synthesise(
             remedy="Give --replicates for one file with weights, or --copies for files without.",
         )
     check_microdata_path(out)
-    for path in (*copy_paths(out, copies or 0), provenance_path(out)):
+    for path in written_paths(out, copies or 0):
         refuse_present(path)
     release = client.release(release_name)
     microdata = release.synthesise(

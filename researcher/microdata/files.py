@@ -61,6 +61,12 @@ def provenance_path(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
+def written_paths(path: Path, copies: int) -> tuple[Path, ...]:
+    """Return the files that writing microdata may make: of rows, and of where they come from."""
+    files = (path, *copy_paths(path, copies))
+    return (*files, *map(provenance_path, files))
+
+
 def write_rows(
     path: Path, domain: Domain, chunks: Iterable[Chunk], provenance: Mapping[str, Any], weights: Weights | None = None
 ) -> None:

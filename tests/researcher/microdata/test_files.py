@@ -11,7 +11,14 @@ import pytest
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.microdata.files import Chunk, check_microdata_path, copy_paths, provenance_path, write_rows
+from veiltab.researcher.microdata.files import (
+    Chunk,
+    check_microdata_path,
+    copy_paths,
+    provenance_path,
+    write_rows,
+    written_paths,
+)
 
 HOSTILE = ("=1+1", "+cmd|' /C calc'!A0", "@SUM(A1)", '<script>"x"</script>', "a,b\nc", "-5", "unused")
 DOMAIN = Domain(attributes=(Attribute(name="text", categories=HOSTILE), Attribute(name="=sex", categories=("f", "m"))))
@@ -84,3 +91,10 @@ def test_several_copies_are_numbered(tmp_path: Path) -> None:
 def test_nobody_else_reads_a_file(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.csv", DOMAIN, chunks(), PROVENANCE)
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_every_file_of_every_copy_is_asked_about_before_it_is_written() -> None:
+    assert {path.name for path in written_paths(Path("wages.csv"), 2)} >= {
+        *("wages-1.csv", "wages-1.csv.json", "wages-2.csv", "wages-2.csv.json")
+    }
+    assert [path.name for path in written_paths(Path("wages.csv"), 0)] == ["wages.csv", "wages.csv.json"]
