@@ -34,17 +34,6 @@ _UP = Context(prec=15, rounding=ROUND_CEILING)
 PATH = click.Path(path_type=Path)
 """The type of an option that names a file or a folder."""
 
-_FORCED = "veiltab.force"
-
-force_option = click.option(
-    "--force",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=lambda context, _option, value: context.meta.update({_FORCED: value}),
-    help="Overwrite the file if it is there already.",
-)
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -83,6 +72,18 @@ def finite(_context: click.Context, _option: click.Parameter, value: float) -> f
 def note(message: str) -> None:
     """Print a line about progress to stderr."""
     click.echo(printable(message), err=True)
+
+
+_FORCED = "veiltab.force"
+
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _option, value: context.meta.update({_FORCED: value}),
+    help="Overwrite the file if it is there already.",
+)
 
 
 class NewFile(click.Path):

@@ -10,6 +10,9 @@ COMPARE_IDS = (
 )
 """What to do where no step makes ids alike."""
 
+LOST_DIGITS = "are numbers with an exponent, such as 1.234567E+07, which have lost their last digits"
+"""What is wrong with the rows that `lost_digits` counts."""
+
 _MUCH_TEXT = 0.1
 """Share of texts from which a column may hold ids of any form."""
 

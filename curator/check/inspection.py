@@ -12,7 +12,14 @@ from veiltab.common.core.texts.spelling import quoted
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.ladder import FieldKind
 from veiltab.common.study.file import Study
-from veiltab.common.study.form_matching import after, how_to_match, lost_digits, lost_zeros, without_partner
+from veiltab.common.study.form_matching import (
+    LOST_DIGITS,
+    after,
+    how_to_match,
+    lost_digits,
+    lost_zeros,
+    without_partner,
+)
 from veiltab.common.study.forms import rows_of, sentence
 from veiltab.common.study.members import CuratorMember
 from veiltab.curator.check.cost import AlignmentCost, private_cost, token_cost
@@ -218,8 +225,7 @@ def _mismatches(
         notes += few_alike(name, parts)
         if lost := lost_digits(own):
             problems.append(
-                f"{lost:,} ids ({name}) are numbers with an exponent, such as 1.234567E+07, which have lost their last"
-                " digits: export the column as text from where its digits are whole"
+                f"{lost:,} ids ({name}) {LOST_DIGITS}: export the column as text from where its digits are whole"
             )
         if lost_zeros(own) and not curator.identity:
             notes.append(
@@ -227,8 +233,8 @@ def _mismatches(
                 ' "integer" or "zfill:N" in normalise of all makes them alike'
             )
         for other in study.curators:
-            place = 0 if curator.identity else curator.id_columns.index(name)
-            recorded = dict(other.forms).get(name if curator.identity else other.id_columns[place : place + 1][0], ())
+            there = dict(zip(curator.id_columns, other.id_columns, strict=False))
+            recorded = dict(other.forms).get(name if curator.identity else there.get(name, ""), ())
             if other.name == curator.name or not own or not recorded or lost:
                 continue
             theirs = after(recorded, other.normalise)

@@ -14,7 +14,7 @@ Source: Aitken, On least squares and linear combination of observations (1935).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import sqrt
 
@@ -99,8 +99,8 @@ def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
     """
     size, parts = len(products), list[Table]()
     information, spread, score = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
+    wanted = {name for pair in products for one in pair if one for name in one.measures}
     for table in tables:
-        wanted = {name for pair in products for one in pair if one for name in one.measures}
         names = [name for name in table.domain.names if name in wanted]
         part = table.marginal(names) if names else table
         measured = list(_measured(part.domain, products)) if names else []
@@ -124,11 +124,7 @@ def moments(tables: Sequence[Table], products: Sequence[Product]) -> Moments:
             )
     inverse = np.linalg.inv(information)
     found = Moments(values=inverse @ score, errors=inverse @ spread @ inverse, parts=tuple(parts))
-    return (
-        found
-        if found.is_measured
-        else Moments(values=found.values, errors=np.full_like(spread, np.nan), parts=found.parts)
-    )
+    return found if found.is_measured else replace(found, errors=np.full_like(spread, np.nan))
 
 
 def _measured(domain: Domain, products: Sequence[Product]) -> Iterator[tuple[int, Floats]]:

@@ -9,6 +9,7 @@ from itertools import combinations, permutations
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import Draft
 from veiltab.common.study.form_matching import (
+    LOST_DIGITS,
     after,
     digit_groups,
     how_to_match,
@@ -208,7 +209,7 @@ def _cannot_match(one: Draft, other: Draft) -> Iterator[Problem]:
 def _lost_digits(draft: Draft, rows: int) -> Problem:
     return _conflict(
         draft.curator,
-        f"{rows:,} ids are numbers with an exponent, such as 1.234567E+07, which have lost their last digits",
+        f"{rows:,} ids {LOST_DIGITS}",
         "Export the column as text from where its digits are whole.",
     )
 
