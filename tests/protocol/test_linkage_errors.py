@@ -109,7 +109,7 @@ def test_estimates_are_weighted_by_command_and_by_program(village: World, label:
             ("region", "smoker"),
         ]
         both = release.table(["income"], linkage_error=veiltab.links("0.1:0.02", rates=str(path)))
-        assert [one.split(" ")[0] for one in both.remarks] == ["Corrected", "Weighted"]
+        assert [one.split(" ")[0] for one in both.remarks] == ["Corrected", "Wrong", "Weighted"]
         with pytest.raises(InvalidInputError, match="no table of the release has all of income, smoker, region"):
             release.table(["income", "smoker"], linkage_error=links)
         refused = command(village, "estimate", *common, *PAIR, "--match-rates", path, "--independence", "region")
