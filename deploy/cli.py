@@ -7,6 +7,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, run
 from veiltab.common.command.lazy_group import LazyGroup
 from veiltab.common.errors import UnavailableError
+from veiltab.common.process.imports import do_without_pandas
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.signals import raise_at_interrupt
 
@@ -87,4 +88,6 @@ def veiltab() -> None:
 def main() -> None:
     """Run the command line."""
     keep_freed_memory()
+    if sys.argv[2:3] == ["serve"]:
+        do_without_pandas()
     sys.exit(run(veiltab))
