@@ -31,16 +31,25 @@ class MadeTests:
 
     def receipts(self, owner: str) -> tuple[Receipt, Receipt]:
         """Return an owner's receipts: of its own columns, then of all together."""
-        columns, count = self.spec.columns_of(owner), len(self.orders.places)
-        changes = CanaryChanges.from_bytes(self.lists[owner], columns, count)
-        return own_receipt(self.spec, owner, changes, self.orders), self.together()
+        return _own(self, owner), self.together()
 
     def together(self) -> Receipt:
-        return joint_receipt(self.spec, self.lists, self.orders)
+        return _joint(self)
 
     def all_receipts(self) -> tuple[Receipt, ...]:
         """Return the receipts of each owner's columns, then of all together, as a desk has them."""
         return (*(self.receipts(owner)[0] for owner in self.lists), self.together())
+
+
+@cache
+def _own(tests: MadeTests, owner: str) -> Receipt:
+    columns, count = tests.spec.columns_of(owner), len(tests.orders.places)
+    return own_receipt(tests.spec, owner, CanaryChanges.from_bytes(tests.lists[owner], columns, count), tests.orders)
+
+
+@cache
+def _joint(tests: MadeTests) -> Receipt:
+    return joint_receipt(tests.spec, tests.lists, tests.orders)
 
 
 @cache

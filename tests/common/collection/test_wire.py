@@ -67,7 +67,7 @@ def test_every_oracle_has_a_number_of_its_own() -> None:
             oracle_from_proto(unknown)
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(rounds)
 def test_a_round_arrives_as_it_was_sent(spec: Round) -> None:
     arrived = round_from_proto(collection_pb2.Round.FromString(round_to_proto(spec).SerializeToString()))

@@ -22,7 +22,7 @@ from veiltab.common.privacy.shuffle import OrderCertificate
     st.floats(-12, -1),
     st.one_of(st.just(1.0), st.floats(1e-3, 1)),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_it_is_never_below_the_formula(  # noqa: PLR0913, PLR0917 - a release and where to look
     n: int, m: int, cells: int, log_a: float, places: list[float], log_negligible: float, presence: float
 ) -> None:

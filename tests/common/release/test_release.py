@@ -159,7 +159,7 @@ def test_the_canonical_text_of_a_spec_does_not_change(make_spec: Make) -> None:
     assert spec.digest() == hashlib.sha256(text.encode()).digest()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_spec_is_read_back_as_it_was(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
@@ -187,7 +187,7 @@ def exact_epsilon(spec: TableSpec) -> Any:  # noqa: ANN401 - mpmath has no types
         return mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(data=st.data())
 def test_the_guaranteed_epsilon_is_an_upper_bound_and_never_above_what_was_asked(
     any_spec: SearchStrategy[TableSpec], data: st.DataObject
@@ -208,7 +208,7 @@ def test_the_card_has_the_guaranteed_epsilon(any_spec: SearchStrategy[TableSpec]
     assert (card.bound(Coalition.DESK_AND_CURATORS).epsilon or 0) >= 0
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(data=st.data())
 def test_one_unit_less_of_replacement_is_refused(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
@@ -235,7 +235,7 @@ def test_columns_are_found_by_attribute_and_owner(make_spec: Make) -> None:
         spec.column("age")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_request_is_read_back_as_it_was(any_request: SearchStrategy[ReleaseRequest], data: st.DataObject) -> None:
     request = data.draw(any_request)

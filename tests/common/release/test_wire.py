@@ -55,7 +55,7 @@ def test_enums_go_there_and_back_and_unknown_numbers_are_refused(
             from_proto(number)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_spec_arrives_as_it_was_sent(any_spec: SearchStrategy[TableSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
@@ -64,7 +64,7 @@ def test_a_spec_arrives_as_it_was_sent(any_spec: SearchStrategy[TableSpec], data
     assert spec_from_proto(received).digest() == spec.digest()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_request_arrives_as_it_was_sent(any_request: SearchStrategy[ReleaseRequest], data: st.DataObject) -> None:
     request = data.draw(any_request)
