@@ -126,7 +126,7 @@ CHUNKS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(column=st.binary(min_size=1, max_size=30), chunks=CHUNKS, resent=st.booleans())
 def test_any_sequence_of_chunks_gives_the_column_or_a_refusal(
     column: bytes,

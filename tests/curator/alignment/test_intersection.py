@@ -39,7 +39,7 @@ TOKENS = st.builds(bytes.__add__, _HALVES, _HALVES | st.binary(min_size=8, max_s
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=80)
 @given(
     own=st.sets(TOKENS, max_size=30),
     peers=st.lists(st.tuples(st.sets(TOKENS, max_size=30), st.integers(1, 7)), max_size=3),
@@ -121,7 +121,7 @@ def test_order_is_that_of_all_128_bits() -> None:
             common_rows([array(right)], {"bob": pieces})
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(tokens=st.sets(TOKENS, max_size=40), data=st.data())
 def test_sorting_is_that_of_bytes(tokens: set[bytes], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(sorted(tokens)))

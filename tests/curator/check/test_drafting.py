@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.drafts.draft import draft_from_bytes
 from veiltab.common.study.toml_text import toml_text
+from veiltab.curator.check import profile
 from veiltab.curator.check.drafted_table import TableProposal, propose_table
 from veiltab.curator.check.profile import profile_columns
 from veiltab.curator.check.proposal import AttributeProposal
@@ -351,9 +352,10 @@ def test_as_many_texts_as_there_may_be_become_categories(propose: Propose) -> No
     assert found.warnings[-1] == "so it is with 59 more categories"
 
 
-def test_a_hundred_thousand_different_values(propose: Propose) -> None:
-    proposal = propose(["income", "pid", "sex"], [[2 * row, f"p{row}", row % 2] for row in range(100_000)])
-    assert (proposal.ids.columns, proposal.respondents) == (("pid",), 100_000)
+def test_more_different_values_than_are_counted(propose: Propose, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "_MOST_DISTINCT", 1 << 10)
+    proposal = propose(["income", "pid", "sex"], [[100 * row, f"p{row}", row % 2] for row in range(2000)])
+    assert (proposal.ids.columns, proposal.respondents) == (("pid",), 2000)
     assert {one.name: coding(one) for one in proposal.attributes} == {
         "income": {"bins": [0, 50_000, 100_000, 150_000, 200_000]},
         "sex": {"integers": [0, 1]},

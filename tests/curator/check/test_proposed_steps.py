@@ -104,7 +104,7 @@ def normal(made: Draft, write: Write, people: People) -> dict[str | None, int]:
     return dict(zip(normalised_ids([texts], made.normalise).values.to_pylist(), people, strict=True))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     forms=st.tuples(*[st.sampled_from(sorted(FORMS))] * 2),
     first=st.sampled_from([1, 5000, 10**5, 10**7 - 300]),

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 
 from tests.common.web.browser import HOST, Guest, enter
+from veiltab.common.web import pages
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.curator.check.inspection import inspect_table
 from veiltab.curator.console.books import Books
@@ -29,6 +33,21 @@ ID = "0" * 31 + "1"
 ANA, BEN, EVA = "Ana Diaz", "Ben Ode", "Eva Roth"
 
 
+class Compiled(BytecodeCache):
+    """Templates that an office before has compiled."""
+
+    def __init__(self) -> None:
+        self.codes = dict[str, bytes]()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.codes:
+            bucket.bytecode_from_string(self.codes[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.codes[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
 PURPOSE = "wage <script>alert(1)</script> gap"
 
 
@@ -85,4 +104,6 @@ def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Ite
             identity=None,
             inspect=partial(inspect_table, table, standing.study, "alice"),
         )
-        yield Office(tmp_path, standing, books, ConsoleApplication(console, HOST))
+        with patch.object(pages, "Environment", partial(Environment, bytecode_cache=COMPILED)):
+            application = ConsoleApplication(console, HOST)
+        yield Office(tmp_path, standing, books, application)

@@ -106,7 +106,7 @@ def broken_files(draw: st.DrawFn) -> tuple[set[str], str]:
     return {row[0] for row in rows}, f'{text[:place]}"{text[place:]}'
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=broken_files())
 def test_of_one_broken_quote_nothing_is_lost_in_silence(tmp_path: Path, case: tuple[set[str], str]) -> None:
     """The file is refused, or a row begins with each id, or rows of several lines are named."""
