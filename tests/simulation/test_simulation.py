@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.deployment import Deployment, Outcome
 from tests.simulation.mutants import HONEST, MUTANTS
 
-QUICK = 16
+QUICK = 10
 BATCHES, EACH = 10, 100
 
 
@@ -110,5 +110,5 @@ def test_the_simulation_notices_a_promise_that_is_broken(mutant: str) -> None:
 
 def some_runs(changes: Mapping[str, object]) -> None:
     """Run deployments with changed plans; the first that breaks a promise ends this."""
-    for seed in range(10 * QUICK):
+    for seed in range(160):
         run(seed, changes)

@@ -16,7 +16,7 @@ from tests.common.linkage.old_rule import Row, hub_links
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.linkage.match_rates import MatchRates, changed_rows, geometric, rates_of
 
-DRAWS = 20_000
+DRAWS = 6_000
 RATES = MatchRates(
     study="s",
     curator="registry",

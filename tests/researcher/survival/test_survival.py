@@ -162,7 +162,7 @@ def test_slopes_of_a_curve_are_its_differences(gone_first: float) -> None:
     ],
 )
 def test_intervals_cover(sample: int, kept: float, times: int) -> None:
-    """Over 400 releases: no bias beyond chance, and .91 to .99 of the intervals hold the curve of all respondents."""
+    """Over 150 releases: no bias beyond chance, and .88 to .995 of the intervals hold the curve of all respondents."""
     people = some(patients(people=20000, slower=0.4), "arm", "months", "died")
     truth = [asked(without_noise(people), "months:died=yes", ["arm"]).estimate.reshape(2, -1)[:, :times]]
     truth.append(asked(without_noise(people), "months:died=yes", ["arm"], until=times).estimate)
@@ -174,7 +174,7 @@ def test_intervals_cover(sample: int, kept: float, times: int) -> None:
             asked(one, "months:died=yes", ["arm"], until=times),
             hazards(one, ending, as_ratios=False),
         ]
-        for one in estimates(people, sample, kept, 400, seed=9)
+        for one in estimates(people, sample, kept, 150, seed=9)
     ]
     for place, true in enumerate(truth):
         value, low, high = (
@@ -186,19 +186,19 @@ def test_intervals_cover(sample: int, kept: float, times: int) -> None:
         spread = value.std(axis=0) / np.sqrt(len(runs))
         assert (np.abs(value.mean(axis=0) - true) < 4 * spread).all()
         covered = ((low <= true) & (true <= high)).mean(axis=0)
-        assert (covered > 0.91).all()
-        assert (covered < 0.99).all()
+        assert (covered > 0.88).all()
+        assert (covered < 0.995).all()
 
 
 @pytest.mark.parametrize("kept", [0.4, 0.95])
 def test_equal_hazards_are_rejected_as_often_as_the_level_says(kept: float) -> None:
     """The respondents are drawn anew each time: noise and chance together."""
     alarms = 0
-    for run in range(300):
+    for run in range(150):
         people = some(patients(people=4000, slower=0.0, seed=run), "arm", "months", "died")
         (table,) = estimates(people, 3000, kept, 1, seed=run)
         alarms += asked(table, "months:died=yes", ["arm"]).facts["p-value"] < 0.05
-    assert 5 <= alarms <= 28
+    assert 2 <= alarms <= 17
 
 
 def test_a_curve_ends_where_nobody_is_surely_left() -> None:
