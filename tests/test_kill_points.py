@@ -5,8 +5,6 @@ import re
 from functools import reduce
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parent
 PLACE = re.compile(r"(veiltab(?:\.\w+)+):([A-Za-z_]\w*(?:\.\w+)*)")
 MADE_UP = {"test_recipes.py", "test_registry.py"}
@@ -18,6 +16,6 @@ def test_places_are_named() -> None:
     assert len(PLACES) > 50
 
 
-@pytest.mark.parametrize(("module", "name"), PLACES)
-def test_a_place_that_a_test_names_exists(module: str, name: str) -> None:
-    assert reduce(getattr, name.split("."), importlib.import_module(module)) is not None
+def test_the_places_that_tests_name_exist() -> None:
+    for module, name in PLACES:
+        assert reduce(getattr, name.split("."), importlib.import_module(module)) is not None, (module, name)

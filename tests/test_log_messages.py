@@ -1,7 +1,7 @@
 """What is logged is a constant text and fields that are known to hold no data."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.rooms import rooms
@@ -16,29 +16,31 @@ FIELDS = {
 STEP_FIELDS = {"release_id", "round_id", "attribute", "size", "reports"}
 
 
-def all_calls() -> Iterator[tuple[Path, ast.Call]]:
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.Call):
-                    yield path, node
+@cache
+def all_calls() -> list[tuple[Path, ast.Call]]:
+    return [
+        (path, node)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+    ]
 
 
-def calls() -> Iterator[tuple[Path, str, ast.Call]]:
-    for path, node in all_calls():
-        if (
-            isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id in {"_log", "log", "logger", "logging"}
-            and node.func.attr in METHODS
-        ):
-            yield path, node.func.attr, node
+def calls() -> list[tuple[Path, str, ast.Call]]:
+    return [
+        (path, node.func.attr, node)
+        for path, node in all_calls()
+        if isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in {"_log", "log", "logger", "logging"}
+        and node.func.attr in METHODS
+    ]
 
 
 def test_messages_are_constant_texts() -> None:
-    found = list(calls())
-    assert found
-    for path, method, call in found:
+    assert calls()
+    for path, method, call in calls():
         message = call.args[1 if method == "log" else 0]
         assert isinstance(message, ast.Constant), f"{path.relative_to(ROOT)}:{call.lineno}"
         assert method != "exception", "a traceback shows values"

@@ -1,6 +1,7 @@
 """The table of promises: it is whole, names tests that exist, and the page says what the table says."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,18 @@ def test_every_row_is_there() -> None:
     assert all(row.tests or row.limits for row in ROWS)
 
 
+@cache
+def functions(path: str) -> set[str]:
+    """Return the names of a file's functions."""
+    tree = ast.parse((TESTS / path).read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.number))
 def test_a_row_names_tests_that_exist(row: Row) -> None:
     for test in row.tests:
         path, _, name = test.partition("::")
-        tree = ast.parse((TESTS / path).read_text("utf-8"))
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}, (
-            test
-        )
+        assert name in functions(path), test
 
 
 def test_the_page_is_the_table_with_its_figures() -> None:
