@@ -25,6 +25,8 @@ from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.party.status import observe
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 
@@ -59,12 +61,13 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         store.audit.verify_against(ledger.audit_heads)
         store.served.set_served_study(study)
         store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
-        driver = CuratorDriver(identity, study, folder.path, store, ledger, policy, workplace)
+        parts = Parts(identity, study, folder.path, store, ledger, policy, workplace)
+        answers, driver = Answers(parts), CuratorDriver(parts)
         own = (
-            partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),
-            partial(add_CuratorServiceServicer_to_server, CuratorServicer(driver)),
+            partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(answers)),
+            partial(add_CuratorServiceServicer_to_server, CuratorServicer(answers)),
         )
-        seen = partial(observe, driver)
+        seen = partial(observe, parts)
         with observing(identity, seen, metrics=options.metrics) as status:
             loaded = load_served(table, study, options.name, store, workplace.run)
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
@@ -73,10 +76,10 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             if policy.notify is not None:
                 from veiltab.curator.notify.notifier import notifier_of  # noqa: PLC0415 - not where nobody wants notices
 
-                held = lambda: driver.asks_a_person  # noqa: E731 - it changes
+                held = lambda: parts.asks_a_person  # noqa: E731 - it changes
                 notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
             driving = partial(_work, partial(driver.run, loaded), notifier, workplace.engine.close)
-            serve_party(options, identity, callers, [status, *own], endpoint, driving, check_files, driver.changes)
+            serve_party(options, identity, callers, [status, *own], endpoint, driving, check_files, parts.changes)
 
 
 async def _work(run: Callable[[], Awaitable[None]], notifier: "Notifier | None", close: Callable[[], None]) -> None:

@@ -6,21 +6,21 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.curator.budget.ledger import Ledger
 from veiltab.curator.planning.few_common import few_common
 from veiltab.curator.progress.release_record import CuratorRelease
-from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
 
 
-def observe(driver: CuratorDriver) -> Observation:
+def observe(parts: Parts) -> Observation:
     """Return a curator's current work and what it waits for; composing the remaining budget may take a while."""
-    found = driver.store.releases.counts()
+    found = parts.store.releases.counts()
     counts = {state: found.get(state.value, 0) for state in ReleaseState}
     return Observation(
-        work=(_alignment(driver), *map(_work, driver.store.releases.latest(SHOWN))),
+        work=(_alignment(parts), *map(_work, parts.store.releases.latest(SHOWN))),
         counts={("release", state.value): number for state, number in counts.items()},
         queues={
             "releases": sum(number for state, number in counts.items() if not state.finished),
-            "held requests": driver.store.decisions.count_waiting_requests(),
+            "held requests": parts.store.decisions.count_waiting_requests(),
         },
-        budgets=(_budget(driver.ledger),),
+        budgets=(_budget(parts.ledger),),
     )
 
 
@@ -31,17 +31,17 @@ def _budget(ledger: Ledger) -> Budget:
     )
 
 
-def _alignment(driver: CuratorDriver) -> Work:
+def _alignment(parts: Parts) -> Work:
     """Return the state of the alignment with the other curators."""
     try:
-        population, _ = driver.alignment.result()
+        population, _ = parts.alignment.result()
     except VeiltabError as error:
-        about = driver.alignment.progress
+        about = parts.alignment.progress
         waiting_for = "" if about else str(error)
         return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
-    left_out = driver.alignment.left_out
-    _, rows = driver.store.alignments.common() or (population, 0)
-    few = few_common(driver.study, population, rows)
+    left_out = parts.alignment.left_out
+    _, rows = parts.store.alignments.common() or (population, 0)
+    few = few_common(parts.study, population, rows)
     of_rows = f" of {rows} rows here" if rows else ""
     about = "; ".join(filter(None, (f"{population} common respondents{of_rows}", left_out, few)))
     return Work(

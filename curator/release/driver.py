@@ -21,8 +21,7 @@ from veiltab.curator.planning.checks import check_asked_under
 from veiltab.curator.progress.progress import awaited, decides_alone, next_step, outcome_of
 from veiltab.curator.progress.release_record import CuratorRelease, End, Review, Step, Wait
 from veiltab.curator.progress.table_steps import next_step_of_tables
-from veiltab.curator.release.parts import for_researcher
-from veiltab.curator.release.rpc_answers import Answers
+from veiltab.curator.release.parts import Parts, for_researcher
 from veiltab.curator.release.steps import Steps
 from veiltab.curator.release.upload import ServerLink
 from veiltab.curator.table.table import Table
@@ -33,123 +32,125 @@ _FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT, Step.UPLOAD, Step.TEST})
 """Steps that are said with the next one, which follows at once if nothing is in its way."""
 
 
-class CuratorDriver(Answers, Steps):
-    """What a curator does, behind its RPCs.
+class CuratorDriver:
+    """What a curator does, behind its RPCs."""
 
-    Args:
-        identity: the curator's own.
-        store: the curator's database in it.
-        ledger: what was spent.
-        policy: who may have what.
-        workplace: performs the passes over its rows.
-    """
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.steps = Steps(parts)
 
     async def run(self, table: Table) -> None:
         """Align the table and drive releases until cancelled."""
-        peers = Peers(self._identity, self.study)
-        server = ServerLink(self._identity, self.study, self.ledger, self.store.tests.noise_digest)
+        peers = Peers(self.parts.identity, self.parts.study)
+        server = ServerLink(
+            self.parts.identity, self.parts.study, self.parts.ledger, self.parts.store.tests.noise_digest
+        )
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.alignment.run(table, peers))
-                tasks.create_task(self.looks.run(peers))
+                tasks.create_task(self.parts.alignment.run(table, peers))
+                tasks.create_task(self.parts.looks.run(peers))
                 tasks.create_task(
                     every(_LOOK_AGAIN_SECONDS, self._erase_traces, _log, "the traces of seeds cannot be erased")
                 )
                 while True:
-                    self._submitted.clear()
+                    self.parts.submitted.clear()
                     self._show_work()
                     for release_id in self._unfinished():
-                        run = self._run(release_id)
+                        run = self.parts.runs[release_id]
                         if not (run.is_driven or run.is_held):
                             run.is_driven = True
                             tasks.create_task(self._drive_or_log(release_id, peers, server))
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._submitted.wait(), _LOOK_AGAIN_SECONDS)
+                        await asyncio.wait_for(self.parts.submitted.wait(), _LOOK_AGAIN_SECONDS)
         finally:
-            self._exchange.close()
-            await self.planner.close()
+            self.parts.exchange.close()
+            await self.parts.planner.close()
             await peers.close()
             await server.close()
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):
-            if self.store.has_changed_elsewhere():
-                self.looks.wake()
-                self.changes.notify_all()
-            held = set(self.asks_a_person)
-            decided = held - self.store.decisions.waiting_for_a_person(time.time())
-            for release_id in decided | self.decisions.refused_of(held) | self.looks.ended(held):
-                self._run(release_id).is_held = False
+            if self.parts.store.has_changed_elsewhere():
+                self.parts.looks.wake()
+                self.parts.changes.notify_all()
+            held = set(self.parts.asks_a_person)
+            decided = held - self.parts.store.decisions.waiting_for_a_person(time.time())
+            for release_id in decided | self.parts.decisions.refused_of(held) | self.parts.looks.ended(held):
+                self.parts.runs[release_id].is_held = False
             for release_id in decided:
-                self.looks.forget(release_id)  # anyone who goes on with it looks anew
-            return self.store.releases.unfinished()
+                self.parts.looks.forget(release_id)  # anyone who goes on with it looks anew
+            return self.parts.store.releases.unfinished()
         return ()
 
     def _show_work(self) -> None:
         """Let anyone who looks read what is done for a release, instead of what it waited for before."""
         with failures_logged(_log, "the work under way cannot be shown"):
-            for release_id, text in self._stages.texts.items():
-                self._run(release_id).is_shown = True
-                self._say(self.store.releases.release(release_id), text)
+            for release_id, text in self.parts.stages.texts.items():
+                self.parts.runs[release_id].is_shown = True
+                self._say(self.parts.store.releases.release(release_id), text)
 
     def _say(self, stored: CuratorRelease, text: str) -> None:
         """Record what a release waits for, or what is done for it; of one of several tables, with them."""
-        self.store.releases.set_waiting(stored.request.release_id, text)
+        self.parts.store.releases.set_waiting(stored.request.release_id, text)
         if stored.part_of:
-            self.store.releases.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
+            self.parts.store.releases.set_waiting(
+                stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}"
+            )
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
-        if self.store.coins.has_traces:
-            await asyncio.to_thread(self.store.coins.erase_traces)
+        if self.parts.store.coins.has_traces:
+            await asyncio.to_thread(self.parts.store.coins.erase_traces)
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""
         with failures_logged(_log, "a release cannot go on", release=release_id):
             await self._drive(release_id, peers, server)
-        if release_id in self._runs:
-            self._runs[release_id].is_driven = False
+        if release_id in self.parts.runs:
+            self.parts.runs[release_id].is_driven = False
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         while not stored.state.finished:
-            before, wakes = stored.state, self.looks.wakes
+            before, wakes = stored.state, self.parts.looks.wakes
             stored = await self._take_steps(stored, entered, peers, server)
             if stored.state is not before:
                 attempt, entered = 0, time.monotonic()
             elif await self._waits_for_a_person(stored):
-                self._run(release_id).is_held = True
+                self.parts.runs[release_id].is_held = True
                 return
             else:
                 attempt = await self._wait(stored, attempt, wakes)
-                stored = self.store.releases.release(release_id)
+                stored = self.parts.store.releases.release(release_id)
         if stored.part_of:
-            self._look_after_tables()
+            self.parts.look_after_tables()
         if stored.state.unsuccessful:
-            self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
-        self.decisions.forget(release_id)
-        self._room.give_back(release_id)
+            self.parts.forget(release_id)  # a person ended it, or a process that did not come to the end of it
+        self.parts.decisions.forget(release_id)
+        self.parts.room.give_back(release_id)
         await self._tidy(release_id, stored.request.deadline)
         self._stop_looking(release_id)
 
     async def _waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether every other curator has considered a request, and a person here has not."""
-        others = self._run(stored.request.release_id).others
+        others = self.parts.runs[stored.request.release_id].others
         if others is None or isinstance(others, VeiltabError) or not all(peer.considered for peer in others):
             return False
-        return await self.decisions.waits_for_a_person(stored)
+        return await self.parts.decisions.waits_for_a_person(stored)
 
     def _stop_looking(self, release_id: str) -> None:
-        self.looks.forget(release_id)
-        self._runs.pop(release_id, None)
+        self.parts.looks.forget(release_id)
+        self.parts.runs.pop(release_id, None)
 
     async def _wait(self, stored: CuratorRelease, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many failed."""
         release_id, deadline = stored.request.release_id, stored.request.deadline
-        run = self._run(release_id)
+        run = self.parts.runs[release_id]
         is_refused, seen = run.is_refused, run.others
-        await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused)
+        await self.parts.looks.news(
+            release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused
+        )
         return attempt + 1 if is_refused else 0
 
     async def _take_steps(
@@ -168,76 +169,78 @@ class CuratorDriver(Answers, Steps):
             match await self._step(stored, peers, server):
                 case Wait(reason):
                     self._say_what_was_left_unsaid(release_id)
-                    if reason != stored.waiting_for or stored.part_of or self._run(release_id).is_shown:
+                    if reason != stored.waiting_for or stored.part_of or self.parts.runs[release_id].is_shown:
                         self._say(stored, reason)
-                        self._run(release_id).is_shown = False
+                        self.parts.runs[release_id].is_shown = False
                     if before is ReleaseState.REQUESTED:
-                        self.changes.notify(for_researcher(release_id))  # it hears that a person decides
+                        self.parts.changes.notify(for_researcher(release_id))  # it hears that a person decides
                     return stored
                 case End() as ended:
                     self._end(stored, ended, _left(stored, entered))
                     return self._changed(release_id)
                 case Step(leads_to=state) as taken:
                     if state is not before:  # else there is more to do in this state
-                        self.store.releases.set_state(release_id, state, seconds=_left(stored, entered))
+                        self.parts.store.releases.set_state(release_id, state, seconds=_left(stored, entered))
             stored = self._changed(release_id, taken)
         return stored
 
     def _changed(self, release_id: str, taken: Step | None = None) -> CuratorRelease:
         """Return a release that has changed, by a step that was taken or otherwise; wake those who wait for that."""
-        stored = self.store.releases.release(release_id)
-        run = self._run(release_id)
+        stored = self.parts.store.releases.release(release_id)
+        run = self.parts.runs[release_id]
         run.is_unsaid = taken in _FOLLOWED
         if not run.is_unsaid:
-            self.changes.notify(release_id)
-        if self._is_worth_saying(stored):
-            self.changes.notify(for_researcher(release_id))
+            self.parts.changes.notify(release_id)
+        if self.parts.is_worth_saying(stored):
+            self.parts.changes.notify(for_researcher(release_id))
         return stored
 
     def _say_what_was_left_unsaid(self, release_id: str) -> None:
         """Wake the other curators if a step was to be followed by another, which has to wait."""
-        run = self._run(release_id)
+        run = self.parts.runs[release_id]
         if run.is_unsaid:
             run.is_unsaid = False
-            self.changes.notify(release_id)
+            self.parts.changes.notify(release_id)
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
         """Take the next step if there is one; return it, or the outcome that replaces it."""
         release_id = stored.request.release_id
         try:
-            run = self._run(release_id)
+            run = self.parts.runs[release_id]
             was_refused, run.is_refused = run.is_refused, True
             own = replace(
-                self.decisions.review(stored),
+                self.parts.decisions.review(stored),
                 is_published=run.is_published,
-                is_tested=self._is_tested(stored),
-                publication=self._publication(stored),
+                is_tested=self.parts.is_tested(stored),
+                publication=self.parts.publication(stored),
                 is_present=run.others is not None,
             )
             if time.time() > stored.request.deadline:
-                own = self.coins.with_debts(own, release_id)
+                own = self.parts.coins.with_debts(own, release_id)
             others: Others = ()
             # What is decided here alone waits for nobody, unless it was refused before.
             if was_refused or not decides_alone(stored, own):
-                others = run.others = await self.looks.progress(release_id, awaited(stored))
+                others = run.others = await self.parts.looks.progress(release_id, awaited(stored))
             outcome = self._next(stored, own, others)
             if isinstance(outcome, Step):
                 if not own.is_charged:
-                    check_asked_under(stored, self.study)
-                await self._take(outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server)
+                    check_asked_under(stored, self.parts.study)
+                await self.steps.take(
+                    outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server
+                )
             run.is_refused = False
         except (VeiltabError, OSError) as error:
-            return _outcome_of(error, stored, self.name, is_charged=self.ledger.is_charged(release_id))
+            return _outcome_of(error, stored, self.parts.name, is_charged=self.parts.ledger.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
             refusal, logged = refusal_of(error)
             _log.error("a step failed: %s", logged, extra={"release": release_id})
-            return _outcome_of(refusal, stored, self.name, is_charged=self.ledger.is_charged(release_id))
+            return _outcome_of(refusal, stored, self.parts.name, is_charged=self.parts.ledger.is_charged(release_id))
         return outcome
 
     def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
         if not stored.request.tables:
             return next_step(stored, own, others, time.time())
-        tables = self.store.tables.tables(stored.request.release_id)
+        tables = self.parts.store.tables.tables(stored.request.release_id)
         return next_step_of_tables(stored, own, others, tables, time.time())
 
     def _end(self, stored: CuratorRelease, ended: End, seconds: float) -> None:
@@ -248,19 +251,19 @@ class CuratorDriver(Answers, Steps):
         for party in sorted(ended.by | ended.claimed_by):
             _log.warning("a charged release is counted", extra={"release": release_id, "party": party})
             is_claim = party not in ended.by
-            self.store.coins.add_aborted(stored.part_of or release_id, party, ended.reason, is_claim=is_claim)
-        self.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
-        self._forget(release_id)
+            self.parts.store.coins.add_aborted(stored.part_of or release_id, party, ended.reason, is_claim=is_claim)
+        self.parts.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
+        self.parts.forget(release_id)
 
     async def _tidy(self, release_id: str, deadline: int) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
-        while time.time() < deadline and not _needs_no_seed(others := await self.looks.progress(release_id)):
-            await self.looks.news(
-                release_id, others, attempt=0, wakes=self.looks.wakes, deadline=deadline, is_refused=False
+        while time.time() < deadline and not _needs_no_seed(others := await self.parts.looks.progress(release_id)):
+            await self.parts.looks.news(
+                release_id, others, attempt=0, wakes=self.parts.looks.wakes, deadline=deadline, is_refused=False
             )
-        self.store.coins.forget_coin(release_coin(release_id))
-        self.sampler.indices_file(release_id).unlink(missing_ok=True)
+        self.parts.store.coins.forget_coin(release_coin(release_id))
+        self.parts.sampler.indices_file(release_id).unlink(missing_ok=True)
 
 
 def _outcome_of(error: VeiltabError | OSError, stored: CuratorRelease, name: str, *, is_charged: bool) -> Wait | End:

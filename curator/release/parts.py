@@ -1,10 +1,11 @@
 """What a curator consists of while it works at releases, and what it knows of each.
 
-The curator is one object, written in four files: this one, what its RPCs ask (rpc_answers.py), its steps (steps.py),
-and the driver that chooses them (driver.py).
+Three objects work with it: the answers to RPCs (rpc_answers.py), the steps of a release (steps.py), and the driver that
+chooses the steps (driver.py).
 """
 
 import asyncio
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,35 +87,36 @@ class Parts:
         self.store = store
         self.ledger = ledger
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
-        self._workplace = workplace
-        self._room = Room(folder, f"curator {self.name}", workplace.run.folder)
-        self._exchange = exchange_of(study, self.name, folder / "alignments", store, self._room)
+        self.workplace = workplace
+        self.room = Room(folder, f"curator {self.name}", workplace.run.folder)
+        self.exchange = exchange_of(study, self.name, folder / "alignments", store, self.room)
         self.alignment = Alignment(
             self.name,
             folder,
             store,
             ledger,
             self.coins,
-            self._exchange,
-            self._room,
+            self.exchange,
+            self.room,
             workplace,
             most_respondents=study.maximum_respondents,
             id_rules="; ".join(curator.id_rule for curator in study.curators),
         )
-        self._folder = folder / "releases"
+        self.folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
-        self.sampler = Sampler(self.name, self._folder, self.coins, store, workplace)
+        self.sampler = Sampler(self.name, self.folder, self.coins, store, workplace)
         self.planner = Planner(store)
         self.decisions = Decider(self.name, study, store, ledger, self.planner, policy, self.alignment.result)
         self.looks = Looks()
         self.changes = Changes()
-        self._identity = identity
-        self._submitted = asyncio.Event()
+        self.identity = identity
+        self.submitted = asyncio.Event()
         # How far the steps under way are.
-        self._stages = Stages()
-        self._runs: dict[str, Run] = {}
+        self.stages = Stages()
+        self.runs = defaultdict[str, Run](Run)
 
-    def _progress(self, stored: CuratorRelease) -> Progress:
+    def progress(self, stored: CuratorRelease) -> Progress:
+        """Return this curator's progress with a release."""
         release_id = stored.request.release_id
         verdicts = self.decisions.verdicts(stored)
         return Progress(
@@ -128,15 +130,15 @@ class Parts:
             reserved=self.ledger.is_reserved(release_id),
             charged=self.ledger.is_charged(release_id),
             sample_check=stored.sample_check,
-            tested=self._is_tested(stored),
+            tested=self.is_tested(stored),
             failure=stored.failure,
             commitment=self.coins.commitment(release_id) if stored.state is ReleaseState.CHARGED else b"",
-            publication=self._publication(stored),
+            publication=self.publication(stored),
             request_digest=stored.request_digest,
             uploaded=stored.state is ReleaseState.PERTURBING or stored.bytes_uploaded > 0,
         )
 
-    def _publication(self, stored: CuratorRelease) -> bytes:
+    def publication(self, stored: CuratorRelease) -> bytes:
         """Return the digest of what the server stated that it published; empty before it is recorded."""
         if stored.state is not ReleaseState.PERTURBING and not stored.state.finished:
             return b""
@@ -144,26 +146,29 @@ class Parts:
         columns, places = self.store.tests.published_digests(release_id), self.store.tests.places_digest(release_id)
         return PublicationDigests(columns=columns, places=places).digest() if columns else b""
 
-    def _is_tested(self, stored: CuratorRelease) -> bool:
+    @property
+    def asks_a_person(self) -> frozenset[str]:
+        """Ids of the requests that wait for a person here alone."""
+        return frozenset(name for name, run in list(self.runs.items()) if run.is_held)
+
+    def is_tested(self, stored: CuratorRelease) -> bool:
+        """Whether the server passed this curator's test of the release."""
         may_be = stored.state is ReleaseState.PERTURBING or stored.state.finished
         return may_be and stored.spec is not None and self.server_check.is_passed(stored.spec)
 
-    def _is_worth_saying(self, stored: CuratorRelease) -> bool:
+    def is_worth_saying(self, stored: CuratorRelease) -> bool:
         """Whether a researcher that waits for a release has something to do about it, or a person here."""
         if stored.state is ReleaseState.REQUESTED:
             return bool(stored.waiting_for and self.decisions.review(stored).waiting_attributes)
         return stored.state.finished or (stored.several is not None and stored.state is ReleaseState.UPLOADING)
 
-    def _run(self, release_id: str) -> Run:
-        return self._runs.setdefault(release_id, Run())
-
     def encryption(self, release_id: str) -> ColumnEncryption:
         """Return the encrypted columns of a release."""
-        return ColumnEncryption(self.store, self._folder / release_id, release_id)
+        return ColumnEncryption(self.store, self.folder / release_id, release_id)
 
-    def _forget(self, release_id: str) -> None:
+    def forget(self, release_id: str) -> None:
         """Erase what is left of a release that ended without a result; the keys last, as they tell what is left."""
-        self._run(release_id).sample = None
+        self.runs[release_id].sample = None
         self.server_check.forget(release_id)
         self.ledger.cancel(release_id)
         self.encryption(release_id).forget_ciphertext()
@@ -171,10 +176,10 @@ class Parts:
         self.encryption(release_id).forget_pads()
         self.store.keys.forget_keys(release_id)
 
-    def _look_after_tables(self) -> None:
+    def look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""
         self.looks.wake()
-        self._submitted.set()
+        self.submitted.set()
 
 
 def for_researcher(release_id: str) -> str:

@@ -65,8 +65,11 @@ class TestedRelease:
     digests: PublicationDigests
 
 
-class Answers(Parts):
+class Answers:
     """What a curator answers its researchers and the other curators."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
 
     @property
     def private_exchange(self) -> "PrivateExchange":
@@ -75,9 +78,9 @@ class Answers(Parts):
         Raises:
             DeniedError: the study aligns by tokens.
         """
-        if isinstance(self._exchange, TokenExchange):
-            raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
-        return self._exchange
+        if isinstance(self.parts.exchange, TokenExchange):
+            raise DeniedError("the study aligns by tokens", where=f"curator {self.parts.name}")
+        return self.parts.exchange
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
         """Take a peer's greeting.
@@ -91,10 +94,10 @@ class Answers(Parts):
         Raises:
             InvalidInputError: it has another study file, or shows a ledger that it cannot have.
         """
-        check_study_digest(self.study, study_digest, f"curator {peer}")
-        check_shown_ledger(witness, peer, self.store.releases.planned(), self.study.own_tables_of(peer))
-        longest = self.store.alignments.witness(peer)
-        self.store.alignments.set_witness(peer, *witness)
+        check_study_digest(self.parts.study, study_digest, f"curator {peer}")
+        check_shown_ledger(witness, peer, self.parts.store.releases.planned(), self.parts.study.own_tables_of(peer))
+        longest = self.parts.store.alignments.witness(peer)
+        self.parts.store.alignments.set_witness(peer, *witness)
         return longest
 
     def propose(self, request: ReleaseRequest, study_digest: str, witnessed: Witnessed = NONE_SEEN) -> CuratorRelease:
@@ -107,16 +110,16 @@ class Answers(Parts):
         Raises:
             IntegrityError: the ledger lacks entries of that.
         """
-        check_study_digest(self.study, study_digest, f"researcher {request.researcher}")
+        check_study_digest(self.parts.study, study_digest, f"researcher {request.researcher}")
         now = int(time.time())
-        if not self.store.releases.knows(request.release_id):
-            check_request(request, self.study, now)
-            self.ledger.verify_against(witnessed, f"researcher {request.researcher}")
-            check_open_requests(request.researcher, self.store.releases.open_requests())
+        if not self.parts.store.releases.knows(request.release_id):
+            check_request(request, self.parts.study, now)
+            self.parts.ledger.verify_against(witnessed, f"researcher {request.researcher}")
+            check_open_requests(request.researcher, self.parts.store.releases.open_requests())
             # The others hear of it with what is decided about it.
-            self._run(request.release_id).is_unsaid = True
-        stored = self.store.releases.add(request, now, study_digest)
-        self._submitted.set()
+            self.parts.runs[request.release_id].is_unsaid = True
+        stored = self.parts.store.releases.add(request, now, study_digest)
+        self.parts.submitted.set()
         return stored
 
     async def proposal(self, release_id: str, asker: Party, seconds: float) -> tuple[CuratorRelease, Progress]:
@@ -124,29 +127,24 @@ class Answers(Parts):
 
         One that waits for a person is not waited for, nor one of several tables that is charged: its tables are.
         """
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         check_asker(stored, asker.name)
-        if not self._is_worth_saying(stored):
-            await self.changes.until(
-                lambda: self._is_worth_saying(self.store.releases.release(release_id)),
+        if not self.parts.is_worth_saying(stored):
+            await self.parts.changes.until(
+                lambda: self.parts.is_worth_saying(self.parts.store.releases.release(release_id)),
                 [for_researcher(release_id)],
                 asker,
                 seconds,
             )
-            stored = self.store.releases.release(release_id)
+            stored = self.parts.store.releases.release(release_id)
         if stored.request.tables:
-            stored = replace(stored, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
-        return stored, self._progress(stored)
-
-    @property
-    def asks_a_person(self) -> frozenset[str]:
-        """Ids of the requests that wait for a person here alone."""
-        return frozenset(name for name, run in list(self._runs.items()) if run.is_held)
+            stored = replace(stored, bytes_uploaded=self.parts.store.tables.bytes_uploaded_of_tables(release_id))
+        return stored, self.parts.progress(stored)
 
     @property
     def stated_rows(self) -> int | None:
         """How many rows the rules for missing values left out, if the study has curators state that."""
-        return self.alignment.rows_left_out if self.study.left_out == "stated" else None
+        return self.parts.alignment.rows_left_out if self.parts.study.left_out == "stated" else None
 
     def choose(self, release_id: str, researcher: str, numbers: tuple[int, ...]) -> None:
         """Record which tables of a release run a second time; the same choice again changes nothing.
@@ -155,12 +153,12 @@ class Answers(Parts):
             DeniedError: as `check_asker`.
             VeiltabError: as `check_choice`.
         """
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         check_asker(stored, researcher)
         if check_choice(stored, numbers):
-            self.store.tables.choose_tables(release_id, numbers, int(time.time()))
-            self.changes.notify(release_id)
-            self._look_after_tables()
+            self.parts.store.tables.choose_tables(release_id, numbers, int(time.time()))
+            self.parts.changes.notify(release_id)
+            self.parts.look_after_tables()
 
     def receipt(self, release_id: str, researcher: str) -> TestedRelease:
         """Return what this curator's test of the server showed, to a researcher that may have one of its keys.
@@ -168,16 +166,16 @@ class Answers(Parts):
         Raises:
             DeniedError, NotReadyError, FailedReleaseError: as `check_asker` and `check_receipt_may_leave`.
         """
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         check_asker(stored, researcher)
-        check_receipt_may_leave(stored, self.store.decisions.decisions(release_id), time.time())
+        check_receipt_may_leave(stored, self.parts.store.decisions.decisions(release_id), time.time())
         return TestedRelease(
-            receipts=self.store.tests.receipts(release_id),
-            changes=self.store.tests.canary_changes(release_id),
-            canary_key=self.store.keys.canary_key(release_id),
+            receipts=self.parts.store.tests.receipts(release_id),
+            changes=self.parts.store.tests.canary_changes(release_id),
+            canary_key=self.parts.store.keys.canary_key(release_id),
             digests=PublicationDigests(
-                columns=self.store.tests.published_digests(release_id),
-                places=self.store.tests.places_digest(release_id),
+                columns=self.parts.store.tests.published_digests(release_id),
+                places=self.parts.store.tests.places_digest(release_id),
             ),
         )
 
@@ -189,12 +187,12 @@ class Answers(Parts):
             DeniedError: the curator that asks has no columns there.
             NotReadyError: the server has not passed the test of one's own columns.
         """
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         if stored.spec is not None and not stored.spec.columns_of(owner):
             raise DeniedError("this is for those with columns in the release", where=f"curator {owner}")
-        if not self._is_tested(stored):
-            raise NotReadyError("has not tested the server yet", where=f"curator {self.name}")
-        return self.server_check.changes(stored.planned_spec)
+        if not self.parts.is_tested(stored):
+            raise NotReadyError("has not tested the server yet", where=f"curator {self.parts.name}")
+        return self.parts.server_check.changes(stored.planned_spec)
 
     def statement(self, release_id: str, researcher: str) -> SignedText:
         """Return what this curator states about a release of a researcher's that is ready here, signed now.
@@ -204,9 +202,9 @@ class Answers(Parts):
             NotReadyError: the release is not ready here.
             InvalidInputError: this curator's certificate has expired.
         """
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         check_asker(stored, researcher)
-        return signed_statement(self._identity, stored, self.store, self.ledger)
+        return signed_statement(self.parts.identity, stored, self.parts.store, self.parts.ledger)
 
     def pad_file(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Path:
         """Return the file of the one-time pad of a column that the researcher may have now.
@@ -220,12 +218,12 @@ class Answers(Parts):
             FailedReleaseError: as `check_key_may_leave` and `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.OTP:
             raise InvalidInputError("the keys of a curator are asked for together", where=f"release {release_id}")
         self._given(stored, {attribute: claimed})
-        return self.encryption(release_id).pad_file(attribute)
+        return self.parts.encryption(release_id).pad_file(attribute)
 
     def keys(self, release_id: str, researcher: str, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Return the keys of some columns, but for those of attributes that are not granted.
@@ -238,7 +236,7 @@ class Answers(Parts):
             InvalidInputError: the release has one-time pads.
             VeiltabError: as `pad_file`, of any attribute that is granted.
         """
-        stored = self.store.releases.release(release_id)
+        stored = self.parts.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.CHACHA20:
             raise InvalidInputError("one-time pads are fetched one by one", where=f"release {release_id}")
@@ -247,7 +245,7 @@ class Answers(Parts):
     def _given(self, stored: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Return what is recorded as the keys of columns that may leave, and record that they are given."""
         release_id, researcher = stored.request.release_id, stored.request.researcher
-        decisions = {decision.attribute: decision for decision in self.store.decisions.decisions(release_id)}
+        decisions = {decision.attribute: decision for decision in self.parts.store.decisions.decisions(release_id)}
         keys, refusal = dict[str, bytes](), DeniedError("no attribute is asked for", where=f"release {release_id}")
         for attribute, column in claimed.items():
             try:
@@ -255,22 +253,25 @@ class Answers(Parts):
             except DeniedError as error:
                 refusal = error
                 continue
-            pad, tested = self.store.keys.pad(release_id, attribute), self.store.tests.tested(release_id, attribute)
+            pad, tested = (
+                self.parts.store.keys.pad(release_id, attribute),
+                self.parts.store.tests.tested(release_id, attribute),
+            )
             if pad is None or tested is None:
                 raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
             check_same_column(tested, column, attribute)
             keys[attribute] = pad[0]
         if not keys:
             raise refusal
-        with transaction(self.store.connection):
+        with transaction(self.parts.store.connection):
             for attribute in keys:
-                self.store.keys.record_key_given(release_id, attribute, researcher)
+                self.parts.store.keys.record_key_given(release_id, attribute, researcher)
         return keys
 
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release, with what it signed of its ledger."""
-        signed = own_checkpoint(self.store.connection, self.name, release_id)
-        return replace(self._progress(self.store.releases.release(release_id)), checkpoint=signed)
+        signed = own_checkpoint(self.parts.store.connection, self.parts.name, release_id)
+        return replace(self.parts.progress(self.parts.store.releases.release(release_id)), checkpoint=signed)
 
     def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
         """Yield this curator's progress with some releases, of those that it knows."""
@@ -285,5 +286,5 @@ class Answers(Parts):
             NotFoundError: the release is not known here.
             NotReadyError: they are not drawn yet.
         """
-        self.store.releases.release(release_id)
-        return self.sampler.shared_indices(release_id)
+        self.parts.store.releases.release(release_id)
+        return self.parts.sampler.shared_indices(release_id)

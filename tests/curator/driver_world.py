@@ -35,6 +35,8 @@ from veiltab.curator.progress.progress import APPROVED
 from veiltab.curator.progress.release_record import Progress, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.curator.release.upload import ServerLink
 from veiltab.v1 import ingest_pb2
 
@@ -56,7 +58,7 @@ APPROVE = Policy(
 def driver_fixture(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
     store = CuratorStore(tmp_path / "curator.sqlite")
     ledger = Ledger(store.connection, Decimal(1))
-    yield CuratorDriver(ALICE, study, tmp_path, store, ledger, APPROVE, workplace(tmp_path))
+    yield CuratorDriver(Parts(ALICE, study, tmp_path, store, ledger, APPROVE, workplace(tmp_path)))
     store.close()
 
 
@@ -86,7 +88,7 @@ class World:
     """Bob as alice sees him, and the server."""
 
     def __init__(self, driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.driver = driver
+        self.driver, self.parts, self.answers = driver, driver.parts, Answers(driver.parts)
         self.bob = Progress(
             curator="bob",
             state=ReleaseState.REQUESTED,
@@ -121,20 +123,20 @@ class World:
         self.drawn: bytes = b""
         self.tokens = np.random.default_rng(1).integers(0, 256, (1000, 16), dtype=np.uint8)
         tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
-        table = aligned(driver._folder / "aligned", tokens, {"sex": (np.arange(1000) % 2).astype(np.uint8)})
-        monkeypatch.setattr(driver.alignment, "result", lambda: (1000, "ab" * 16))
-        monkeypatch.setattr(driver.decisions, "_aligned", lambda: driver.alignment.result())  # noqa: PLW0108 - patched
-        monkeypatch.setattr(driver.alignment, "table", lambda _: table)
-        monkeypatch.setattr(driver.coins, "toss", self.toss)
-        monkeypatch.setattr(driver.planner, "_ask", self.ask_the_worker)
-        monkeypatch.setattr(driver, "looks", self)
+        table = aligned(driver.parts.folder / "aligned", tokens, {"sex": (np.arange(1000) % 2).astype(np.uint8)})
+        monkeypatch.setattr(driver.parts.alignment, "result", lambda: (1000, "ab" * 16))
+        monkeypatch.setattr(driver.parts.decisions, "_aligned", lambda: driver.parts.alignment.result())  # noqa: PLW0108 - patched
+        monkeypatch.setattr(driver.parts.alignment, "table", lambda _: table)
+        monkeypatch.setattr(driver.parts.coins, "toss", self.toss)
+        monkeypatch.setattr(driver.parts.planner, "_ask", self.ask_the_worker)
+        monkeypatch.setattr(driver.parts, "looks", self)
 
     wakes = 0
 
     async def progress(self, release_id: str, awaited: Collection[str] | None = None) -> Others:
         self.looks += 1
         if self.is_bob_there:
-            digest = self.bob.request_digest or self.driver.store.releases.release(release_id).request_digest
+            digest = self.bob.request_digest or self.parts.store.releases.release(release_id).request_digest
             signed = self.bob.checkpoint or (bob_s_checkpoint(release_id) if self.bob.charged else b"")
             return (replace(self.bob, request_digest=digest, checkpoint=signed),)
         return AWAY if awaited is None or "bob" in awaited else ()
@@ -175,7 +177,7 @@ class World:
         assert not str(stage)
         if self.refusal is not None:
             raise self.refusal
-        assert self.driver.store.tests.noise_digest(spec.release_id) == b"n" * 32
+        assert self.parts.store.tests.noise_digest(spec.release_id) == b"n" * 32
         if self.has_columns:
             return None
         assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
@@ -195,7 +197,7 @@ class World:
 
     async def canaries(self, spec: TableSpec, places_key: bytes) -> AsyncIterator[bytes]:
         """Return the canaries of alice's column, some of them replaced."""
-        assert set(self.driver.store.tests.published_digests(ID)) == {column.attribute for column in spec.columns}
+        assert set(self.parts.store.tests.published_digests(ID)) == {column.attribute for column in spec.columns}
         self.keys.append(places_key)
         places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
         sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
@@ -212,7 +214,7 @@ class World:
         if self.bob_s_refusal is not None:
             raise self.bob_s_refusal
         self.lists_asked += 1
-        spec, rng = self.driver.store.releases.release(release_id).planned_spec, np.random.default_rng(3)
+        spec, rng = self.parts.store.releases.release(release_id).planned_spec, np.random.default_rng(3)
         offsets, sent = rng.integers(0, 2, (2, spec.canaries))
         numbers = np.flatnonzero(offsets * self.replaced(spec))
         return CanaryChanges(
@@ -225,16 +227,16 @@ class World:
 
     def step(self) -> bool:
         """Let alice take her steps; return whether the release has left its state, or is over."""
-        stored = self.driver.store.releases.release(ID)
+        stored = self.parts.store.releases.release(ID)
         after = asyncio.run(self.driver._take_steps(stored, 0.0, cast("Peers", self), cast("ServerLink", self)))
         return after.state is not stored.state or after.state.finished
 
     def state(self) -> ReleaseState:
-        return self.driver.store.releases.release(ID).state
+        return self.parts.store.releases.release(ID).state
 
     def follow(self) -> None:
         """Let bob do what alice has done."""
-        own = self.driver.progress(ID)
+        own = self.answers.progress(ID)
         self.bob = replace(
             self.bob,
             spec_digest=own.spec_digest,
@@ -252,9 +254,9 @@ def world_fixture(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> Wor
 
 
 def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401 - of any kind
-    world.driver.store.releases.add(request, 1)
+    world.parts.store.releases.add(request, 1)
     for _ in range(20):
-        if world.state() is state and (state is not ReleaseState.PLANNED or world.driver.ledger.is_reserved(ID)):
+        if world.state() is state and (state is not ReleaseState.PLANNED or world.parts.ledger.is_reserved(ID)):
             return
         world.follow()
         world.step()

@@ -14,16 +14,17 @@ from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputErr
 from veiltab.common.release.table_spec import TableSpec
 from veiltab.curator.party.service import CuratorPeerServicer
 from veiltab.curator.records.store import CuratorStore
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.v1 import curator_peer_pb2
 
 
 def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Village) -> None:
     values = village.toss(ALIGNMENT)
-    shares = {name: driver.store.coins.own_share(ALIGNMENT, b"") for name, driver in village.drivers.items()}
+    shares = {name: parts.store.coins.own_share(ALIGNMENT, b"") for name, parts in village.parts.items()}
     assert {len(share) for share in shares.values()} == {32}
     assert len(set(shares.values())) == 3
-    assert values == dict.fromkeys(village.drivers, toss(ALIGNMENT, shares))
-    assert {driver.store.coins.coin_value(ALIGNMENT) for driver in village.drivers.values()} == set(values.values())
+    assert values == dict.fromkeys(village.parts, toss(ALIGNMENT, shares))
+    assert {parts.store.coins.coin_value(ALIGNMENT) for parts in village.parts.values()} == set(values.values())
     assert village.toss(ALIGNMENT, rounds=1) == values
 
 
@@ -36,7 +37,7 @@ def test_of_a_toss_nothing_waits_for_no_disk_but_what_a_peer_opens_again_and_wha
 
 
 def test_whose_part_is_awaited_is_known_until_the_coin_is_tossed(village: Village) -> None:
-    coins = village.drivers["alice"].coins
+    coins = village.parts["alice"].coins
     assert coins.awaited(ALIGNMENT) == {"bob", "carol"}
     village.twist["carol", "Commit"] = away
     with pytest.raises(UnavailableError):
@@ -57,24 +58,24 @@ def away(_: object) -> NoReturn:
 def test_whoever_is_away_withholds_nothing(village: Village) -> None:
     village.toss(ALIGNMENT, rounds=1, names=("alice",))
     for one, other in (("bob", "carol"), ("carol", "bob")):
-        committed = village.drivers[other].store.coins.commitments(ALIGNMENT)[other]
-        village.drivers[one].coins.exchange_commitments(ALIGNMENT, other, committed)
+        committed = village.parts[other].store.coins.commitments(ALIGNMENT)[other]
+        village.parts[one].coins.exchange_commitments(ALIGNMENT, other, committed)
     village.twist["bob", "Reveal"] = village.twist["carol", "Reveal"] = away
     with pytest.raises(UnavailableError):
         asyncio.run(village.tossed("alice", ALIGNMENT))
-    assert village.drivers["alice"].coins.awaited(ALIGNMENT) == {"bob", "carol"}
-    assert not village.drivers["alice"].coins.withheld(ALIGNMENT)
+    assert village.parts["alice"].coins.awaited(ALIGNMENT) == {"bob", "carol"}
+    assert not village.parts["alice"].coins.withheld(ALIGNMENT)
 
 
 def test_whoever_has_a_share_and_opens_none_withholds_it_and_nobody_else_does(village: Village) -> None:
-    for name in village.drivers:
+    for name in village.parts:
         with suppress(NotReadyError):
             asyncio.run(village.tossed(name, ALIGNMENT))
     village.twist["bob", "Reveal"] = away
     for name in ("bob", "carol", "alice"):
         with suppress(NotReadyError, UnavailableError):
             asyncio.run(village.tossed(name, ALIGNMENT))
-    alice = village.drivers["alice"]
+    alice = village.parts["alice"]
     assert alice.store.coins.coin_value(ALIGNMENT) is None
     assert alice.coins.withheld(ALIGNMENT) == {"bob"}
     with closing(CuratorStore(village.folder / "alice" / "curator.sqlite")) as again:  # and another process knows it
@@ -90,7 +91,7 @@ def test_another_coin_has_other_shares_and_another_value(village: Village) -> No
 
 
 def test_of_an_alignment_that_is_not_begun_here_nothing_is_kept(village: Village) -> None:
-    alice = village.drivers["alice"]
+    alice = village.parts["alice"]
     for unknown in (
         "alignment/" + "c" * 32,
         "alignment/" + "\N{DEVANAGARI DIGIT ZERO}" * 32,
@@ -107,7 +108,7 @@ def test_of_an_alignment_that_is_not_begun_here_nothing_is_kept(village: Village
 def test_nobody_opens_before_it_holds_every_commitment(village: Village) -> None:
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
         asyncio.run(village.tossed("alice", ALIGNMENT))
-    assert village.drivers["alice"].store.coins.coin_value(ALIGNMENT) is None
+    assert village.parts["alice"].store.coins.coin_value(ALIGNMENT) is None
 
 
 def test_a_share_that_was_not_committed_to_is_caught(village: Village) -> None:
@@ -116,7 +117,7 @@ def test_a_share_that_was_not_committed_to_is_caught(village: Village) -> None:
     )
     with pytest.raises(IntegrityError, match="curator bob: a share was opened that is not the one committed to"):
         village.toss(ALIGNMENT)
-    assert village.drivers["alice"].store.coins.coin_value(ALIGNMENT) is None
+    assert village.parts["alice"].store.coins.coin_value(ALIGNMENT) is None
 
 
 def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> None:
@@ -126,7 +127,7 @@ def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> Non
     )
     with pytest.raises(ConflictError, match=r"changed its commitment|hold different commitments"):
         village.toss(ALIGNMENT)
-    assert {driver.store.coins.coin_value(ALIGNMENT) for driver in village.drivers.values()} == {None}
+    assert {parts.store.coins.coin_value(ALIGNMENT) for parts in village.parts.values()} == {None}
 
 
 def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_opened(village: Village) -> None:
@@ -140,34 +141,34 @@ def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_open
 
 def test_a_share_is_opened_only_to_who_holds_the_same_commitments(village: Village) -> None:
     village.toss(ALIGNMENT)
-    servicer = CuratorPeerServicer(village.drivers["alice"])
+    servicer = CuratorPeerServicer(Answers(village.parts["alice"]))
     request = curator_peer_pb2.RevealRequest(coin_id=ALIGNMENT, transcript=bytes(32))
     with pytest.raises(ConflictError, match="different commitments"):
         asyncio.run(servicer.Reveal(request, cast("Any", "bob")))
 
 
 def test_a_commitment_has_32_bytes(village: Village) -> None:
-    servicer = CuratorPeerServicer(village.drivers["alice"])
+    servicer = CuratorPeerServicer(Answers(village.parts["alice"]))
     for length in (0, 31, 33):
         request = curator_peer_pb2.CommitRequest(coin_id=ALIGNMENT, commitment=bytes(length))
         with pytest.raises(InvalidInputError, match="32 bytes"):
             asyncio.run(servicer.Commit(request, cast("Any", "bob")))
-    assert not village.drivers["alice"].store.coins.commitments(ALIGNMENT)
+    assert not village.parts["alice"].store.coins.commitments(ALIGNMENT)
 
 
 def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, make_spec: Make) -> None:
     charged: list[str] = []
-    for name, driver in village.drivers.items():
+    for name, parts in village.parts.items():
         # Who has not charged gives no commitment, so that who has cannot go on.
         assert not village.toss(RELEASE, names=charged)
-        reserve(driver.ledger, make_spec())
-        driver.ledger.charge(ID)
+        reserve(parts.ledger, make_spec())
+        parts.ledger.charge(ID)
         charged.append(name)
     assert len(set(village.toss(RELEASE).values())) == 1
 
 
 def test_a_new_share_is_durable_before_its_commitment_leaves(village: Village, make_spec: Make) -> None:
-    alice, statements = village.drivers["alice"], list[str]()
+    alice, statements = village.parts["alice"], list[str]()
     shown = shown_with_charges(village, make_spec())
     for coin, known, is_synced in ((RELEASE, shown, False), (f"alignment/{ID}", {}, True)):
         alice.store.connection.set_trace_callback(statements.append)
@@ -181,11 +182,11 @@ def test_a_new_share_is_durable_before_its_commitment_leaves(village: Village, m
 
 def shown_with_charges(village: Village, spec: TableSpec) -> dict[str, bytes]:
     """Let every curator charge a release; return what each commits to."""
-    for driver in village.drivers.values():
-        reserve(driver.ledger, spec)
-        driver.ledger.charge(ID)
-        driver.coins.commit(ID)
-    return {name: driver.coins.commitment(ID) for name, driver in village.drivers.items()}
+    for parts in village.parts.values():
+        reserve(parts.ledger, spec)
+        parts.ledger.charge(ID)
+        parts.coins.commit(ID)
+    return {name: parts.coins.commitment(ID) for name, parts in village.parts.items()}
 
 
 def of_others(shown: dict[str, bytes], name: str) -> dict[str, bytes]:
@@ -195,12 +196,12 @@ def of_others(shown: dict[str, bytes], name: str) -> dict[str, bytes]:
 def test_whose_commitment_is_shown_is_not_asked_for_it(village: Village, make_spec: Make) -> None:
     shown = shown_with_charges(village, make_spec())
     assert {len(committed) for committed in shown.values()} == {32}
-    village.twist |= dict.fromkeys([(name, "Commit") for name in village.drivers], away)
+    village.twist |= dict.fromkeys([(name, "Commit") for name in village.parts], away)
     for name in ("alice", "bob"):  # carol holds none of theirs yet
         with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
             asyncio.run(village.tossed(name, RELEASE, of_others(shown, name)))
     values = [asyncio.run(village.tossed(name, RELEASE, of_others(shown, name))) for name in ("carol", "bob", "alice")]
-    shares = {name: driver.store.coins.own_share(RELEASE, b"") for name, driver in village.drivers.items()}
+    shares = {name: parts.store.coins.own_share(RELEASE, b"") for name, parts in village.parts.items()}
     assert values == [toss(RELEASE, shares)] * 3
 
 
@@ -214,19 +215,19 @@ def test_a_commitment_that_is_shown_counts_as_one_that_was_asked_for(village: Vi
     changed = of_others(shown, "alice") | {"bob": bytes(32)}
     with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
         asyncio.run(village.tossed("alice", RELEASE, changed))
-    assert village.drivers["alice"].store.coins.commitments(RELEASE)["bob"] == shown["bob"]
+    assert village.parts["alice"].store.coins.commitments(RELEASE)["bob"] == shown["bob"]
 
 
 def test_a_share_is_given_only_with_the_record_of_what_its_asker_committed_to(
     village: Village, make_spec: Make
 ) -> None:
     shown = shown_with_charges(village, make_spec())
-    alice = village.drivers["alice"]
+    alice = village.parts["alice"]
 
     def asked(committed: bytes, of_carol: bytes = shown["carol"]) -> bytes:
         seen = transcript({"alice": shown["alice"], "bob": committed, "carol": of_carol})
         request = curator_peer_pb2.RevealRequest(coin_id=RELEASE, transcript=seen, commitment=committed)
-        return asyncio.run(CuratorPeerServicer(alice).Reveal(request, cast("Any", "bob"))).share
+        return asyncio.run(CuratorPeerServicer(Answers(alice)).Reveal(request, cast("Any", "bob"))).share
 
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
         asked(shown["bob"])
@@ -245,9 +246,9 @@ def test_a_share_is_given_only_with_the_record_of_what_its_asker_committed_to(
 
 def test_a_forgotten_coin_is_not_tossed_again(village: Village) -> None:
     village.toss(ALIGNMENT)
-    village.drivers["alice"].store.coins.forget_coin(ALIGNMENT)
+    village.parts["alice"].store.coins.forget_coin(ALIGNMENT)
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         asyncio.run(village.tossed("alice", ALIGNMENT))
-    village.drivers["bob"].store.coins.set_coin_value(ALIGNMENT, b"")
+    village.parts["bob"].store.coins.set_coin_value(ALIGNMENT, b"")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         asyncio.run(village.tossed("bob", ALIGNMENT))

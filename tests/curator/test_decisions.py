@@ -19,7 +19,7 @@ from veiltab.curator.planning.planner import ANSWERS, Planner
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -28,7 +28,7 @@ CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
 
 
 @pytest.fixture
-def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], CuratorDriver]]:
+def parts(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Parts]]:
     async def answered_here(_: Planner, kind: str, text: str, _tables: int) -> str:
         return ANSWERS[kind](text)
 
@@ -37,34 +37,34 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
 
-    def begun(rules: str) -> CuratorDriver:
+    def begun(rules: str) -> Parts:
         (tmp_path / "policy.toml").write_text(rules)
         own = [rule.name for rule in study.attributes_of("alice")]
         names = [researcher.name for researcher in study.researchers]
         policy = load_policy(tmp_path / "policy.toml", researchers=names, attributes=own) if rules else Policy()
-        return CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, policy, workplace(tmp_path))
+        return Parts(cast("Identity", identity), study, tmp_path, store, ledger, policy, workplace(tmp_path))
 
     yield begun
     store.close()
 
 
-def decided(driver: CuratorDriver, request: Any) -> dict[str, str]:  # noqa: ANN401 - a request
-    driver.store.releases.add(request, 1)
-    asyncio.run(driver.decisions.apply_policy(request))
-    return {decision.attribute: decision.verdict for decision in driver.store.decisions.decisions(ID)}
+def decided(parts: Parts, request: Any) -> dict[str, str]:  # noqa: ANN401 - a request
+    parts.store.releases.add(request, 1)
+    asyncio.run(parts.decisions.apply_policy(request))
+    return {decision.attribute: decision.verdict for decision in parts.store.decisions.decisions(ID)}
 
 
-def is_considered(driver: CuratorDriver) -> bool:
-    return driver.decisions.review(driver.store.releases.release(ID)).is_considered
+def is_considered(parts: Parts) -> bool:
+    return parts.decisions.review(parts.store.releases.release(ID)).is_considered
 
 
-def align(driver: CuratorDriver) -> None:
+def align(parts: Parts) -> None:
     """Let the tables be aligned."""
-    driver.decisions._aligned = lambda: (1000, "b" * 32)
+    parts.decisions._aligned = lambda: (1000, "b" * 32)
 
 
-def test_a_charge_is_looked_at_once_the_tables_are_aligned(driver: Callable[..., Any], make_request: Make) -> None:
-    curator = driver(CHEAP)
+def test_a_charge_is_looked_at_once_the_tables_are_aligned(parts: Callable[..., Any], make_request: Make) -> None:
+    curator = parts(CHEAP)
     with pytest.raises(NotReadyError, match="has not aligned its table yet"):
         decided(curator, make_request(epsilon=Decimal("0.05")))
     assert not is_considered(curator)
@@ -73,8 +73,8 @@ def test_a_charge_is_looked_at_once_the_tables_are_aligned(driver: Callable[...,
 
 
 @pytest.mark.parametrize(("epsilon", "verdict"), [("0.05", APPROVED), ("0.0501", HELD)])
-def test_the_charge_decides(driver: Callable[..., Any], make_request: Make, epsilon: str, verdict: str) -> None:
-    curator = driver(CHEAP)
+def test_the_charge_decides(parts: Callable[..., Any], make_request: Make, epsilon: str, verdict: str) -> None:
+    curator = parts(CHEAP)
     align(curator)
     assert decided(curator, make_request(epsilon=Decimal(epsilon))) == {"sex": verdict}
     assert is_considered(curator)
@@ -93,14 +93,14 @@ TOO_MUCH = {"epsilon": Decimal("1.1")}
     ],
 )
 def test_what_nobody_can_grant_is_refused_before_anything_is_recorded(  # noqa: PLR0913, PLR0917 - a table
-    driver: Callable[..., Any],
+    parts: Callable[..., Any],
     make_request: Make,
     rules: str,
     changes: dict[str, object],
     kind: type[DeniedError],
     problem: str,
 ) -> None:
-    curator = driver(rules)
+    curator = parts(rules)
     align(curator)
     with pytest.raises(kind, match=problem):
         decided(curator, make_request(**changes))
@@ -108,22 +108,22 @@ def test_what_nobody_can_grant_is_refused_before_anything_is_recorded(  # noqa: 
 
 
 def test_what_an_earlier_process_held_is_decided_by_the_new_policy(
-    driver: Callable[..., Any], make_request: Make
+    parts: Callable[..., Any], make_request: Make
 ) -> None:
-    curator = driver("")
+    curator = parts("")
     align(curator)
     assert decided(curator, make_request()) == {"sex": HELD}
-    again = driver(APPROVE)
+    again = parts(APPROVE)
     assert not is_considered(again)
     align(again)
     assert decided(again, make_request()) == {"sex": APPROVED}
 
 
-def test_what_a_person_approved_stays_approved(driver: Callable[..., Any], make_request: Make) -> None:
-    curator = driver("")
+def test_what_a_person_approved_stays_approved(parts: Callable[..., Any], make_request: Make) -> None:
+    curator = parts("")
     align(curator)
     assert decided(curator, make_request()) == {"sex": HELD}
-    again = driver('[[rule]]\ndecision = "deny"\n')
+    again = parts('[[rule]]\ndecision = "deny"\n')
     again.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
     )
@@ -131,7 +131,7 @@ def test_what_a_person_approved_stays_approved(driver: Callable[..., Any], make_
     assert decided(again, make_request()) == {"sex": APPROVED}
 
 
-def test_what_is_denied_is_denied_whatever_the_plan(driver: Callable[..., Any], make_request: Make) -> None:
-    curator = driver('[[rule]]\ndecision = "deny"\n')
+def test_what_is_denied_is_denied_whatever_the_plan(parts: Callable[..., Any], make_request: Make) -> None:
+    curator = parts('[[rule]]\ndecision = "deny"\n')
     assert decided(curator, make_request(epsilon=Decimal(50))) == {"sex": DENIED}
     assert curator.decisions.review(curator.store.releases.release(ID)).denied == {"sex"}

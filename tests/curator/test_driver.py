@@ -27,6 +27,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.rpc_answers import Answers
 
 
 def test_indices_are_a_sample_without_replacement(tmp_path: Path, make_spec: Make) -> None:
@@ -58,56 +59,56 @@ def test_indices_that_are_no_such_sample_are_refused(tmp_path: Path, make_spec: 
 
 def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver, make_request: Make) -> None:
     request = make_request(deadline=int(time.time()) + 2)
-    stored = driver.propose(request, driver.study.digest)
+    stored = Answers(driver.parts).propose(request, driver.parts.study.digest)
     late = make_request(release_id="f" * 32, deadline=int(time.time()) - 1)
     with pytest.raises(InvalidInputError, match="must lie ahead"):
-        driver.propose(late, driver.study.digest)
-    driver.store.releases.add(late, 1)
-    assert driver.propose(late, driver.study.digest).request == late
-    assert driver.propose(request, driver.study.digest) == stored
+        Answers(driver.parts).propose(late, driver.parts.study.digest)
+    driver.parts.store.releases.add(late, 1)
+    assert Answers(driver.parts).propose(late, driver.parts.study.digest).request == late
+    assert Answers(driver.parts).propose(request, driver.parts.study.digest) == stored
     with pytest.raises(ConflictError):
-        driver.propose(replace(request, purpose="another"), driver.study.digest)
+        Answers(driver.parts).propose(replace(request, purpose="another"), driver.parts.study.digest)
 
 
 def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    driver.store.releases.add(make_request(attributes=("sex", "age", "salary")), 1)
-    assert driver.decisions.own_attributes == {"sex", "age"}
-    before = driver.progress(ID)
+    driver.parts.store.releases.add(make_request(attributes=("sex", "age", "salary")), 1)
+    assert driver.parts.decisions.own_attributes == {"sex", "age"}
+    before = Answers(driver.parts).progress(ID)
     assert (before.curator, before.decided, before.granted, before.denied) == ("alice", False, frozenset(), frozenset())
     steps = [("sex", HELD, False), ("sex", APPROVED, False), ("age", DENIED, True)]
     for attribute, verdict, decided in steps:
-        driver.store.decisions.decide(
+        driver.parts.store.decisions.decide(
             ID, (GrantDecision(attribute=attribute, verdict=verdict, expires=None, decided_by="person"),)
         )
-        assert driver.progress(ID).decided is decided
-    driver.store.releases.set_sample_check(ID, b"check", has_columns=True)
-    driver.store.releases.set_planned(release_of(make_spec()))
-    reserve(driver.ledger, make_spec())
-    now = driver.progress(ID)
+        assert Answers(driver.parts).progress(ID).decided is decided
+    driver.parts.store.releases.set_sample_check(ID, b"check", has_columns=True)
+    driver.parts.store.releases.set_planned(release_of(make_spec()))
+    reserve(driver.parts.ledger, make_spec())
+    now = Answers(driver.parts).progress(ID)
     assert (now.granted, now.denied, now.sample_check) == (frozenset({"sex"}), frozenset({"age"}), b"check")
     assert (now.spec_digest, now.reserved, now.charged) == (make_spec().digest(), True, False)
-    driver.ledger.charge(ID)
-    assert (driver.progress(ID).reserved, driver.progress(ID).charged) == (False, True)
+    driver.parts.ledger.charge(ID)
+    assert (Answers(driver.parts).progress(ID).reserved, Answers(driver.parts).progress(ID).charged) == (False, True)
 
 
 def test_a_curator_without_attributes_in_a_request_has_decided(driver: CuratorDriver, make_request: Make) -> None:
-    driver.store.releases.add(make_request(attributes=("salary",)), 1)
-    assert driver.progress(ID).decided
+    driver.parts.store.releases.add(make_request(attributes=("salary",)), 1)
+    assert Answers(driver.parts).progress(ID).decided
 
 
 def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) -> None:
     with pytest.raises(NotReadyError, match="has not charged the release yet"):
-        driver.coins.share(f"release/{ID}")
-    reserve(driver.ledger, make_spec())
+        driver.parts.coins.share(f"release/{ID}")
+    reserve(driver.parts.ledger, make_spec())
     with pytest.raises(NotReadyError):
-        driver.coins.share(f"release/{ID}")
-    driver.ledger.charge(ID)
-    share = driver.coins.share(f"release/{ID}")
+        driver.parts.coins.share(f"release/{ID}")
+    driver.parts.ledger.charge(ID)
+    share = driver.parts.coins.share(f"release/{ID}")
     assert len(share) == 32
-    assert driver.coins.share(f"release/{ID}") == share
-    driver.store.coins.forget_coin(f"release/{ID}")
+    assert driver.parts.coins.share(f"release/{ID}") == share
+    driver.parts.store.coins.forget_coin(f"release/{ID}")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
-        driver.coins.share(f"release/{ID}")
+        driver.parts.coins.share(f"release/{ID}")
 
 
 @pytest.mark.parametrize(
@@ -125,35 +126,35 @@ def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) 
 )
 def test_there_are_no_other_coins(driver: CuratorDriver, coin: str) -> None:
     with pytest.raises(InvalidInputError, match="there is no such coin"):
-        driver.coins.share(coin)
-    assert len(driver.coins.share("alignment/" + "a" * 32)) == 32
+        driver.parts.coins.share(coin)
+    assert len(driver.parts.coins.share("alignment/" + "a" * 32)) == 32
 
 
 def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) -> None:
     driver = world.driver
-    driver.store.releases.add(make_request(sample=400), 1)
+    driver.parts.store.releases.add(make_request(sample=400), 1)
     world.bob = replace(world.bob, decided=False)
     assert world.step()
     assert world.state() is ReleaseState.APPROVED
     assert not world.step()
-    assert "has not decided about the request yet" in driver.store.releases.release(ID).waiting_for
+    assert "has not decided about the request yet" in driver.parts.store.releases.release(ID).waiting_for
     world.bob = replace(world.bob, decided=True)
     assert world.step()
     assert world.state() is ReleaseState.PLANNED
-    assert not driver.ledger.is_reserved(ID)
+    assert not driver.parts.ledger.is_reserved(ID)
     assert not world.step()
-    assert (driver.ledger.is_reserved(ID), driver.ledger.is_charged(ID)) == (True, False)
+    assert (driver.parts.ledger.is_reserved(ID), driver.parts.ledger.is_charged(ID)) == (True, False)
     assert not world.step()
-    assert driver.ledger.spent == 0
+    assert driver.parts.ledger.spent == 0
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.CHARGED
-    assert driver.ledger.spent == Decimal("0.1")
+    assert driver.parts.ledger.spent == Decimal("0.1")
     assert not world.step()
     assert not world.tosses  # bob has not charged
     world.follow()
     assert not world.step()
-    assert not driver.encryption(ID).ciphertext("sex").exists()  # bob has not drawn
+    assert not driver.parts.encryption(ID).ciphertext("sex").exists()  # bob has not drawn
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.UPLOADING
@@ -168,8 +169,8 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     assert len(world.keys) == 1  # that of the canaries' places
     (sent,) = world.uploads
     assert list(sent) == ["sex"]
-    assert not driver.encryption(ID).ciphertext("sex").exists()
-    assert driver.store.releases.release(ID).bytes_uploaded == sum(len(column) for column in world.sent.values())
+    assert not driver.parts.encryption(ID).ciphertext("sex").exists()
+    assert driver.parts.store.releases.release(ID).bytes_uploaded == sum(len(column) for column in world.sent.values())
 
 
 @pytest.mark.parametrize("attributes", [("sex",), ("sex", "salary")])
@@ -181,7 +182,7 @@ def test_a_curator_without_columns_that_is_away_is_waited_for_until_the_sample_i
     world.is_bob_there = False
     assert not world.step()
     assert not world.tosses
-    assert world.driver.store.releases.release(ID).waiting_for == str(AWAY)
+    assert world.parts.store.releases.release(ID).waiting_for == str(AWAY)
     world.is_bob_there = True
     world.follow()
     world.step()
@@ -189,7 +190,7 @@ def test_a_curator_without_columns_that_is_away_is_waited_for_until_the_sample_i
     world.is_bob_there = False
     for _ in range(5):
         world.step()
-    left = world.driver.store.releases.release(ID)
+    left = world.parts.store.releases.release(ID)
     if len(attributes) == 1:
         assert left.state is ReleaseState.READY
     else:

@@ -29,6 +29,7 @@ from veiltab.curator.columns.encryption import ColumnEncryption
 from veiltab.curator.progress.release_record import PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
 
 
 def test_what_a_failing_power_may_undo_is_what_is_reached_again(
@@ -57,13 +58,13 @@ def test_a_charged_release_outlives_a_failing_power(
     """Files that were deleted stay so, while the records since the last that waited for the disk are gone."""
     power, driver = Power(monkeypatch), world.driver
     carried_to(world, state, make_request(sample=400))
-    left = power.content_after_failure(driver.store.connection)
-    driver.store.close()
+    left = power.content_after_failure(driver.parts.store.connection)
+    driver.parts.store.close()
     (tmp_path / "curator.sqlite").write_bytes(left)
     with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
         ledger = Ledger(store.connection, Decimal(1))
         place = workplace(tmp_path)
-        again = CuratorDriver(ALICE, driver.study, tmp_path, store, ledger, APPROVE, place)
+        again = CuratorDriver(Parts(ALICE, driver.parts.study, tmp_path, store, ledger, APPROVE, place))
         later = World(again, monkeypatch)
         later.bob, later.has_columns, later.sent = world.bob, bool(world.uploads), getattr(world, "sent", {})
         for _ in range(10):
@@ -80,12 +81,12 @@ def test_a_curator_without_columns_keeps_the_coin_through_a_failing_power_as_the
     power, driver, value = Power(monkeypatch), world.driver, bytes(range(32))
 
     async def toss(coin: str, *_: object) -> bytes:
-        driver.store.coins.set_coin_value(coin, value)
+        driver.parts.store.coins.set_coin_value(coin, value)
         return value
 
-    monkeypatch.setattr(driver.coins, "toss", toss)
+    monkeypatch.setattr(driver.parts.coins, "toss", toss)
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, attributes=("salary",)))
-    (tmp_path / "later.sqlite").write_bytes(power.content_after_failure(driver.store.connection))
+    (tmp_path / "later.sqlite").write_bytes(power.content_after_failure(driver.parts.store.connection))
     with closing(CuratorStore(tmp_path / "later.sqlite")) as store:
         assert (store.releases.release(ID).state, store.coins.coin_value(f"release/{ID}")) == (
             ReleaseState.CHARGED,
@@ -112,38 +113,38 @@ def fails(tmp_path: Path, study: Study, request: Any, at: int, seed: int) -> boo
     def opened(folder: Path, patch: pytest.MonkeyPatch) -> World:
         store = CuratorStore(folder / "curator.sqlite")
         ledger = Ledger(store.connection, Decimal(1))
-        return KnownServer(CuratorDriver(ALICE, study, folder, store, ledger, APPROVE, workplace(folder)), patch)
+        return KnownServer(CuratorDriver(Parts(ALICE, study, folder, store, ledger, APPROVE, workplace(folder))), patch)
 
     (tmp_path / "first").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
         world = opened(tmp_path / "first", patch)
         world.tells_at_once = at % 2 == 1
-        world.driver.store.releases.add(request, 1)
+        world.parts.store.releases.add(request, 1)
         with pytest.MonkeyPatch.context() as watching, suppress(PowerFailure):
-            power = FailingPower(watching, tmp_path / "first", world.driver.store.connection, at=at, seed=seed)
+            power = FailingPower(watching, tmp_path / "first", world.parts.store.connection, at=at, seed=seed)
             carried_to(world, ReleaseState.READY, request)
         power.close()
-        world.driver.store.close()
+        world.parts.store.close()
     if power.left is None:
         return False
     power.restore(tmp_path / "later")
     with pytest.MonkeyPatch.context() as patch:
         later = opened(tmp_path / "later", patch)
         later.tells_at_once = world.tells_at_once
-        with closing(later.driver.store) as store:
+        with closing(later.driver.parts.store) as store:
             later.bob, later.has_columns, later.sent = world.bob, bool(world.uploads), getattr(world, "sent", {})
             for _ in range(12):
                 later.follow()
                 later.step()
             assert (later.state(), store.releases.release(ID).failure) == (ReleaseState.READY, "")
-            assert later.driver.ledger.spent == Decimal("0.1")
+            assert later.driver.parts.ledger.spent == Decimal("0.1")
             assert len(world.uploads + later.uploads) == 1
             assert len(set(map(bytes, world.keys + later.keys))) == 1
             known = store.keys.pad(ID, "sex")
             assert known is not None
             assert known[1] == hashlib.sha256(later.sent["sex"]).digest()
             if request.pad is Pad.OTP:
-                assert file_digest(later.driver.encryption(ID).pad_file("sex")) == known[0]
+                assert file_digest(later.driver.parts.encryption(ID).pad_file("sex")) == known[0]
     return True
 
 
@@ -174,18 +175,18 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
     def refused(*_: object) -> NoReturn:
         raise NotReadyError("not now")
 
-    world.driver.store.releases.add(make_request(sample=400), 1)
+    world.parts.store.releases.add(make_request(sample=400), 1)
     while world.state() is not state:
         world.follow()
-        before = world.driver.changes.version(ID)
+        before = world.parts.changes.version(ID)
         world.step()
-    assert world.driver.changes.version(ID) == before
+    assert world.parts.changes.version(ID) == before
     if is_refused:
-        monkeypatch.setattr(world.driver.ledger, "reserve", refused)
+        monkeypatch.setattr(world.parts.ledger, "reserve", refused)
         world.refusal = NotReadyError("not now")
     for _ in range(2):  # what is uploaded is said with the test of the server
         world.step()
-    assert world.driver.changes.version(ID) != before
+    assert world.parts.changes.version(ID) != before
 
 
 @pytest.mark.parametrize("error", [TransferError("a file was altered", where="disk"), OSError(28, "No space left")])
@@ -210,13 +211,13 @@ def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    world.driver._stages = Stages(lambda: now[0])
+    world.parts.stages = Stages(lambda: now[0])
     carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
     said = list[str]()
 
     def waiting_for() -> str:
         world.driver._show_work()
-        return world.driver.store.releases.release(ID).waiting_for
+        return world.parts.store.releases.release(ID).waiting_for
 
     def encrypt_in_vain(*_: object) -> NoReturn:
         said.append(waiting_for())
@@ -247,16 +248,16 @@ def test_a_look_at_a_release_works_out_no_guarantee(
     world: World, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400, delta=Decimal("1e-6")))
-    world.driver.store.releases.set_planned(release_of(make_spec(sample=400, delta=Decimal("1e-6"))))
+    world.parts.store.releases.set_planned(release_of(make_spec(sample=400, delta=Decimal("1e-6"))))
     world.bob = replace(world.bob, spec_digest=b"", reserved=False)
     forbid_accounting()
     assert not world.step()
-    assert "has not planned the release yet" in world.driver.store.releases.release(ID).waiting_for
-    world.driver.progress(ID)
+    assert "has not planned the release yet" in world.parts.store.releases.release(ID).waiting_for
+    world.answers.progress(ID)
     assert (
-        world.driver.store.releases.releases()
-        == world.driver.store.releases.latest(1)
-        == (world.driver.store.releases.release(ID),)
+        world.parts.store.releases.releases()
+        == world.parts.store.releases.latest(1)
+        == (world.parts.store.releases.release(ID),)
     )
 
 
@@ -265,11 +266,11 @@ def test_nothing_is_charged_before_the_server_knows_the_release(world: World, ma
     world.follow()
     world.refusal = UnavailableError("no connection", where="server cloud")
     assert not world.step()
-    assert world.driver.ledger.spent == 0
+    assert world.parts.ledger.spent == 0
     world.refusal = InvalidInputError("the release is of another study file than the server's")
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert (world.driver.ledger.spent, world.driver.ledger.remaining) == (Decimal(0), Decimal(1))
+    assert (world.parts.ledger.spent, world.parts.ledger.remaining) == (Decimal(0), Decimal(1))
 
 
 def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(
@@ -279,7 +280,7 @@ def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(
     disk.free = 2**20
     world.follow()
     assert not world.step()
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert (stored.state, stored.spec) == (ReleaseState.APPROVED, None)
     assert "curator alice: this party's disk is full but for 1.0 MiB, and this takes" in stored.waiting_for
     disk.free = 2**30
@@ -288,7 +289,7 @@ def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(
     world.follow()
     assert not world.step()
     assert world.announced == []
-    assert (world.driver.ledger.is_reserved(ID), world.driver.ledger.is_charged(ID)) == (True, False)
+    assert (world.parts.ledger.is_reserved(ID), world.parts.ledger.is_charged(ID)) == (True, False)
     disk.free = 2**30
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
 
@@ -300,6 +301,6 @@ def test_the_room_of_a_release_is_kept_until_its_columns_are_written(
     size = 2**20
     disk.free = size + size // RESERVE_PART + LEAST_RESERVE
     with pytest.raises(UnavailableError):
-        world.driver._room.keep("another", size)
+        world.parts.room.keep("another", size)
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
-    world.driver._room.keep("another", size)
+    world.parts.room.keep("another", size)

@@ -19,6 +19,7 @@ from veiltab.curator.progress.progress import APPROVED, DENIED
 from veiltab.curator.progress.release_record import GrantDecision, Progress
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.curator.table.table import Table
 
 
@@ -27,7 +28,7 @@ def test_another_plan_ends_the_release_with_nothing_charged(world: World, make_r
     world.bob = replace(world.bob, spec_digest=make_spec(sample=399).digest(), reserved=True)
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert (world.driver.ledger.spent, world.driver.ledger.remaining) == (Decimal(0), Decimal(1))
+    assert (world.parts.ledger.spent, world.parts.ledger.remaining) == (Decimal(0), Decimal(1))
 
 
 def test_another_sample_ends_the_release_before_anything_is_encrypted(world: World, make_request: Make) -> None:
@@ -36,44 +37,44 @@ def test_another_sample_ends_the_release_before_anything_is_encrypted(world: Wor
     world.bob = replace(world.bob, sample_check=b"another")
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert not world.driver.encryption(ID).ciphertext("sex").exists()
-    assert world.driver.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
-    assert world.driver.ledger.spent == Decimal("0.1")
+    assert not world.parts.encryption(ID).ciphertext("sex").exists()
+    assert world.parts.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
+    assert world.parts.ledger.spent == Decimal("0.1")
 
 
 def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_request: Make) -> None:
-    world.driver.store.releases.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
+    world.parts.store.releases.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
     assert world.step()
     assert world.step()
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.releases.release(ID).failure
-    assert world.driver.ledger.remaining == 1
+    assert "of the budget of 1 there is 1.000000 left" in world.parts.store.releases.release(ID).failure
+    assert world.parts.ledger.remaining == 1
 
 
 def asked_under_another_file(world: World) -> None:
     """Let the study file have been exchanged at all parties since the request was made."""
-    world.driver.store.connection.execute("UPDATE release SET study_digest = ?", ["0" * 64])
+    world.parts.store.connection.execute("UPDATE release SET study_digest = ?", ["0" * 64])
 
 
 @pytest.mark.parametrize("state", [ReleaseState.REQUESTED, ReleaseState.APPROVED, ReleaseState.PLANNED])
 def test_a_request_that_was_made_under_another_study_file_costs_nothing(
     world: World, make_request: Make, state: ReleaseState
 ) -> None:
-    world.driver.store.releases.add(make_request(sample=400), 1, world.driver.study.digest)
+    world.parts.store.releases.add(make_request(sample=400), 1, world.parts.study.digest)
     while world.state() is not state:
         world.step()
     asked_under_another_file(world)
     for _ in range(3):
         world.follow()
         world.step()
-    stored = world.driver.store.releases.release(ID)
-    assert (stored.state, world.driver.ledger.remaining) == (ReleaseState.FAILED, Decimal(1))
+    stored = world.parts.store.releases.release(ID)
+    assert (stored.state, world.parts.ledger.remaining) == (ReleaseState.FAILED, Decimal(1))
     assert stored.failure.startswith(f"release {ID}: the request was made under another study file")
 
 
 def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: World, make_request: Make) -> None:
-    world.driver.store.releases.add(make_request(sample=400), 1, world.driver.study.digest)
+    world.parts.store.releases.add(make_request(sample=400), 1, world.parts.study.digest)
     carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
     asked_under_another_file(world)
     carried_to(world, ReleaseState.READY, make_request(sample=400))
@@ -84,16 +85,16 @@ def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> 
     world.bob = replace(world.bob, granted=frozenset(), denied=frozenset({"salary"}))
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "denied: salary (by bob)" in world.driver.store.releases.release(ID).failure
-    assert world.driver.ledger.remaining == 1
+    assert "denied: salary (by bob)" in world.parts.store.releases.release(ID).failure
+    assert world.parts.ledger.remaining == 1
 
 
 def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:
-    world.driver.decisions.policy = Policy()
-    world.driver.store.releases.add(make_request(), 1)
+    world.parts.decisions.policy = Policy()
+    world.parts.store.releases.add(make_request(), 1)
     assert not world.step()
-    assert "a person decides about sex" in world.driver.store.releases.release(ID).waiting_for
-    world.driver.store.decisions.decide(
+    assert "a person decides about sex" in world.parts.store.releases.release(ID).waiting_for
+    world.parts.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
     )
     assert world.step()
@@ -102,9 +103,9 @@ def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> No
 
 def held(world: World, *requests: Any) -> None:  # noqa: ANN401 - requests
     """Let alice hold some requests for a person."""
-    world.driver.decisions.policy = Policy()
+    world.parts.decisions.policy = Policy()
     for request in requests:
-        world.driver.store.releases.add(request, 1)
+        world.parts.store.releases.add(request, 1)
         drive(world, request.release_id)
 
 
@@ -113,8 +114,8 @@ def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, ma
     for _ in range(3):
         drive(world)
     assert world.questions == ["plan", "charge", "card"]
-    assert "a person decides about sex" in world.driver.store.releases.release(ID).waiting_for
-    world.driver.store.decisions.decide(
+    assert "a person decides about sex" in world.parts.store.releases.release(ID).waiting_for
+    world.parts.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
     )
     assert world.step()
@@ -136,7 +137,7 @@ def test_what_is_held_and_cannot_be_planned_or_paid_is_refused(
     world.bob = replace(world.bob, state=ReleaseState.READY)  # it has no use for the seed
     held(world, make_request(**changes))
     assert world.state() is ReleaseState.DENIED
-    assert failure in world.driver.store.releases.release(ID).failure
+    assert failure in world.parts.store.releases.release(ID).failure
 
 
 async def run_for(world: World, rounds: int) -> None:
@@ -156,10 +157,10 @@ async def run_for(world: World, rounds: int) -> None:
         patch.setattr("veiltab.curator.release.driver.Peers", lambda *_: world)
         patch.setattr("veiltab.curator.release.driver.ServerLink", lambda *_: world)
         patch.setattr("veiltab.curator.release.driver._LOOK_AGAIN_SECONDS", 0.01)
-        patch.setattr(world.driver.alignment, "run", idle)
+        patch.setattr(world.parts.alignment, "run", idle)
         patch.setattr(world, "run", idle, raising=False)
         patch.setattr(world.driver, "_unfinished", counted)
-        patch.setattr(world.driver, "_submitted", asyncio.Event())
+        patch.setattr(world.parts, "submitted", asyncio.Event())
         running = asyncio.create_task(world.driver.run(cast("Table", None)))
         async with asyncio.timeout(20):
             while looked < rounds:  # noqa: ASYNC110 - the looks are counted
@@ -170,7 +171,7 @@ async def run_for(world: World, rounds: int) -> None:
 
 
 def test_a_curator_at_work_erases_what_was_forgotten(world: World) -> None:
-    store = world.driver.store
+    store = world.parts.store
     store.coins.own_share("coin", b"a share to be forgotten, 32 bytes")
     store.coins.forget_coin("coin")
     asyncio.run(run_for(world, 3))
@@ -184,12 +185,12 @@ def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_
     assert questions == 32 + 1 + 32  # plans, the charge of the one kind that they are, and cards
     asyncio.run(run_for(world, 20))
     assert (len(world.questions), world.looks) == (questions, looks)
-    world.driver.store.decisions.decide(
+    world.parts.store.decisions.decide(
         ids[3], (GrantDecision(attribute="sex", verdict=DENIED, expires=None, decided_by="person"),)
     )
     asyncio.run(run_for(world, 20))
     assert world.looks > looks
-    assert world.driver.store.releases.release(ids[3]).state is ReleaseState.DENIED
+    assert world.parts.store.releases.release(ids[3]).state is ReleaseState.DENIED
     assert len(world.questions) == questions
 
 
@@ -197,7 +198,7 @@ def test_what_is_held_is_followed_until_a_person_decides(world: World, make_requ
     held(world, make_request())
     asyncio.run(run_for(world, 3))
     assert not world.forgotten
-    deny(world.driver.store, ID)
+    deny(world.parts.store, ID)
     asyncio.run(run_for(world, 3))
     assert ID in world.forgotten
 
@@ -207,15 +208,15 @@ def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(world: World, 
     held(world, make_request(), make_request(release_id=other, deadline=int(time.time()) + 2))
     world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="why")
     asyncio.run(run_for(world, 20))
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: why")
-    assert world.driver.store.releases.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
+    assert world.parts.store.releases.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
 
 
 def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
     world: World, make_request: Make, make_spec: Make
 ) -> None:
-    small, ledger = "f" * 32, world.driver.ledger
+    small, ledger = "f" * 32, world.parts.ledger
     held(world, make_request(), make_request(release_id=small, epsilon=Decimal("0.01")))
     world.bob = replace(world.bob, state=ReleaseState.READY)
     other = make_spec(release_id="e" * 32, epsilon=Decimal("0.95"))
@@ -226,8 +227,8 @@ def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
     questions = len(world.questions)
     asyncio.run(run_for(world, 20))
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 0.05" in world.driver.store.releases.release(ID).failure
-    assert world.driver.store.releases.release(small).state is ReleaseState.REQUESTED
+    assert "of the budget of 1 there is 0.05" in world.parts.store.releases.release(ID).failure
+    assert world.parts.store.releases.release(small).state is ReleaseState.REQUESTED
     assert len(world.questions) == questions
 
 
@@ -237,38 +238,38 @@ def test_no_person_is_asked_before_the_alignment_shows_whether_the_budget_holds_
     def result() -> tuple[int, str]:
         raise NotReadyError("has not aligned its table yet")
 
-    world.driver.decisions.policy = Policy()
-    world.driver.store.releases.add(make_request(epsilon=Decimal(2)), 1)
+    world.parts.decisions.policy = Policy()
+    world.parts.store.releases.add(make_request(epsilon=Decimal(2)), 1)
     with monkeypatch.context() as early:
-        early.setattr(world.driver.alignment, "result", result)
+        early.setattr(world.parts.alignment, "result", result)
         assert not world.step()
-    assert "not aligned" in world.driver.store.releases.release(ID).waiting_for
+    assert "not aligned" in world.parts.store.releases.release(ID).waiting_for
     assert world.step()
     assert world.state() is ReleaseState.DENIED  # the budget is 1
-    assert not world.driver.store.decisions.decisions(ID)
-    assert not world.driver.asks_a_person
+    assert not world.parts.store.decisions.decisions(ID)
+    assert not world.parts.asks_a_person
 
 
 def test_no_person_is_asked_before_every_curator_has_considered_the_request(world: World, make_request: Make) -> None:
-    world.driver.decisions.policy = Policy()
-    world.driver.store.releases.add(make_request(), 1)
+    world.parts.decisions.policy = Policy()
+    world.parts.store.releases.add(make_request(), 1)
     for bob in (replace(world.bob, considered=False), AWAY):
         world.is_bob_there = bob is not AWAY
         world.bob = bob if isinstance(bob, Progress) else world.bob
         assert not world.step()
-        assert not asyncio.run(world.driver._waits_for_a_person(world.driver.store.releases.release(ID)))
+        assert not asyncio.run(world.driver._waits_for_a_person(world.parts.store.releases.release(ID)))
     world.is_bob_there, world.bob = True, replace(world.bob, considered=True)
     drive(world)
-    assert world.driver.asks_a_person == {ID}
+    assert world.parts.asks_a_person == {ID}
 
 
 def test_a_person_is_asked_no_more_once_another_curator_denies(world: World, make_request: Make) -> None:
     held(world, make_request())
     world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="denied: salary (by bob)")
     asyncio.run(run_for(world, 3))
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: denied: salary (by bob)")
-    assert not world.driver.asks_a_person
+    assert not world.parts.asks_a_person
 
 
 @pytest.mark.parametrize(("epsilon", "attributes"), [("0.5", None), ("1.1", None), ("1.1", ("salary",))])
@@ -276,7 +277,7 @@ def test_a_request_that_no_budget_holds_is_refused_at_once_whoever_decides_about
     world: World, make_request: Make, epsilon: str, attributes: tuple[str, ...] | None
 ) -> None:
     asked = {} if attributes is None else {"attributes": attributes}
-    world.driver.store.releases.add(make_request(epsilon=Decimal(epsilon), **asked), 1)
+    world.parts.store.releases.add(make_request(epsilon=Decimal(epsilon), **asked), 1)
     world.bob = replace(world.bob, considered=False, decided=False)
     world.step()
     assert world.state() is (ReleaseState.APPROVED if epsilon == "0.5" else ReleaseState.DENIED)
@@ -285,11 +286,11 @@ def test_a_request_that_no_budget_holds_is_refused_at_once_whoever_decides_about
 def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
-    with closing(CuratorStore(world.driver._folder.parent / "curator.sqlite")) as elsewhere:
-        assert world.driver.store.has_changed_elsewhere()
-        assert not world.driver.store.has_changed_elsewhere()
+    with closing(CuratorStore(world.parts.folder.parent / "curator.sqlite")) as elsewhere:
+        assert world.parts.store.has_changed_elsewhere()
+        assert not world.parts.store.has_changed_elsewhere()
         deny(elsewhere, ID)
-        assert world.driver.store.has_changed_elsewhere()
+        assert world.parts.store.has_changed_elsewhere()
     drive(world)
     assert world.state() is ReleaseState.DENIED
     assert not world.uploads
@@ -298,20 +299,20 @@ def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make
 def test_so_many_requests_of_a_researcher_are_open_and_so_many_in_all(
     driver: CuratorDriver, make_request: Make
 ) -> None:
-    digest, deadline = driver.study.digest, int(time.time()) + 1000
+    digest, deadline = driver.parts.study.digest, int(time.time()) + 1000
 
     def request(number: int, researcher: str) -> Any:  # noqa: ANN401 - a request
         return make_request(release_id=f"{number:032x}", researcher=researcher, deadline=deadline)
 
     for number in range(32):
-        driver.propose(request(number, "rosa"), digest)
+        Answers(driver.parts).propose(request(number, "rosa"), digest)
     with pytest.raises(DeniedError, match=r"32 requests of researcher rosa are open here.*Wait until some end"):
-        driver.propose(request(99, "rosa"), digest)
-    driver.propose(request(0, "rosa"), digest)  # it is known
-    driver.propose(request(1000, "rita"), digest)
-    driver.store.releases.set_state(f"{7:032x}", ReleaseState.EXPIRED)
-    driver.propose(request(99, "rosa"), digest)
+        Answers(driver.parts).propose(request(99, "rosa"), digest)
+    Answers(driver.parts).propose(request(0, "rosa"), digest)  # it is known
+    Answers(driver.parts).propose(request(1000, "rita"), digest)
+    driver.parts.store.releases.set_state(f"{7:032x}", ReleaseState.EXPIRED)
+    Answers(driver.parts).propose(request(99, "rosa"), digest)
     for number in range(256 - 33):
-        driver.store.releases.add(request(2000 + number, f"r{number}"), 1)
+        driver.parts.store.releases.add(request(2000 + number, f"r{number}"), 1)
     with pytest.raises(DeniedError, match=r"256 requests are open here.*Ask again later"):
-        driver.propose(request(98, "rita"), digest)
+        Answers(driver.parts).propose(request(98, "rita"), digest)

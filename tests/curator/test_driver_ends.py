@@ -28,28 +28,31 @@ def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    assert world.driver.ledger.remaining == Decimal("0.9")
+    assert world.parts.ledger.remaining == Decimal("0.9")
     with monkeypatch.context() as later:
         later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_000)
         assert not world.step()
         later.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
         assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.driver.ledger.remaining == 1
+    assert world.parts.ledger.remaining == 1
 
 
 @pytest.mark.parametrize("pad", Pad)
 def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, make_request: Make, pad: Pad) -> None:
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, pad=pad))
-    encryption = world.driver.encryption(ID)
+    encryption = world.parts.encryption(ID)
     assert encryption.ciphertext("sex").exists()
     assert encryption.pad_file("sex").exists() is (pad is Pad.OTP)
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.driver.store.releases.release(ID).failure) == (ReleaseState.FAILED, "curator bob: why")
+    assert (world.state(), world.parts.store.releases.release(ID).failure) == (
+        ReleaseState.FAILED,
+        "curator bob: why",
+    )
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.driver.store.keys.pad(ID, "sex")
+    found = world.parts.store.keys.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
 
@@ -73,7 +76,7 @@ def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
     world.refusal = refusal
     assert world.step() is (not waiting)
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert stored.state is state
     assert waiting in stored.waiting_for
     if waiting:
@@ -84,11 +87,11 @@ def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
 
 def test_a_step_that_is_repeated_encrypts_the_same_bytes(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
-    before = world.driver.encryption(ID).ciphertext("sex").read_bytes()
-    world.driver.store.connection.execute("UPDATE release SET state = 'charged'")
+    before = world.parts.encryption(ID).ciphertext("sex").read_bytes()
+    world.parts.store.connection.execute("UPDATE release SET state = 'charged'")
     assert world.step()
-    assert world.driver.encryption(ID).ciphertext("sex").read_bytes() == before
-    assert world.driver.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 2
+    assert world.parts.encryption(ID).ciphertext("sex").read_bytes() == before
+    assert world.parts.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 2
 
 
 def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
@@ -96,7 +99,7 @@ def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401 - 
     carried_to(world, ReleaseState.CHARGED, request)
     world.follow()
     assert not world.step()
-    world.driver._runs.clear()
+    world.parts.runs.clear()
 
 
 @pytest.mark.parametrize("sampling", Sampling)
@@ -104,46 +107,49 @@ def test_a_sample_that_an_earlier_process_drew_is_drawn_again(
     world: World, make_request: Make, sampling: Sampling
 ) -> None:
     drawn_before_a_crash(world, make_request(sample=400, sampling=sampling))
-    check = world.driver.store.releases.release(ID).sample_check
+    check = world.parts.store.releases.release(ID).sample_check
     world.follow()
     assert world.step()
-    assert (world.state(), world.driver.store.releases.release(ID).sample_check) == (ReleaseState.UPLOADING, check)
+    assert (world.state(), world.parts.store.releases.release(ID).sample_check) == (
+        ReleaseState.UPLOADING,
+        check,
+    )
     assert world.tosses == [f"release/{ID}"] * 2
 
 
 def test_another_sample_than_before_the_crash_is_not_encrypted(world: World, make_request: Make) -> None:
     drawn_before_a_crash(world, make_request(sample=400))
-    world.driver.store.releases.set_sample_check(ID, b"another", has_columns=True)
+    world.parts.store.releases.set_sample_check(ID, b"another", has_columns=True)
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert "drew another sample than before" in world.driver.store.releases.release(ID).failure
-    assert not world.driver.encryption(ID).ciphertext("sex").exists()
+    assert "drew another sample than before" in world.parts.store.releases.release(ID).failure
+    assert not world.parts.encryption(ID).ciphertext("sex").exists()
 
 
 @pytest.mark.parametrize("pad", Pad)
 def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, make_request: Make, pad: Pad) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400, pad=pad))
-    before = world.driver.store.keys.pad(ID, "sex")
+    before = world.parts.store.keys.pad(ID, "sex")
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.driver.store.keys.pad(ID, "sex")) == (ReleaseState.READY, before)
-    assert world.driver.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
+    assert (world.state(), world.parts.store.keys.pad(ID, "sex")) == (ReleaseState.READY, before)
+    assert world.parts.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
 
 
 def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World, make_request: Make, make_spec: Make) -> None:
     carried_to(world, ReleaseState.CHARGED, make_request(sample=400, sampling=Sampling.INDICES))
     world.follow()
     world.step()
-    drawn = world.driver.sampler.indices_file(ID).read_bytes()
+    drawn = world.parts.sampler.indices_file(ID).read_bytes()
     spec = make_spec(sample=400, sampling=Sampling.INDICES)
-    rows = checked_indices(world.driver.sampler._folder, drawn, spec)
+    rows = checked_indices(world.parts.sampler._folder, drawn, spec)
     assert own_indices(world, spec) == rows.tolist()
-    assert world.driver.sampler.indices_file(ID).read_bytes() == drawn
+    assert world.parts.sampler.indices_file(ID).read_bytes() == drawn
 
 
 def own_indices(world: World, spec: TableSpec) -> list[int]:
-    pieces = asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world)))
+    pieces = asyncio.run(world.parts.sampler._indices(spec, cast("Peers", world)))
     return [row for piece in pieces for row in piece.tolist()]
 
 
@@ -153,7 +159,7 @@ def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) 
     world.drawn = as_bytes([1, 1])
     with pytest.raises(IntegrityError, match="not a sample without replacement"):
         own_indices(world, spec)
-    world.driver.sampler.indices_file(ID).unlink()
+    world.parts.sampler.indices_file(ID).unlink()
     world.drawn = as_bytes([1, 7])
     assert own_indices(world, spec) == [1, 7]
 
@@ -161,19 +167,19 @@ def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) 
 def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400, sampling=Sampling.INDICES))
     coin = f"release/{ID}"
-    world.driver.coins.share(coin)
-    world.driver.store.coins.set_coin_value(coin, bytes(32))
+    world.parts.coins.share(coin)
+    world.parts.store.coins.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
-    assert world.driver.sampler.indices_file(ID).exists()
+    assert world.parts.sampler.indices_file(ID).exists()
     asyncio.run(world.driver._tidy(ID, 2**31))
-    assert world.driver.store.coins.own_share(coin, b"") == b""
-    assert world.driver.store.coins.coin_value(coin) is None
-    assert not world.driver.sampler.indices_file(ID).exists()
+    assert world.parts.store.coins.own_share(coin, b"") == b""
+    assert world.parts.store.coins.coin_value(coin) is None
+    assert not world.parts.sampler.indices_file(ID).exists()
 
 
 def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400))
-    share = world.driver.coins.share(f"release/{ID}")
+    share = world.parts.coins.share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
 
     async def briefly() -> None:
@@ -182,4 +188,4 @@ def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_req
                 await world.driver._tidy(ID, 2**31)
 
     asyncio.run(briefly())
-    assert world.driver.store.coins.own_share(f"release/{ID}", b"") == share
+    assert world.parts.store.coins.own_share(f"release/{ID}", b"") == share

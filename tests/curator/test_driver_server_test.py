@@ -29,7 +29,7 @@ NOISY = {"sample": 400, "noise_split": Decimal("0.5"), "canaries": 1000, "epsilo
 
 def test_the_server_is_tested_once_it_has_published(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    encryption, store = world.driver.encryption(ID), world.driver.store
+    encryption, store = world.parts.encryption(ID), world.parts.store
     world.follow()
     world.is_published = False
     assert not world.step()
@@ -40,13 +40,13 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert not world.step()
     assert store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
-        world.driver.receipt(ID, "rosa")
+        world.answers.receipt(ID, "rosa")
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.READY
     assert world.keys == [places_key(store.keys.canary_key(ID))]
     assert not encryption.canaries("sex").exists()
-    receipt = world.driver.receipt(ID, "rosa")
+    receipt = world.answers.receipt(ID, "rosa")
     assert [(one.tester, one.canaries, one.passed) for one in receipt.receipts] == [
         ("alice", 1000, True),
         ("", 1000, True),
@@ -65,10 +65,10 @@ def test_a_server_that_says_at_once_what_it_published_is_tested_without_a_word_o
     world.tells_at_once = True
     assert world.step()
     assert world.state() is ReleaseState.PERTURBING
-    assert set(world.driver.store.tests.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.parts.store.tests.published_digests(ID)) == {"sex", "salary"}
     assert not world.keys
     assert not world.step()
-    assert world.driver.store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
+    assert world.parts.store.releases.release(ID).waiting_for == "curator bob: has not tested the server yet"
     assert (len(world.keys), world.publications) == (1, 1)
 
 
@@ -83,10 +83,10 @@ def test_no_key_leaves_where_the_server_told_another_curator_otherwise(world: Wo
     assert world.state() is ReleaseState.FAILED
     assert (
         "curators alice and bob heard of different publications from the server"
-        in world.driver.store.releases.release(ID).failure
+        in world.parts.store.releases.release(ID).failure
     )
     with pytest.raises(FailedReleaseError):
-        world.driver.receipt(ID, "rosa")
+        world.answers.receipt(ID, "rosa")
 
 
 def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
@@ -104,21 +104,21 @@ def test_what_is_not_recorded_as_published_is_asked_for_before_the_test(
     with monkeypatch.context() as patched:
         patched.setattr("veiltab.curator.release.steps.transaction", full)
         assert not world.step()
-    assert not world.driver.store.tests.published_digests(ID)
+    assert not world.parts.store.tests.published_digests(ID)
     world.tells_at_once = False
     assert world.step()
     world.follow()
     assert not world.step()
-    assert set(world.driver.store.tests.published_digests(ID)) == {"sex", "salary"}
+    assert set(world.parts.store.tests.published_digests(ID)) == {"sex", "salary"}
     assert (len(world.keys), world.publications) == (1, 2)
 
 
 def test_one_s_own_decision_waits_for_no_other_curator(world: World, make_request: Make) -> None:
     driver = world.driver
-    driver.store.releases.add(make_request(sample=400), 1)
+    driver.parts.store.releases.add(make_request(sample=400), 1)
     world.is_bob_there = False
     assert not world.step()
-    assert driver.progress(ID).decided
+    assert world.answers.progress(ID).decided
     assert world.state() is ReleaseState.REQUESTED, "nothing is approved before all have shown the same request"
     world.is_bob_there = True
     assert world.step()
@@ -133,29 +133,29 @@ def test_without_room_for_what_it_sends_the_server_is_not_asked_for_canaries(
     world.follow()
     assert not world.step()
     assert not world.keys
-    assert "curator alice: this party's disk is full but for" in world.driver.store.releases.release(ID).waiting_for
+    assert "curator alice: this party's disk is full but for" in world.parts.store.releases.release(ID).waiting_for
     disk.free = 2**30
     assert not world.step()
-    assert world.driver.progress(ID).tested
+    assert world.answers.progress(ID).tested
     disk.free = LEAST_RESERVE
-    world.driver._room.keep("another", 0)
+    world.parts.room.keep("another", 0)
 
 
 def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
     world.follow()
     assert not world.step()
-    assert world.driver.progress(ID).tested
+    assert world.answers.progress(ID).tested
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="server cloud: it did not add the noise")
     assert world.step()
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert (stored.state, stored.failure) == (
         ReleaseState.FAILED,
         "curator bob: server cloud: it did not add the noise; the test of curator alice passed",
     )
-    assert (world.driver.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.parts.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
-        world.driver.store.keys.canary_key(ID)
+        world.parts.store.keys.canary_key(ID)
 
 
 def test_the_canaries_are_erased_after_a_crash_between_the_receipt_and_that(
@@ -172,10 +172,10 @@ def test_the_canaries_are_erased_after_a_crash_between_the_receipt_and_that(
         broken.setattr(ColumnEncryption, "forget_canaries", crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
-    assert world.driver.encryption(ID).canaries("sex").exists()
+    assert world.parts.encryption(ID).canaries("sex").exists()
     assert world.step()
     assert world.state() is ReleaseState.READY
-    assert not world.driver.encryption(ID).canaries("sex").exists()
+    assert not world.parts.encryption(ID).canaries("sex").exists()
     assert len(world.keys) == 1
 
 
@@ -187,19 +187,19 @@ def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
     world.follow()
     world.noise = 0.0
     assert world.step()
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert stored.state is ReleaseState.FAILED
     assert stored.failure.startswith(
         "server cloud: it did not add the noise of the release: alice's columns fail: amount (all columns): 0 canaries"
     )
     assert stored.failure.endswith("; no key leaves")
-    encryption = world.driver.encryption(ID)
+    encryption = world.parts.encryption(ID)
     assert not encryption.canaries("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    assert (world.driver.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.parts.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(NotFoundError):
-        world.driver.store.keys.canary_key(ID)
-    (receipt,) = world.driver.store.tests.receipts(ID)
+        world.parts.store.keys.canary_key(ID)
+    (receipt,) = world.parts.store.tests.receipts(ID)
     assert (receipt.tester, receipt.canaries, receipt.changed, receipt.passed) == ("alice", 1000, 0, False)
     assert not world.lists_asked
 
@@ -209,16 +209,16 @@ def carried_beyond_own_tests(world: World, request: Any) -> None:  # noqa: ANN40
     carried_to(world, ReleaseState.PERTURBING, request)
     world.follow()
     assert not world.step()
-    assert [one.tester for one in world.driver.store.tests.receipts(ID)] == ["alice"]
+    assert [one.tester for one in world.parts.store.tests.receipts(ID)] == ["alice"]
     world.follow()
 
 
 def check_ended_without_keys(world: World, words: str) -> None:
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert (stored.state, words in stored.failure) == (ReleaseState.FAILED, True), stored.failure
-    assert (world.driver.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
+    assert (world.parts.store.keys.pad(ID, "sex") or (b"?",))[0] == b""
     with pytest.raises(FailedReleaseError):
-        world.driver.receipt(ID, "rosa")
+        world.answers.receipt(ID, "rosa")
 
 
 @pytest.mark.parametrize("listed", [b"none", b"\xff" * 600, bytes(12)], ids=["bytes", "many", "no change"])
@@ -233,7 +233,7 @@ def test_a_curator_whose_list_is_none_ends_the_release_and_is_named(
     monkeypatch.setattr(world, "changes", changes)
     assert world.step()
     check_ended_without_keys(world, "curator bob: its list of changed canaries is not one of this release")
-    assert [one.tester for one in world.driver.store.tests.receipts(ID)] == ["alice"]
+    assert [one.tester for one in world.parts.store.tests.receipts(ID)] == ["alice"]
 
 
 def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
@@ -243,8 +243,11 @@ def test_noise_that_is_right_in_each_column_but_not_in_both_ends_the_release(
     monkeypatch.setattr(world, "replaced", lambda spec: ~World.replaced(world, spec))
     assert world.step()
     check_ended_without_keys(world, "it did not add the noise of the release: all columns together fail: ")
-    assert [(one.tester, one.passed) for one in world.driver.store.tests.receipts(ID)] == [("alice", True), ("", False)]
-    assert not world.driver.progress(ID).tested
+    assert [(one.tester, one.passed) for one in world.parts.store.tests.receipts(ID)] == [
+        ("alice", True),
+        ("", False),
+    ]
+    assert not world.answers.progress(ID).tested
 
 
 @pytest.mark.parametrize("refusal", [AWAY, NotReadyError("has not tested the server yet", where="curator bob")])
@@ -256,7 +259,7 @@ def test_a_curator_that_cannot_show_its_list_yet_is_asked_again(
     assert not world.step()
     assert world.state() is ReleaseState.PERTURBING
     with pytest.raises(NotReadyError):
-        world.driver.receipt(ID, "rosa")
+        world.answers.receipt(ID, "rosa")
     world.bob_s_refusal = None
     assert world.step()
     assert world.state() is ReleaseState.READY
@@ -267,7 +270,7 @@ def test_a_process_that_ends_between_the_tests_is_followed_by_one_that_goes_on(
 ) -> None:
     carried_beyond_own_tests(world, make_request(**NOISY))
     driver = world.driver
-    monkeypatch.setattr(driver, "server_check", ServerCheck("alice", driver.store))
+    monkeypatch.setattr(driver.parts, "server_check", ServerCheck("alice", driver.parts.store))
     assert world.step()
     assert world.state() is ReleaseState.READY
     assert (len(world.keys), world.lists_asked) == (1, 1)
@@ -290,9 +293,9 @@ def test_what_a_crash_leaves_of_the_test_of_all_columns_is_gone_on_with(
         with pytest.raises(KeyboardInterrupt):
             world.step()
     assert world.state() is ReleaseState.PERTURBING
-    monkeypatch.setattr(world.driver, "server_check", ServerCheck("alice", world.driver.store))
+    monkeypatch.setattr(world.parts, "server_check", ServerCheck("alice", world.parts.store))
     assert world.step()
-    assert [one.tester for one in world.driver.store.tests.receipts(ID)] == ["alice", ""]
+    assert [one.tester for one in world.parts.store.tests.receipts(ID)] == ["alice", ""]
     assert world.state() is ReleaseState.READY
 
 
@@ -302,15 +305,15 @@ def test_the_list_of_changed_canaries_is_for_owners_once_the_server_has_passed(
     driver = world.driver
     carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
     with pytest.raises(NotReadyError, match="has not tested the server yet"):
-        driver.changes_of_canaries(ID, "bob")
+        world.answers.changes_of_canaries(ID, "bob")
     world.follow()
     assert not world.step()
-    assert driver.changes_of_canaries(ID, "bob") == driver.store.tests.canary_changes(ID)["alice"]
+    assert world.answers.changes_of_canaries(ID, "bob") == driver.parts.store.tests.canary_changes(ID)["alice"]
     with pytest.raises(DeniedError, match="this is for those with columns in the release"):
-        driver.changes_of_canaries(ID, "carol")
+        world.answers.changes_of_canaries(ID, "carol")
     world.follow()
     world.step()
-    assert driver.changes_of_canaries(ID, "bob") == driver.store.tests.canary_changes(ID)["alice"]
+    assert world.answers.changes_of_canaries(ID, "bob") == driver.parts.store.tests.canary_changes(ID)["alice"]
 
 
 def test_a_server_that_fails_gets_no_list_out(world: World, make_request: Make) -> None:
@@ -319,19 +322,19 @@ def test_a_server_that_fails_gets_no_list_out(world: World, make_request: Make) 
     world.noise = 0.0
     assert world.step()
     with pytest.raises(NotReadyError):
-        world.driver.changes_of_canaries(ID, "bob")
+        world.answers.changes_of_canaries(ID, "bob")
 
 
 def test_what_ends_a_release_before_the_test_takes_the_canaries(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
-    assert world.driver.encryption(ID).canaries("sex").exists()
-    world.driver.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
-    assert world.driver.store.releases.unfinished() == (ID,)
+    assert world.parts.encryption(ID).canaries("sex").exists()
+    world.parts.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
+    assert world.parts.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
-    assert not world.driver.encryption(ID).canaries("sex").exists()
+    assert not world.parts.encryption(ID).canaries("sex").exists()
     with pytest.raises(NotFoundError):
-        world.driver.store.keys.canary_key(ID)
-    assert world.driver.store.releases.unfinished() == ()
+        world.parts.store.keys.canary_key(ID)
+    assert world.parts.store.releases.unfinished() == ()
 
 
 @pytest.mark.parametrize("step", ["record_publication", "set_receipt", "set_state"])
@@ -350,7 +353,7 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
         def crash(*_: object, **__: object) -> NoReturn:
             raise KeyboardInterrupt
 
-        store = world.driver.store
+        store = world.parts.store
         broken.setattr(store.releases if step in {"set_state", "end"} else store.tests, step, crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
@@ -358,7 +361,7 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
     assert world.step()
     assert world.state() is (ReleaseState.READY if noise else ReleaseState.FAILED)
     assert len(set(world.keys)) == 1
-    assert not world.driver.encryption(ID).canaries("sex").exists()
+    assert not world.parts.encryption(ID).canaries("sex").exists()
 
 
 def drive_to_the_end(world: World) -> None:
@@ -372,49 +375,49 @@ def test_what_a_crash_left_of_a_release_that_ended_is_erased_at_the_next_look(
     world: World, make_request: Make, pad: Pad
 ) -> None:
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, pad=pad))
-    world.driver.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
-    assert world.driver.store.releases.unfinished() == (ID,)
+    world.parts.store.releases.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
+    assert world.parts.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
-    encryption = world.driver.encryption(ID)
+    encryption = world.parts.encryption(ID)
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.driver.store.keys.pad(ID, "sex")
+    found = world.parts.store.keys.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
-    assert world.driver.store.releases.unfinished() == ()
+    assert world.parts.store.releases.unfinished() == ()
 
 
 def test_an_end_gives_the_reservation_back_at_once(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    world.driver.store.releases.end(ID, ReleaseState.EXPIRED, "why")
-    assert (world.driver.ledger.is_reserved(ID), world.driver.ledger.remaining) == (False, Decimal(1))
+    world.parts.store.releases.end(ID, ReleaseState.EXPIRED, "why")
+    assert (world.parts.ledger.is_reserved(ID), world.parts.ledger.remaining) == (False, Decimal(1))
 
 
 def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
     world: World, make_request: Make, make_spec: Make
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    deny(world.driver.store, ID)
-    reserve(world.driver.ledger, make_spec(sample=400))  # the driver was about to
-    assert world.driver.store.releases.unfinished() == (ID,)
+    deny(world.parts.store, ID)
+    reserve(world.parts.ledger, make_spec(sample=400))  # the driver was about to
+    assert world.parts.store.releases.unfinished() == (ID,)
     drive_to_the_end(world)
-    assert world.driver.ledger.remaining == 1
-    assert world.driver.store.releases.unfinished() == ()
+    assert world.parts.ledger.remaining == 1
+    assert world.parts.store.releases.unfinished() == ()
 
 
 def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_is_not(
     world: World, make_request: Make, make_spec: Make
 ) -> None:
     other = make_spec(release_id="f" * 32, epsilon=Decimal("0.95"))
-    reserve(world.driver.ledger, other)
-    world.driver.store.releases.add(make_request(sample=400), 1)
+    reserve(world.parts.ledger, other)
+    world.parts.store.releases.add(make_request(sample=400), 1)
     for _ in range(3):
         world.follow()
         world.step()
     assert world.state() is ReleaseState.PLANNED
     waiting = "curator alice: the rest of the budget is reserved for other releases"
-    assert world.driver.store.releases.release(ID).waiting_for == waiting
-    world.driver.ledger.charge(other.release_id)
+    assert world.parts.store.releases.release(ID).waiting_for == waiting
+    world.parts.ledger.charge(other.release_id)
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 0.05" in world.driver.store.releases.release(ID).failure
+    assert "of the budget of 1 there is 0.05" in world.parts.store.releases.release(ID).failure

@@ -29,15 +29,15 @@ def test_a_charge_and_the_commitment_to_a_share_of_the_coin_are_one_record(
         def crash(*_: object) -> NoReturn:
             raise KeyboardInterrupt
 
-        broken.setattr(driver.store.coins, "commit", crash)
+        broken.setattr(driver.parts.store.coins, "commit", crash)
         with pytest.raises(KeyboardInterrupt):
             world.step()
-    assert not driver.ledger.is_charged(ID)
-    assert driver.store.coins.own_share(coin, b"") == b""  # none was kept
-    assert not driver.progress(ID).commitment
+    assert not driver.parts.ledger.is_charged(ID)
+    assert driver.parts.store.coins.own_share(coin, b"") == b""  # none was kept
+    assert not world.answers.progress(ID).commitment
     assert world.step()
-    share = driver.store.coins.own_share(coin, b"")
-    assert driver.progress(ID).commitment == commitment(coin, "alice", share)
+    share = driver.parts.store.coins.own_share(coin, b"")
+    assert world.answers.progress(ID).commitment == commitment(coin, "alice", share)
 
 
 def test_what_another_curator_committed_to_with_its_charge_goes_into_the_toss(world: World, make_request: Make) -> None:
@@ -51,12 +51,12 @@ def withheld(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let bob commit, ask for alice's share, and never open his own."""
 
     async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> bytes:
-        coins = world.driver.coins
+        coins = world.parts.coins
         coins.exchange_commitments(coin, "bob", bytes(32))
-        coins.open_share(coin, "bob", transcript(world.driver.store.coins.commitments(coin)))
+        coins.open_share(coin, "bob", transcript(world.parts.store.coins.commitments(coin)))
         raise NotReadyError("does not hold every commitment yet", where="curator bob")
 
-    monkeypatch.setattr(world.driver.coins, "toss", toss)
+    monkeypatch.setattr(world.parts.coins, "toss", toss)
 
 
 def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
@@ -67,17 +67,17 @@ def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
     withheld(world, monkeypatch)
     assert not world.step()
     assert not caplog.records
-    world.driver.store.connection.execute("UPDATE release SET since = since - 61")
+    world.parts.store.connection.execute("UPDATE release SET since = since - 61")
     for _ in range(3):
         assert not world.step()
     (hangs,) = caplog.records
     assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
-    assert not world.driver.store.coins.aborted()
+    assert not world.parts.store.coins.aborted()
     monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.driver.store.coins.aborted() == {"curator bob": 1}
-    assert world.driver.ledger.spent == Decimal("0.1")
+    assert world.parts.store.coins.aborted() == {"curator bob": 1}
+    assert world.parts.ledger.spent == Decimal("0.1")
 
 
 def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one_that_hangs(
@@ -89,12 +89,12 @@ def test_a_draw_that_waits_for_something_else_than_its_toss_is_not_logged_as_one
     async def no_worker(*_: object) -> NoReturn:
         raise UnavailableError("the Dask scheduler has no worker", where="tls://scheduler:8786")
 
-    world.driver.store.coins.set_opening_received(f"release/{ID}", "bob")
-    monkeypatch.setattr(world.driver.coins, "awaited", lambda _coin: frozenset[str]())
-    monkeypatch.setattr(world.driver.sampler, "draw", no_worker)
-    world.driver.store.connection.execute("UPDATE release SET since = since - 61")
+    world.parts.store.coins.set_opening_received(f"release/{ID}", "bob")
+    monkeypatch.setattr(world.parts.coins, "awaited", lambda _coin: frozenset[str]())
+    monkeypatch.setattr(world.parts.sampler, "draw", no_worker)
+    world.parts.store.connection.execute("UPDATE release SET since = since - 61")
     assert not world.step()
-    assert "has no worker" in world.driver.store.releases.release(ID).waiting_for
+    assert "has no worker" in world.parts.store.releases.release(ID).waiting_for
     assert not caplog.records
 
 
@@ -106,9 +106,9 @@ def test_a_toss_that_comes_to_its_end_is_not_counted(
     with monkeypatch.context() as patch:
         withheld(world, patch)
         assert not world.step()
-    world.driver.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
+    world.parts.store.coins.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
-    assert not world.driver.coins.withheld(f"release/{ID}")
+    assert not world.parts.coins.withheld(f"release/{ID}")
 
 
 def test_another_process_counts_the_toss_that_a_curator_aborted(
@@ -118,10 +118,10 @@ def test_another_process_counts_the_toss_that_a_curator_aborted(
     world.follow()
     withheld(world, monkeypatch)
     assert not world.step()
-    world.driver._runs.clear()
+    world.parts.runs.clear()
     monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 2_000_000_001)
     assert world.step()
-    assert world.driver.store.coins.aborted() == {"curator bob": 1}
+    assert world.parts.store.coins.aborted() == {"curator bob": 1}
 
 
 @pytest.mark.parametrize("ended", [{"sample_check": b"another"}, {"state": ReleaseState.FAILED, "failure": "why"}])
@@ -134,7 +134,7 @@ def test_a_curator_by_which_a_charged_release_ends_is_counted(
     world.bob = replace(world.bob, **ended)
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert world.driver.store.coins.aborted() == {"curator bob": 1}
+    assert world.parts.store.coins.aborted() == {"curator bob": 1}
 
 
 def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(
@@ -142,29 +142,29 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
 ) -> None:
     for number in range(2, 5):
         release_id = f"{number:032x}"
-        world.driver.store.releases.add(make_request(release_id=release_id), 1)
-        world.driver.store.coins.add_aborted(release_id, "curator bob", "the deadline passed")
-    world.driver.store.releases.add(make_request(sample=400), 1)
+        world.parts.store.releases.add(make_request(release_id=release_id), 1)
+        world.parts.store.coins.add_aborted(release_id, "curator bob", "the deadline passed")
+    world.parts.store.releases.add(make_request(sample=400), 1)
     for _ in range(3):
         world.step()
-    stored = world.driver.store.releases.release(ID)
+    stored = world.parts.store.releases.release(ID)
     assert stored.state is ReleaseState.DENIED
     assert stored.failure.startswith(
         "curator bob: 3 releases that were charged ended without a result by it; the last one: the deadline passed"
     )
     assert "`veiltab curator clear-tosses --peer bob`" in stored.failure
-    assert world.driver.ledger.remaining == 1
-    assert world.driver.store.coins.clear_aborted("curator bob", person="Ana Diaz") == 3
+    assert world.parts.ledger.remaining == 1
+    assert world.parts.store.coins.clear_aborted("curator bob", person="Ana Diaz") == 3
     another = make_request(release_id="f" * 32, sample=400)
-    world.driver.store.releases.add(another, 1)
+    world.parts.store.releases.add(another, 1)
     spec = planned_release(
         plan_question(
             another,
-            requested_columns(another, world.driver.study),
-            world.driver.study,
+            requested_columns(another, world.parts.study),
+            world.parts.study,
             population=1000,
             alignment="ab" * 16,
         )
     )
-    asyncio.run(world.driver._reserve(spec))
-    assert world.driver.ledger.is_reserved("f" * 32)
+    asyncio.run(world.driver.steps._reserve(spec))
+    assert world.parts.ledger.is_reserved("f" * 32)

@@ -41,21 +41,21 @@ def end_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, int]:
     monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
     world.step()
     assert world.state().unsuccessful
-    assert world.driver.ledger.is_charged(ID)
-    return world.driver.store.coins.aborted()
+    assert world.parts.ledger.is_charged(ID)
+    return world.parts.store.coins.aborted()
 
 
 def refused_toss(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception, *, asks: bool = False) -> None:
     """Let bob commit, perhaps ask for alice's share, and refuse to open his own."""
 
     async def toss(coin: str, _: Peers, _shown: Mapping[str, bytes]) -> NoReturn:
-        coins = world.driver.coins
+        coins = world.parts.coins
         coins.exchange_commitments(coin, "bob", bytes(32))
         if asks:
-            coins.open_share(coin, "bob", transcript(world.driver.store.coins.commitments(coin)))
+            coins.open_share(coin, "bob", transcript(world.parts.store.coins.commitments(coin)))
         raise error
 
-    monkeypatch.setattr(world.driver.coins, "toss", toss)
+    monkeypatch.setattr(world.parts.coins, "toss", toss)
 
 
 def after_the_charge(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
@@ -67,7 +67,7 @@ def after_the_sample(world: World, request: Any) -> None:  # noqa: ANN401 - of a
     """Let alice draw the sample, and bob not say that he has."""
     after_the_charge(world, request)
     assert not world.step()
-    assert world.driver.progress(ID).sample_check
+    assert world.answers.progress(ID).sample_check
 
 
 def after_the_upload(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
@@ -78,7 +78,7 @@ def after_the_test(world: World, request: Any) -> None:  # noqa: ANN401 - of any
     after_the_upload(world, request)
     world.follow()
     world.step()
-    assert world.driver.progress(ID).tested
+    assert world.answers.progress(ID).tested
 
 
 def before_his_charge(world: World, request: Any) -> None:  # noqa: ANN401 - of any kind
@@ -207,7 +207,7 @@ def test_a_curator_that_lies_in_any_message_is_counted(
         world.follow()
     lie(world)
     assert end_of(world, monkeypatch) == BOB
-    assert not world.driver.store.coins.aborted(claims=True)
+    assert not world.parts.store.coins.aborted(claims=True)
 
 
 @pytest.mark.parametrize("stop", STOPS[1:])
@@ -217,7 +217,7 @@ def test_who_says_that_the_server_failed_is_counted_by_itself(
     stop(world, make_request(**NOISY))
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="server cloud: it did not add the noise")
     assert not end_of(world, monkeypatch)
-    assert world.driver.store.coins.aborted(claims=True) == BOB
+    assert world.parts.store.coins.aborted(claims=True) == BOB
 
 
 @pytest.mark.parametrize(
@@ -251,11 +251,11 @@ def test_nobody_is_counted_where_this_curator_was_away_itself(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     after_the_upload(world, make_request(**NOISY))
-    world.driver._runs.clear()  # as in another process
+    world.parts.runs.clear()  # as in another process
     monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: LATE)
     world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert not world.driver.store.coins.aborted()
+    assert not world.parts.store.coins.aborted()
 
 
 def test_nobody_is_counted_where_the_step_is_one_s_own() -> None:
@@ -312,7 +312,7 @@ def test_who_is_named_is_who_refused_and_not_whom_it_speaks_of() -> None:
 def test_a_curator_that_shows_a_ledger_from_before_the_release_is_counted(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.driver.store.alignments.set_witness("bob", 3, bytes(32))
+    world.parts.store.alignments.set_witness("bob", 3, bytes(32))
     after_the_charge(world, make_request(**NOISY))
     assert end_of(world, monkeypatch) == BOB
-    assert "shows a ledger that it had before this release" in world.driver.store.releases.release(ID).failure
+    assert "shows a ledger that it had before this release" in world.parts.store.releases.release(ID).failure

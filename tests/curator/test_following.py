@@ -23,6 +23,8 @@ from veiltab.curator.party.service import _follow
 from veiltab.curator.peers.calls import Peers
 from veiltab.curator.peers.looks import PeerAnswer
 from veiltab.curator.progress.release_record import Progress
+from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.v1 import curator_peer_pb2
 
 
@@ -32,14 +34,14 @@ def followed(village: Village, *names: tuple[str, ...]) -> AsyncGenerator[dict[s
 
 
 async def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
-    bob, other = village.drivers["bob"], "f" * 32
+    bob, other = village.parts["bob"], "f" * 32
     bob.store.releases.add(make_request(), 1)
     async with asyncio.timeout(20), aclosing(followed(village, (ID, other))) as answers:
         said = await anext(answers)
         assert isinstance(said[ID], Progress)
         assert isinstance(said[other], NotReadyError)
-        bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
-        bob._say_what_was_left_unsaid(other)  # as whoever drives it does when it has to wait
+        Answers(bob).propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
+        CuratorDriver(bob)._say_what_was_left_unsaid(other)  # as whoever drives it does when it has to wait
         said = await anext(answers)
         assert list(said) == [other]
         assert isinstance(said[other], Progress)
@@ -127,7 +129,7 @@ def test_a_call_that_names_releases_again_is_read_no_further_for_a_second(monkey
 
 
 async def test_a_curator_that_ends_lets_nobody_follow_it_any_more(village: Village) -> None:
-    village.drivers["bob"].changes.close()
+    village.parts["bob"].changes.close()
     async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
         assert [said async for said in answers] == []
 

@@ -13,26 +13,27 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.curator.peers.calls import check_study_digest
 from veiltab.curator.progress.release_record import Progress, PublicationDigests
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.v1 import curator_peer_pb2
 
 
 def hello(village: Village, name: str) -> dict[str, str]:
-    return asyncio.run(village.peers(name).table_versions(village.drivers[name].ledger))
+    return asyncio.run(village.peers(name).table_versions(village.parts[name].ledger))
 
 
 def test_a_greeting_tells_table_versions(village: Village) -> None:
     with pytest.raises(NotReadyError, match="curator bob: has no table loaded yet"):
         hello(village, "alice")
-    for name, driver in village.drivers.items():
-        driver.alignment.table_version = f"version of {name}"
+    for name, parts in village.parts.items():
+        parts.alignment.table_version = f"version of {name}"
     assert hello(village, "alice") == {"bob": "version of bob", "carol": "version of carol"}
 
 
 def test_a_greeting_finds_another_study_file(village: Village, study: Study) -> None:
-    village.drivers["bob"].study = study
+    village.parts["bob"].study = study
     with pytest.raises(InvalidInputError, match="has another study file"):
         hello(village, "alice")
-    village.drivers["bob"].study = village.study
+    village.parts["bob"].study = village.study
     village.twist["bob", "Hello"] = lambda _: curator_peer_pb2.HelloResponse(study_digest="0" * 64)
     with pytest.raises(InvalidInputError, match="curator bob: has another study file"):
         hello(village, "alice")
@@ -42,15 +43,15 @@ def test_a_greeting_finds_another_study_file(village: Village, study: Study) -> 
 
 
 def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Make, make_request: Make) -> None:
-    for name, driver in village.drivers.items():
-        driver.alignment.table_version = f"version of {name}"
-    alice = village.drivers["alice"]
+    for name, parts in village.parts.items():
+        parts.alignment.table_version = f"version of {name}"
+    alice = village.parts["alice"]
     reserve(alice.ledger, make_spec())
     alice.ledger.charge(ID)
     with pytest.raises(InvalidInputError, match="shows a ledger of 1 entries, and 0 releases were ever planned here"):
         hello(village, "alice")
     for name in ("bob", "carol"):
-        store = village.drivers[name].store
+        store = village.parts[name].store
         store.releases.add(make_request(), 1)
         store.releases.set_planned(release_of(make_spec()))
     hello(village, "alice")
@@ -64,9 +65,9 @@ def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Mak
     "shown", [(2**63 - 1, b"h" * 32), (2**63, b"h" * 32), (1, b"h" * 32), (0, b"h" * 1_000_000), (0, b"h" * 31)]
 )
 def test_an_invented_ledger_is_refused_and_not_remembered(village: Village, shown: tuple[int, bytes]) -> None:
-    bob = village.drivers["bob"]
+    bob = village.parts["bob"]
     with pytest.raises(InvalidInputError, match="curator alice"):
-        bob.greet("alice", village.study.digest, shown)
+        Answers(bob).greet("alice", village.study.digest, shown)
     assert bob.store.alignments.witness("alice") == (0, b"")
 
 
@@ -75,10 +76,10 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
     assert isinstance(unknown, NotReadyError)
     assert str(unknown) == "curator bob: has not received the request yet"
     for name in ("bob", "carol"):
-        village.drivers[name].store.releases.add(make_request(), 1)
-    village.drivers["bob"].store.releases.set_planned(release_of(make_spec()))
-    reserve(village.drivers["bob"].ledger, make_spec())
-    village.drivers["carol"].store.releases.set_state(ID, ReleaseState.FAILED, "why")
+        village.parts[name].store.releases.add(make_request(), 1)
+    village.parts["bob"].store.releases.set_planned(release_of(make_spec()))
+    reserve(village.parts["bob"].ledger, make_spec())
+    village.parts["carol"].store.releases.set_state(ID, ReleaseState.FAILED, "why")
     answers = said_of(village, ID, "f" * 32)
     assert isinstance(answers["f" * 32], NotReadyError)
     bob, carol = answers[ID], said_of(village, ID, curator="carol")[ID]
@@ -91,7 +92,7 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
 
 def test_the_others_hear_what_the_server_stated(village: Village, make_request: Make, make_spec: Make) -> None:
     stated = PublicationDigests(columns={"age": b"a" * 32, "wage": b"w" * 32})
-    store = village.drivers["bob"].store
+    store = village.parts["bob"].store
     store.releases.add(make_request(), 1)
     store.releases.set_planned(release_of(make_spec()))
     store.tests.record_publication(ID, stated)
@@ -106,7 +107,7 @@ def test_other_refusals_stay_what_they_are(village: Village) -> None:
     def broken(_: object) -> None:
         raise VeiltabError("an unexpected error")
 
-    village.drivers["bob"].store.releases.release = broken  # type: ignore[method-assign, assignment]
+    village.parts["bob"].store.releases.release = broken  # type: ignore[method-assign, assignment]
     with pytest.raises(VeiltabError, match=r"^an unexpected error$"):
         said_of(village, ID)
 
@@ -124,7 +125,7 @@ def test_what_a_curator_says_amiss_is_its_own_fault_alone(village: Village) -> N
 def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, make_request: Make) -> None:
     other = "f" * 32
     for release_id in (ID, other):
-        village.drivers["bob"].store.releases.add(make_request(release_id=release_id), 1)
+        village.parts["bob"].store.releases.add(make_request(release_id=release_id), 1)
 
     def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
         answer.releases[0].state = 99
@@ -149,7 +150,7 @@ def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, mak
 def test_more_than_a_curator_has_to_say_of_a_release_is_not_kept(
     village: Village, make_request: Make, more: dict[str, Any]
 ) -> None:
-    village.drivers["bob"].store.releases.add(make_request(), 1)
+    village.parts["bob"].store.releases.add(make_request(), 1)
 
     def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
         answer.releases[0].MergeFrom(curator_peer_pb2.ReleaseProgress(**more))

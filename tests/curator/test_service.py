@@ -38,6 +38,8 @@ from veiltab.curator.progress.progress import APPROVED, DENIED, HELD
 from veiltab.curator.progress.release_record import GrantDecision, PublicationDigests
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.v1 import curator_pb2, release_pb2
 
 Make = Callable[..., Any]
@@ -49,39 +51,39 @@ NO_CANARIES = sha256().digest()
 
 
 @pytest.fixture
-def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[CuratorDriver]:
+def answers(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     monkeypatch.setattr(
         "veiltab.curator.party.service.caller",
         lambda context: Party(study="survey", role=Role.RESEARCHER, name=context),
     )
-    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: NOW)
+    monkeypatch.setattr("veiltab.curator.release.rpc_answers.time.time", lambda: NOW)
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
-    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy(), workplace(tmp_path))
+    yield Answers(Parts(cast("Identity", identity), study, tmp_path, store, ledger, Policy(), workplace(tmp_path)))
     store.close()
 
 
-def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401 - of any kind
+def ready(answers: Answers, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401 - of any kind
     """Bring a release to where its keys are given out."""
-    driver.store.releases.add(request, 1)
-    driver.store.releases.set_planned(release_of(spec))
-    driver.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad, noise_with())
+    answers.parts.store.releases.add(request, 1)
+    answers.parts.store.releases.set_planned(release_of(spec))
+    answers.parts.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad, noise_with())
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         decision = GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
-        driver.store.decisions.decide(ID, (decision,))
+        answers.parts.store.decisions.decide(ID, (decision,))
     columns = {"sex": PUBLISHED, "salary": bytes(32)}
-    driver.store.tests.record_publication(ID, PublicationDigests(columns=columns, places=PLACES))
-    driver.store.keys.spend_shared_keys(ID, bytes(32), CANARY_KEY)
+    answers.parts.store.tests.record_publication(ID, PublicationDigests(columns=columns, places=PLACES))
+    answers.parts.store.keys.spend_shared_keys(ID, bytes(32), CANARY_KEY)
     tests = made_tests(spec)
     own, together = tests.receipts("alice")
-    driver.store.tests.set_receipt(ID, own, tests.lists["alice"], {"sex": NO_CANARIES})
-    driver.store.tests.set_joint_receipt(ID, together, tests.lists)
-    driver.store.releases.set_state(ID, ReleaseState.READY)
+    answers.parts.store.tests.set_receipt(ID, own, tests.lists["alice"], {"sex": NO_CANARIES})
+    answers.parts.store.tests.set_joint_receipt(ID, together, tests.lists)
+    answers.parts.store.releases.set_state(ID, ReleaseState.READY)
 
 
 def fetch(
-    driver: CuratorDriver,
+    answers: Answers,
     attribute: str = "sex",
     researcher: str = "rosa",
     offset: int = 0,
@@ -89,90 +91,92 @@ def fetch(
 ) -> bytes:
     """Ask for the key of a column, or for its one-time pad from a byte on, as a desk does."""
     published, canaries = digests or (PUBLISHED, NO_CANARIES)
-    if driver.store.releases.release(ID).request.pad is Pad.CHACHA20:
+    if answers.parts.store.releases.release(ID).request.pad is Pad.CHACHA20:
         column = curator_pb2.ColumnDigests(published=published, canaries=canaries)
         asked = curator_pb2.GetKeysRequest(release_id=ID, columns={attribute: column})
-        return asyncio.run(CuratorServicer(driver).GetKeys(asked, cast("Any", researcher))).keys[attribute]
+        return asyncio.run(CuratorServicer(answers).GetKeys(asked, cast("Any", researcher))).keys[attribute]
     request = curator_pb2.FetchPadRequest(
         release_id=ID, attribute=attribute, offset=offset, published_digest=published, canary_digest=canaries
     )
-    (answer,) = pieces_of_pad(driver, request, researcher)
+    (answer,) = pieces_of_pad(answers, request, researcher)
     assert answer.chunk.offset == offset
     return answer.chunk.data
 
 
 def pieces_of_pad(
-    driver: CuratorDriver, request: curator_pb2.FetchPadRequest, researcher: str = "rosa"
+    answers: Answers, request: curator_pb2.FetchPadRequest, researcher: str = "rosa"
 ) -> list[curator_pb2.FetchPadResponse]:
     async def collect() -> list[curator_pb2.FetchPadResponse]:
-        return [answer async for answer in CuratorServicer(driver).FetchPad(request, cast("Any", researcher))]
+        return [answer async for answer in CuratorServicer(answers).FetchPad(request, cast("Any", researcher))]
 
     return asyncio.run(collect())
 
 
 @pytest.mark.parametrize("pad", Pad)
 def test_a_granted_key_is_given_to_who_asked_for_the_release(
-    driver: CuratorDriver, make_request: Make, make_spec: Make, pad: Pad
+    answers: Answers, make_request: Make, make_spec: Make, pad: Pad
 ) -> None:
-    ready(driver, make_request(pad=pad), make_spec(pad=pad), expires=NOW + 1)
-    found = driver.store.keys.pad(ID, "sex")
+    ready(answers, make_request(pad=pad), make_spec(pad=pad), expires=NOW + 1)
+    found = answers.parts.store.keys.pad(ID, "sex")
     assert found is not None
-    assert fetch(driver) == (found[0] if pad is Pad.CHACHA20 else driver.encryption(ID).pad_file("sex").read_bytes())
+    assert fetch(answers) == (
+        found[0] if pad is Pad.CHACHA20 else answers.parts.encryption(ID).pad_file("sex").read_bytes()
+    )
 
 
-def test_a_one_time_pad_is_streamed_from_any_byte(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    ready(driver, make_request(pad=Pad.OTP), make_spec(pad=Pad.OTP))
-    pad = driver.encryption(ID).pad_file("sex").read_bytes()
+def test_a_one_time_pad_is_streamed_from_any_byte(answers: Answers, make_request: Make, make_spec: Make) -> None:
+    ready(answers, make_request(pad=Pad.OTP), make_spec(pad=Pad.OTP))
+    pad = answers.parts.encryption(ID).pad_file("sex").read_bytes()
     request = curator_pb2.FetchPadRequest(
         release_id=ID, attribute="sex", published_digest=PUBLISHED, canary_digest=NO_CANARIES
     )
     for offset in (0, 5, len(pad) - 1):
         request.offset = offset
-        (answer,) = pieces_of_pad(driver, request)
+        (answer,) = pieces_of_pad(answers, request)
         assert (answer.chunk.data, answer.total) == (pad[offset:], len(pad))
     request.offset = len(pad)
-    (nothing,) = pieces_of_pad(driver, request)
+    (nothing,) = pieces_of_pad(answers, request)
     assert (nothing.HasField("chunk"), nothing.total) == (False, len(pad))
     request.offset = len(pad) + 1
     with pytest.raises(InvalidInputError, match="outside a stream"):
-        pieces_of_pad(driver, request)
+        pieces_of_pad(answers, request)
 
 
-def test_a_key_leaves_in_one_way(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    ready(driver, make_request(), make_spec())
+def test_a_key_leaves_in_one_way(answers: Answers, make_request: Make, make_spec: Make) -> None:
+    ready(answers, make_request(), make_spec())
     request = curator_pb2.FetchPadRequest(
         release_id=ID, attribute="sex", published_digest=PUBLISHED, canary_digest=NO_CANARIES
     )
     with pytest.raises(InvalidInputError, match="keys of a curator are asked for together"):
-        pieces_of_pad(driver, request)
+        pieces_of_pad(answers, request)
     with pytest.raises(DeniedError, match="another researcher's"):
-        pieces_of_pad(driver, request, "rita")
-    assert not [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
+        pieces_of_pad(answers, request, "rita")
+    assert not [one for one in answers.parts.store.audit.entries(ID) if one.event == "key given"]
 
 
 @pytest.mark.parametrize("pad", Pad)
 def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
-    driver: CuratorDriver, make_request: Make, make_spec: Make, monkeypatch: pytest.MonkeyPatch, pad: Pad
+    answers: Answers, make_request: Make, make_spec: Make, monkeypatch: pytest.MonkeyPatch, pad: Pad
 ) -> None:
-    ready(driver, make_request(pad=pad), make_spec(pad=pad))
+    ready(answers, make_request(pad=pad), make_spec(pad=pad))
 
     def recorded() -> list[AuditEntry]:
-        return [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
+        return [one for one in answers.parts.store.audit.entries(ID) if one.event == "key given"]
 
     for day in range(2):
         now = NOW + day * 86_400
-        monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda now=now: now)
-        driver.store.connection.execute(
+        monkeypatch.setattr("veiltab.curator.release.rpc_answers.time.time", lambda now=now: now)
+        answers.parts.store.connection.execute(
             "CREATE TRIGGER audit_refuses BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no more'); END"
         )
         with pytest.raises(sqlite3.IntegrityError, match="no more"):
-            fetch(driver)
+            fetch(answers)
         assert len(recorded()) == day
-        driver.store.connection.execute("DROP TRIGGER audit_refuses")
-        fetch(driver)
-        fetch(driver, offset=5)
+        answers.parts.store.connection.execute("DROP TRIGGER audit_refuses")
+        fetch(answers)
+        fetch(answers, offset=5)
         with pytest.raises(DeniedError):
-            fetch(driver, researcher="rita")
+            fetch(answers, researcher="rita")
         entries = recorded()
         assert [one.facts for one in entries] == [{"attribute": "sex", "researcher": "rosa"}] * (day + 1)
         assert entries[-1].time == now
@@ -180,15 +184,15 @@ def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
 
 @pytest.mark.parametrize("pad", Pad)
 def test_a_key_is_given_to_nobody_else_and_for_nothing_else(
-    driver: CuratorDriver, make_request: Make, make_spec: Make, pad: Pad
+    answers: Answers, make_request: Make, make_spec: Make, pad: Pad
 ) -> None:
-    ready(driver, make_request(pad=pad), make_spec(pad=pad))
+    ready(answers, make_request(pad=pad), make_spec(pad=pad))
     for researcher in ("rita", "alice"):
         with pytest.raises(DeniedError, match="another researcher's"):
-            fetch(driver, researcher=researcher)
+            fetch(answers, researcher=researcher)
     for attribute in ("age", "salary", "", "../sex"):
         with pytest.raises(DeniedError, match="was not granted"):
-            fetch(driver, attribute=attribute)
+            fetch(answers, attribute=attribute)
 
 
 @pytest.mark.parametrize("pad", Pad)
@@ -197,61 +201,61 @@ def test_a_key_is_given_to_nobody_else_and_for_nothing_else(
     [(b"", b""), (PUBLISHED, b""), (b"q" * 32, NO_CANARIES), (bytes(32), NO_CANARIES), (PUBLISHED, PUBLISHED)],
 )
 def test_a_key_is_given_for_the_column_that_was_tested_alone(
-    driver: CuratorDriver, make_request: Make, make_spec: Make, digests: tuple[bytes, bytes], pad: Pad
+    answers: Answers, make_request: Make, make_spec: Make, digests: tuple[bytes, bytes], pad: Pad
 ) -> None:
-    ready(driver, make_request(pad=pad), make_spec(pad=pad))
+    ready(answers, make_request(pad=pad), make_spec(pad=pad))
     with pytest.raises(
         FailedReleaseError, match="attribute sex: the desk holds another column than this curator tested"
     ):
-        fetch(driver, digests=digests)
+        fetch(answers, digests=digests)
 
 
 def keys(
-    driver: CuratorDriver, *attributes: str, researcher: str = "rosa", published: bytes = PUBLISHED
+    answers: Answers, *attributes: str, researcher: str = "rosa", published: bytes = PUBLISHED
 ) -> dict[str, bytes]:
     column = curator_pb2.ColumnDigests(published=published, canaries=NO_CANARIES)
     request = curator_pb2.GetKeysRequest(release_id=ID, columns=dict.fromkeys(attributes, column))
-    return dict(asyncio.run(CuratorServicer(driver).GetKeys(request, cast("Any", researcher))).keys)
+    return dict(asyncio.run(CuratorServicer(answers).GetKeys(request, cast("Any", researcher))).keys)
 
 
-def test_all_keys_that_may_leave_are_given_at_once(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    ready(driver, make_request(), make_spec(), expires=NOW + 1)
-    found = driver.store.keys.pad(ID, "sex")
+def test_all_keys_that_may_leave_are_given_at_once(answers: Answers, make_request: Make, make_spec: Make) -> None:
+    ready(answers, make_request(), make_spec(), expires=NOW + 1)
+    found = answers.parts.store.keys.pad(ID, "sex")
     assert found is not None
-    assert keys(driver, "age", "sex", "salary") == {"sex": found[0]}
-    given = [one.facts["attribute"] for one in driver.store.audit.entries(ID) if one.event == "key given"]
+    assert keys(answers, "age", "sex", "salary") == {"sex": found[0]}
+    given = [one.facts["attribute"] for one in answers.parts.store.audit.entries(ID) if one.event == "key given"]
     assert given == ["sex"]
     with pytest.raises(DeniedError, match="another researcher's"):
-        keys(driver, "sex", researcher="rita")
+        keys(answers, "sex", researcher="rita")
     for attributes, refusal in (
         (("age",), "age: this attribute was not granted"),
         (("salary", "age"), "salary: this attribute was not granted"),
         ((), "no attribute is asked for"),
     ):
         with pytest.raises(DeniedError, match=refusal):
-            keys(driver, *attributes)
+            keys(answers, *attributes)
     with pytest.raises(FailedReleaseError, match="another column than this curator tested"):
-        keys(driver, "age", "sex", published=bytes(32))
-    driver.store.releases.set_state(ID, ReleaseState.PERTURBING)
+        keys(answers, "age", "sex", published=bytes(32))
+    answers.parts.store.releases.set_state(ID, ReleaseState.PERTURBING)
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
-        keys(driver, "sex")
-    driver.store.releases.set_state(ID, ReleaseState.READY)
-    driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
+        keys(answers, "sex")
+    answers.parts.store.releases.set_state(ID, ReleaseState.READY)
+    answers.parts.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
     with pytest.raises(DeniedError, match="the grant has expired"):
-        keys(driver, "sex")
+        keys(answers, "sex")
 
 
-def test_a_one_time_pad_is_not_among_the_keys(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    ready(driver, make_request(pad=Pad.OTP), make_spec(pad=Pad.OTP))
+def test_a_one_time_pad_is_not_among_the_keys(answers: Answers, make_request: Make, make_spec: Make) -> None:
+    ready(answers, make_request(pad=Pad.OTP), make_spec(pad=Pad.OTP))
     with pytest.raises(InvalidInputError, match="fetched one by one"):
-        keys(driver, "sex")
-    assert not [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
+        keys(answers, "sex")
+    assert not [one for one in answers.parts.store.audit.entries(ID) if one.event == "key given"]
 
 
 @pytest.mark.parametrize("state", ReleaseState)
 @pytest.mark.parametrize("with_statement", [False, True])
 def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement(  # noqa: PLR0913, PLR0917 - fixtures
-    driver: CuratorDriver,
+    answers: Answers,
     make_request: Make,
     make_spec: Make,
     monkeypatch: pytest.MonkeyPatch,
@@ -259,92 +263,92 @@ def test_a_release_that_is_ready_is_said_to_be_so_with_its_receipt_and_statement
     with_statement: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     stated = SignedText(text="stated", signature="00", certificate="PEM")
-    monkeypatch.setattr(driver, "statement", lambda *_: stated)
-    ready(driver, make_request(), make_spec(), expires=NOW + 1)
-    driver.store.releases.set_state(ID, state)
+    monkeypatch.setattr(answers, "statement", lambda *_: stated)
+    ready(answers, make_request(), make_spec(), expires=NOW + 1)
+    answers.parts.store.releases.set_state(ID, state)
 
     def asked() -> curator_pb2.GetProposalResponse:
         request = curator_pb2.GetProposalRequest(release_id=ID, with_statement=with_statement)
-        return asyncio.run(CuratorServicer(driver).GetProposal(request, cast("Any", "rosa")))
+        return asyncio.run(CuratorServicer(answers).GetProposal(request, cast("Any", "rosa")))
 
     is_ready = state is ReleaseState.READY
     answer = asked()
     assert (answer.HasField("receipt"), answer.HasField("statement")) == (is_ready, is_ready and with_statement)
     if is_ready:
-        assert answer.receipt == receipt(driver)
+        assert answer.receipt == receipt(answers)
         assert not with_statement or answer.statement.text == "stated"
-        driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
+        answers.parts.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
         assert not asked().HasField("receipt")
         # A table of a release may have none of the attributes that were granted for all of them.
-        driver.store.connection.execute("UPDATE decision SET expires = NULL")
-        driver.store.releases.set_planned(
+        answers.parts.store.connection.execute("UPDATE decision SET expires = NULL")
+        answers.parts.store.releases.set_planned(
             release_of(make_spec(columns=(Column(attribute="salary", owner="bob", size=2),)))
         )
         assert not asked().HasField("receipt")
 
 
-def receipt(driver: CuratorDriver, researcher: str = "rosa") -> curator_pb2.GetReceiptResponse:
+def receipt(answers: Answers, researcher: str = "rosa") -> curator_pb2.GetReceiptResponse:
     request = curator_pb2.GetReceiptRequest(release_id=ID)
-    return asyncio.run(CuratorServicer(driver).GetReceipt(request, cast("Any", researcher)))
+    return asyncio.run(CuratorServicer(answers).GetReceipt(request, cast("Any", researcher)))
 
 
-def test_a_receipt_is_given_to_whom_a_key_is(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    ready(driver, make_request(), make_spec(), expires=NOW + 1)
-    answer = receipt(driver)
+def test_a_receipt_is_given_to_whom_a_key_is(answers: Answers, make_request: Make, make_spec: Make) -> None:
+    ready(answers, make_request(), make_spec(), expires=NOW + 1)
+    answer = receipt(answers)
     tests = made_tests(make_spec())
     assert tuple(map(receipt_from_proto, answer.receipts)) == tests.receipts("alice")
     assert (dict(answer.changes), answer.canary_key) == (tests.lists, CANARY_KEY)
     assert (dict(answer.digests), answer.places_digest) == ({"sex": PUBLISHED, "salary": bytes(32)}, PLACES)
     with pytest.raises(DeniedError, match="another researcher's"):
-        receipt(driver, "rita")
-    driver.store.releases.set_state(ID, ReleaseState.PERTURBING)
+        receipt(answers, "rita")
+    answers.parts.store.releases.set_state(ID, ReleaseState.PERTURBING)
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
-        receipt(driver)
-    driver.store.releases.set_state(ID, ReleaseState.READY)
-    driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
+        receipt(answers)
+    answers.parts.store.releases.set_state(ID, ReleaseState.READY)
+    answers.parts.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
     with pytest.raises(DeniedError, match="the grant has expired"):
-        receipt(driver)
+        receipt(answers)
 
 
-def test_a_grant_ends_to_the_second(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
-    ready(driver, make_request(), make_spec(), expires=NOW)
+def test_a_grant_ends_to_the_second(answers: Answers, make_request: Make, make_spec: Make) -> None:
+    ready(answers, make_request(), make_spec(), expires=NOW)
     with pytest.raises(DeniedError, match="the grant has expired"):
-        fetch(driver)
+        fetch(answers)
 
 
 @pytest.mark.parametrize("state", ReleaseState)
 def test_keys_are_given_only_when_the_column_is_at_the_server(
-    driver: CuratorDriver, make_request: Make, make_spec: Make, state: ReleaseState
+    answers: Answers, make_request: Make, make_spec: Make, state: ReleaseState
 ) -> None:
-    ready(driver, make_request(), make_spec())
-    driver.store.releases.set_state(ID, state)
+    ready(answers, make_request(), make_spec())
+    answers.parts.store.releases.set_state(ID, state)
     if state is ReleaseState.READY:
-        assert fetch(driver)
+        assert fetch(answers)
         return
     failures = dict.fromkeys((ReleaseState.FAILED, ReleaseState.EXPIRED), FailedReleaseError)
     kinds = {ReleaseState.DENIED: DeniedError, **failures}
     with pytest.raises(kinds.get(state, NotReadyError)):
-        fetch(driver)
+        fetch(answers)
 
 
 def test_an_attribute_that_was_granted_but_left_out_has_no_key(
-    driver: CuratorDriver, make_request: Make, make_spec: Make
+    answers: Answers, make_request: Make, make_spec: Make
 ) -> None:
-    ready(driver, make_request(attributes=("sex", "age", "salary")), make_spec())
-    driver.store.connection.execute("UPDATE decision SET verdict = 'approved' WHERE attribute = 'age'")
+    ready(answers, make_request(attributes=("sex", "age", "salary")), make_spec())
+    answers.parts.store.connection.execute("UPDATE decision SET verdict = 'approved' WHERE attribute = 'age'")
     with pytest.raises(NotFoundError, match="not part of the release"):
-        fetch(driver, "age")
+        fetch(answers, "age")
 
 
 def proposed(
-    driver: CuratorDriver,
+    answers: Answers,
     researcher: str = "rosa",
     **changes: Any,  # noqa: ANN401 - of any kind
 ) -> curator_pb2.ProposeReleaseResponse:
     waiting = changes.pop("wait_milliseconds", 0)
     fields: dict[str, Any] = {
         "release_id": ID,
-        "study_digest": driver.study.digest,
+        "study_digest": answers.parts.study.digest,
         "attributes": ["sex"],
         "epsilon": "0.1",
         "deadline": 2_000_000_000,
@@ -356,91 +360,94 @@ def proposed(
     message = curator_pb2.ProposeReleaseRequest(
         study_digest=fields.pop("study_digest"), request=release_pb2.ReleaseRequest(**fields), wait_milliseconds=waiting
     )
-    return asyncio.run(CuratorServicer(driver).ProposeRelease(message, cast("Any", researcher)))
+    return asyncio.run(CuratorServicer(answers).ProposeRelease(message, cast("Any", researcher)))
 
 
-def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401 - of any kind
-    return proposed(driver, researcher, **changes).state
+def submit(answers: Answers, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401 - of any kind
+    return proposed(answers, researcher, **changes).state
 
 
-def test_who_offers_to_wait_reads_how_the_request_stands(
-    driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 1_999_999_000)
-    assert not proposed(driver).HasField("proposal")
-    driver.store.releases.set_state(ID, ReleaseState.DENIED, "a person denied it")
-    answer = proposed(driver, wait_milliseconds=1)
-    assert (answer.proposal.failure, answer.proposal) == ("a person denied it", ask(driver, "rosa"))
+def test_who_offers_to_wait_reads_how_the_request_stands(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.release.rpc_answers.time.time", lambda: 1_999_999_000)
+    assert not proposed(answers).HasField("proposal")
+    answers.parts.store.releases.set_state(ID, ReleaseState.DENIED, "a person denied it")
+    answer = proposed(answers, wait_milliseconds=1)
+    assert (answer.proposal.failure, answer.proposal) == ("a person denied it", ask(answers, "rosa"))
 
 
-def test_a_request_is_the_caller_s(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.release.driver.time.time", lambda: 1_999_999_000)
-    assert submit(driver) == submit(driver) == release_pb2.RELEASE_STATE_REQUESTED
-    assert driver.store.releases.release(ID).request.researcher == "rosa"
+def test_a_request_is_the_caller_s(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.release.rpc_answers.time.time", lambda: 1_999_999_000)
+    assert submit(answers) == submit(answers) == release_pb2.RELEASE_STATE_REQUESTED
+    assert answers.parts.store.releases.release(ID).request.researcher == "rosa"
     with pytest.raises(VeiltabError, match="another request is recorded"):
-        submit(driver, "rita")
+        submit(answers, "rita")
     with pytest.raises(InvalidInputError, match="has another study file"):
-        submit(driver, study_digest="0" * 64)
+        submit(answers, study_digest="0" * 64)
 
 
-def ask(driver: CuratorDriver, researcher: str) -> curator_pb2.GetProposalResponse:
+def ask(answers: Answers, researcher: str) -> curator_pb2.GetProposalResponse:
     message = curator_pb2.GetProposalRequest(release_id=ID)
-    return asyncio.run(CuratorServicer(driver).GetProposal(message, cast("Any", researcher)))
+    return asyncio.run(CuratorServicer(answers).GetProposal(message, cast("Any", researcher)))
 
 
-def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
+def test_how_a_request_stands_is_told_to_who_asked(answers: Answers, make_request: Make, make_spec: Make) -> None:
     with pytest.raises(NotFoundError):
-        ask(driver, "rosa")
-    driver.store.releases.add(make_request(), 1)
-    driver.store.decisions.decide(
+        ask(answers, "rosa")
+    answers.parts.store.releases.add(make_request(), 1)
+    answers.parts.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
     )
-    before = ask(driver, "rosa")
+    before = ask(answers, "rosa")
     assert (before.state, before.HasField("spec"), list(before.granted)) == (1, False, [])
     with pytest.raises(DeniedError, match="another researcher's"):
-        ask(driver, "rita")
-    driver.store.decisions.decide(
+        ask(answers, "rita")
+    answers.parts.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
     )
-    driver.store.releases.set_planned(release_of(make_spec()))
-    after = ask(driver, "rosa")
+    answers.parts.store.releases.set_planned(release_of(make_spec()))
+    after = ask(answers, "rosa")
     assert (after.spec.release_id, list(after.granted), list(after.denied)) == (ID, ["sex"], [])
 
 
 async def test_a_researcher_that_waits_hears_what_there_is_to_do(
-    driver: CuratorDriver, make_request: Make, monkeypatch: pytest.MonkeyPatch
+    answers: Answers, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.common.rpc.waiting.changes.LONGEST_WAIT", 3600.0)
     monkeypatch.setattr("veiltab.curator.party.service.offered_seconds", float)
     message = curator_pb2.GetProposalRequest(release_id=ID, wait_milliseconds=3600)
-    driver.store.releases.add(make_request(), 1)
+    answers.parts.store.releases.add(make_request(), 1)
 
     async def is_answered() -> bool:
-        driver._changed(ID)
+        CuratorDriver(answers.parts)._changed(ID)
         for _ in range(5):
             await asyncio.sleep(0)
         return waiting.done()
 
-    waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
+    waiting = asyncio.create_task(CuratorServicer(answers).GetProposal(message, cast("Any", "rosa")))
     assert not await is_answered()
-    driver.store.decisions.decide(
+    answers.parts.store.decisions.decide(
         ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),)
     )
     assert not await is_answered()
-    driver.store.releases.set_waiting(ID, "a person decides")
+    answers.parts.store.releases.set_waiting(ID, "a person decides")
     assert await is_answered()
     assert (await waiting).waiting_for == "a person decides"
-    driver.store.releases.set_state(ID, ReleaseState.CHARGED)
-    waiting = asyncio.create_task(CuratorServicer(driver).GetProposal(message, cast("Any", "rosa")))
+    answers.parts.store.releases.set_state(ID, ReleaseState.CHARGED)
+    waiting = asyncio.create_task(CuratorServicer(answers).GetProposal(message, cast("Any", "rosa")))
     assert not await is_answered()
-    driver.store.releases.set_state(ID, ReleaseState.READY)
+    answers.parts.store.releases.set_state(ID, ReleaseState.READY)
     assert await is_answered()
 
 
-def test_rows_left_out_are_stated_if_the_study_says_so(driver: CuratorDriver, make_request: Make) -> None:
-    driver.store.releases.add(make_request(), 1)
-    stating = replace(driver.study, left_out="stated")
-    for study, rows, stated in ((driver.study, 7, None), (stating, None, None), (stating, 0, 0), (stating, 7, 7)):
-        driver.study, driver.alignment.rows_left_out = study, rows
-        answer = ask(driver, "rosa")
+def test_rows_left_out_are_stated_if_the_study_says_so(answers: Answers, make_request: Make) -> None:
+    answers.parts.store.releases.add(make_request(), 1)
+    stating = replace(answers.parts.study, left_out="stated")
+    for study, rows, stated in (
+        (answers.parts.study, 7, None),
+        (stating, None, None),
+        (stating, 0, 0),
+        (stating, 7, 7),
+    ):
+        answers.parts.study, answers.parts.alignment.rows_left_out = study, rows
+        answer = ask(answers, "rosa")
         assert (answer.left_out if answer.HasField("left_out") else None) == stated

@@ -22,18 +22,18 @@ from veiltab.curator.party.status import observe
 from veiltab.curator.progress.progress import HELD
 from veiltab.curator.progress.release_record import GrantDecision
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
 
 
 @pytest.fixture
-def driver(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
+def parts(tmp_path: Path, study: Study) -> Iterator[Parts]:
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal("2.5"))
-    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy(), workplace(tmp_path))
+    yield Parts(cast("Identity", identity), study, tmp_path, store, ledger, Policy(), workplace(tmp_path))
     store.close()
 
 
@@ -42,21 +42,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda now: monkeypatch.setattr("veiltab.curator.records.releases.time.time", lambda: float(now))
 
 
-def releases(driver: CuratorDriver) -> list[Work]:
-    return [work for work in observe(driver).work if work.kind == "release"]
+def releases(parts: Parts) -> list[Work]:
+    return [work for work in observe(parts).work if work.kind == "release"]
 
 
-def test_an_idle_curator_has_its_whole_budget(driver: CuratorDriver) -> None:
-    seen = observe(driver)
+def test_an_idle_curator_has_its_whole_budget(parts: Parts) -> None:
+    seen = observe(parts)
     (alignment,) = seen.work
     assert (alignment.kind, alignment.state) == ("alignment", "aligning")
     assert "has not aligned its table yet" in alignment.waiting_for
-    with driver.alignment._stage.of("sorting tokens", 200) as progress:
+    with parts.alignment._stage.of("sorting tokens", 200) as progress:
         progress.advance(74)
-        work = observe(driver).work[0]
+        work = observe(parts).work[0]
         assert (work.about, work.waiting_for) == ("sorting tokens: 37 %", "")
         with pytest.raises(NotReadyError, match="curator alice: sorting tokens: 37 %"):
-            driver.alignment.result()
+            parts.alignment.result()
     (budget,) = seen.budgets
     assert (budget.protects, budget.epsilon, budget.left) == ("respondents", Decimal("2.5"), Decimal("2.5"))
     assert seen.queues == {"releases": 0, "held requests": 0}
@@ -64,72 +64,72 @@ def test_an_idle_curator_has_its_whole_budget(driver: CuratorDriver) -> None:
     assert sum(seen.counts.values()) == 0
 
 
-def test_an_aligned_table_is_told_with_how_many_are_shared(driver: CuratorDriver) -> None:
-    driver.store.alignments.set_alignment("", 45_222, "ab" * 16)
-    (alignment,) = observe(driver).work
+def test_an_aligned_table_is_told_with_how_many_are_shared(parts: Parts) -> None:
+    parts.store.alignments.set_alignment("", 45_222, "ab" * 16)
+    (alignment,) = observe(parts).work
     assert (alignment.state, alignment.about) == ("aligned", "45222 common respondents")
-    driver.alignment.left_out = "3 of 9 rows left out, which miss age (2), hours (2)"
-    (alignment,) = observe(driver).work
+    parts.alignment.left_out = "3 of 9 rows left out, which miss age (2), hours (2)"
+    (alignment,) = observe(parts).work
     assert alignment.about == "45222 common respondents; 3 of 9 rows left out, which miss age (2), hours (2)"
 
 
-def test_few_common_respondents_are_a_warning_beside_the_rows_of_ones_own_table(driver: CuratorDriver) -> None:
-    driver.store.alignments.set_alignment("", 1199, "ab" * 16, 12_000)
-    (alignment,) = observe(driver).work
+def test_few_common_respondents_are_a_warning_beside_the_rows_of_ones_own_table(parts: Parts) -> None:
+    parts.store.alignments.set_alignment("", 1199, "ab" * 16, 12_000)
+    (alignment,) = observe(parts).work
     assert (alignment.n, alignment.rows_here) == (1199, 12_000)
     assert alignment.about.startswith("1199 common respondents of 12000 rows here; 1,199 common respondents are less")
 
 
 def test_a_release_says_since_when_it_waits_and_for_what(
-    driver: CuratorDriver, make_request: Make, clock: Callable[[int], None]
+    parts: Parts, make_request: Make, clock: Callable[[int], None]
 ) -> None:
-    driver.store.releases.add(make_request(), 1000)
-    driver.store.releases.set_waiting(IDS[0], "a person")
-    (work,) = releases(driver)
+    parts.store.releases.add(make_request(), 1000)
+    parts.store.releases.set_waiting(IDS[0], "a person")
+    (work,) = releases(parts)
     assert (work.id, work.state, work.waiting_for, work.since) == (IDS[0], "requested", "a person", 1000)
     assert work.about == "sex, salary at epsilon 0.1 for rosa"
     clock(1500)
-    driver.store.releases.set_state(IDS[0], ReleaseState.APPROVED)
+    parts.store.releases.set_state(IDS[0], ReleaseState.APPROVED)
     clock(1700)
-    driver.store.releases.set_waiting(IDS[0], "curator bob")
-    (work,) = releases(driver)
+    parts.store.releases.set_waiting(IDS[0], "curator bob")
+    (work,) = releases(parts)
     assert (work.state, work.waiting_for, work.since) == ("approved", "curator bob", 1500)
-    driver.store.releases.set_state(IDS[0], ReleaseState.FAILED, "the disk")
+    parts.store.releases.set_state(IDS[0], ReleaseState.FAILED, "the disk")
     clock(1900)
-    driver.store.releases.set_state(IDS[0], ReleaseState.READY)
-    (work,) = releases(driver)
+    parts.store.releases.set_state(IDS[0], ReleaseState.READY)
+    (work,) = releases(parts)
     assert (work.state, work.waiting_for, work.since) == ("failed", "the disk", 1700)
 
 
-def test_what_is_reserved_is_not_left(driver: CuratorDriver, make_spec: Make) -> None:
+def test_what_is_reserved_is_not_left(parts: Parts, make_spec: Make) -> None:
     spec = make_spec()
-    reserve(driver.ledger, spec)
-    assert observe(driver).budgets[0].left == Decimal("2.5") - guaranteed_epsilon(spec)
+    reserve(parts.ledger, spec)
+    assert observe(parts).budgets[0].left == Decimal("2.5") - guaranteed_epsilon(spec)
 
 
-def test_requests_that_wait_for_a_person_are_counted(driver: CuratorDriver, make_request: Make) -> None:
+def test_requests_that_wait_for_a_person_are_counted(parts: Parts, make_request: Make) -> None:
     for release_id in IDS[:3]:
-        driver.store.releases.add(make_request(release_id=release_id), 1)
-        driver.store.decisions.decide(
+        parts.store.releases.add(make_request(release_id=release_id), 1)
+        parts.store.decisions.decide(
             release_id,
             tuple(
                 GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy")
                 for name in ("sex", "age")
             ),
         )
-    driver.store.releases.set_state(IDS[0], ReleaseState.EXPIRED)
-    seen = observe(driver)
+    parts.store.releases.set_state(IDS[0], ReleaseState.EXPIRED)
+    seen = observe(parts)
     assert seen.queues == {"releases": 2, "held requests": 2}
     assert seen.counts["release", "requested"] == 2
     assert seen.counts["release", "expired"] == 1
 
 
 def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
-    driver: CuratorDriver, make_request: Make, clock: Callable[[int], None]
+    parts: Parts, make_request: Make, clock: Callable[[int], None]
 ) -> None:
     for place, release_id in enumerate(IDS):
-        driver.store.releases.add(make_request(release_id=release_id), place)
+        parts.store.releases.add(make_request(release_id=release_id), place)
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
-        driver.store.releases.set_state(release_id, ReleaseState.READY)
-    assert [work.id for work in releases(driver)] == IDS[30 - SHOWN :]
+        parts.store.releases.set_state(release_id, ReleaseState.READY)
+    assert [work.id for work in releases(parts)] == IDS[30 - SHOWN :]

@@ -26,7 +26,8 @@ from veiltab.curator.peers.calls import Pace, Peers
 from veiltab.curator.peers.coins import NONE_SHOWN
 from veiltab.curator.peers.looks import PeerAnswer
 from veiltab.curator.records.store import CuratorStore
-from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.rpc_answers import Answers
 
 Make = Callable[..., Any]
 
@@ -54,14 +55,14 @@ class Village:
 
     study: Study
     folder: Path
-    drivers: dict[str, CuratorDriver] = field(default_factory=dict)
+    parts: dict[str, Parts] = field(default_factory=dict)
     twist: dict[tuple[str, str], Callable[[Any], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("alice", "bob", "carol"):
             store = CuratorStore(self.folder / name / "curator.sqlite")
             identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name=name))
-            self.drivers[name] = CuratorDriver(
+            self.parts[name] = Parts(
                 cast("Identity", identity),
                 self.study,
                 self.folder / name,
@@ -71,12 +72,12 @@ class Village:
                 workplace(self.folder / name),
             )
             for coin in (ALIGNMENT, OTHER):  # it has begun both
-                self.drivers[name].coins.share(coin)
+                self.parts[name].coins.share(coin)
 
     def peers(self, name: str) -> Peers:
         peers = object.__new__(Peers)
         peers._study, peers._paces = self.study, defaultdict(Pace)
-        others = [other for other in self.drivers if other != name]
+        others = [other for other in self.parts if other != name]
         peers.curators = {
             other: AskedOnce(
                 Party(study="survey", role=Role.CURATOR, name=other), cast("Any", other), partial(self.stub, name)
@@ -86,7 +87,7 @@ class Village:
         return peers
 
     def stub(self, caller: str, peer: Any) -> Any:  # noqa: ANN401 - a channel that is the peer's name
-        servicer = CuratorPeerServicer(self.drivers[peer])
+        servicer = CuratorPeerServicer(Answers(self.parts[peer]))
 
         def method(rpc: str) -> Callable[..., Any]:
             async def called(request: Any, timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as gRPC's
@@ -106,7 +107,7 @@ class Village:
 
     async def tossed(self, name: str, coin: str, shown: Mapping[str, bytes] = NONE_SHOWN) -> bytes:
         """Let one curator toss once."""
-        return await self.drivers[name].coins.toss(coin, self.peers(name), shown)
+        return await self.parts[name].coins.toss(coin, self.peers(name), shown)
 
     def toss(self, coin: str, rounds: int = 5, names: Sequence[str] = ("alice", "bob", "carol")) -> dict[str, bytes]:
         """Let curators toss, again and again, as the drivers do; raise the first refusal that is not "not ready"."""
@@ -128,8 +129,8 @@ def village_fixture(tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.Monk
     )
     village = Village(study, tmp_path)
     yield village
-    for driver in village.drivers.values():
-        driver.store.close()
+    for parts in village.parts.values():
+        parts.store.close()
 
 
 class Following:

@@ -56,10 +56,10 @@ SAID_OF_THE_SERVER = "server cloud: the server served another column of income t
 OTHER_KEY = patched(
     """
     from dataclasses import replace
-    from veiltab.curator.release.driver import CuratorDriver
+    from veiltab.curator.release.rpc_answers import Answers
 
-    said = CuratorDriver.receipt
-    CuratorDriver.receipt = lambda self, *asked: replace(said(self, *asked), canary_key=bytes(32))
+    said = Answers.receipt
+    Answers.receipt = lambda self, *asked: replace(said(self, *asked), canary_key=bytes(32))
     """
 )
 
@@ -67,7 +67,7 @@ OTHER_KEY = patched(
 RESTATED = """
     from dataclasses import replace
     from veiltab.common.release.receipts.canary_changes import CanaryChanges, ChangesCollector
-    from veiltab.curator.release.driver import CuratorDriver
+    from veiltab.curator.release.rpc_answers import Answers
 
     def turned(changes):
         "Return the opposite offsets, and sent symbols that give with them what was published."
@@ -82,11 +82,12 @@ RESTATED = """
         sent = tuple((x + 1) % column.size for column, x in zip(changes.columns, changes.sent))
         return replace(changes, sent=sent)
 
-    seen, said = ChangesCollector.changes, CuratorDriver.changes_of_canaries
+    seen, said = ChangesCollector.changes, Answers.changes_of_canaries
 
     def turned_for_others(self, release_id, owner):
-        spec = self.store.releases.release(release_id).planned_spec
-        changes = CanaryChanges.from_bytes(said(self, release_id, owner), spec.columns_of(self.name), spec.canaries)
+        spec = self.parts.store.releases.release(release_id).planned_spec
+        own = spec.columns_of(self.parts.name)
+        changes = CanaryChanges.from_bytes(said(self, release_id, owner), own, spec.canaries)
         return turned(changes).to_bytes()
 """
 LIARS = {
@@ -99,11 +100,11 @@ LIARS = {
         "curator bob stated changes of canaries that do not give what the server published",
     ),
     "two lists": (
-        "CuratorDriver.changes_of_canaries = turned_for_others",
+        "Answers.changes_of_canaries = turned_for_others",
         "curators alice and bob state different lists of the changed canaries in bob's columns",
     ),
     "no list": (
-        "CuratorDriver.changes_of_canaries = lambda *_: b'none'",
+        "Answers.changes_of_canaries = lambda *_: b'none'",
         "curator bob: its list of changed canaries is not one of this release",
     ),
 }

@@ -17,6 +17,7 @@ from veiltab.curator.columns.shared_sample import SharedSample
 from veiltab.curator.progress import progress
 from veiltab.curator.progress.release_record import End
 from veiltab.curator.release import driver
+from veiltab.curator.release.steps import Steps
 from veiltab.server.records.store import ServerStore
 from veiltab.server.release import perturbation
 
@@ -66,13 +67,14 @@ def a_lost_reply_ends_a_release() -> Iterator[None]:
 @contextmanager
 def rows_in_another_order() -> Iterator[None]:
     """Encrypt one curator's rows beside other people's."""
-    known = driver.CuratorDriver._encrypt_columns
+    known = Steps._encrypt_columns
 
-    def turned(curator: driver.CuratorDriver, spec: Any, sample: SharedSample, stage: Any) -> None:  # noqa: ANN401 - its own
-        rows = SampleRows([np.roll(sample.rows[:], 1)], curator._folder) if curator.name == "bob" else sample.rows
-        known(curator, spec, replace(sample, rows=rows), stage)
+    def turned(steps: Steps, spec: Any, sample: SharedSample, stage: Any) -> None:  # noqa: ANN401 - its own
+        parts = steps.parts
+        rows = SampleRows([np.roll(sample.rows[:], 1)], parts.folder) if parts.name == "bob" else sample.rows
+        known(steps, spec, replace(sample, rows=rows), stage)
 
-    with patch.object(driver.CuratorDriver, "_encrypt_columns", turned):
+    with patch.object(Steps, "_encrypt_columns", turned):
         yield
 
 

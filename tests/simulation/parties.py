@@ -30,6 +30,8 @@ from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.reading.table_reading import load_table
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
+from veiltab.curator.release.parts import Parts
+from veiltab.curator.release.rpc_answers import Answers
 from veiltab.deploy.pki.certificates import init_pki
 from veiltab.researcher.desk.driver import ResearcherDriver
 from veiltab.researcher.desk.service import ResearcherServicer
@@ -140,7 +142,7 @@ class Process:
     """A party's process: what it runs, and the machine it runs on."""
 
     machine: Machine
-    driver: CuratorDriver | ResearcherDriver | Releases
+    driver: Parts | ResearcherDriver | Releases
     store: CuratorStore | ResearcherStore | ServerStore
     working: "asyncio.Task[None]"
 
@@ -178,9 +180,9 @@ class PartyHost:
         return self.party.name
 
     @property
-    def curator(self) -> CuratorDriver:
+    def curator(self) -> Parts:
         assert self.process is not None
-        return cast("CuratorDriver", self.process.driver)
+        return cast("Parts", self.process.driver)
 
     @property
     def researcher(self) -> ResearcherDriver:
@@ -266,11 +268,11 @@ class PartyHost:
                 rules = self.village.folder / f"{self.name}.toml"
                 policy = load_policy(rules, researchers=RESEARCHERS, attributes=own)
                 ledger = Ledger(store.connection, study.budget_epsilon, study.budget_delta)
-                curator = CuratorDriver(identity, study, self.disk, store, ledger, policy, workplace(self.disk))
-                add_CuratorPeerServiceServicer_to_server(CuratorPeerServicer(curator), registered)
-                add_CuratorServiceServicer_to_server(CuratorServicer(curator), registered)
+                parts = Parts(identity, study, self.disk, store, ledger, policy, workplace(self.disk))
+                add_CuratorPeerServiceServicer_to_server(CuratorPeerServicer(Answers(parts)), registered)
+                add_CuratorServiceServicer_to_server(CuratorServicer(Answers(parts)), registered)
                 table = load_table(self.village.folder / f"{self.name}.csv", study, self.name)
-                return curator, store, curator.run(table), server
+                return parts, store, CuratorDriver(parts).run(table), server
             case Role.SERVER:
                 kept = ServerStore(self.disk)
                 releases = Releases(study, kept)
