@@ -12,6 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, listed, note
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import load_party
+from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.process.signals import end_at_interrupt
 from veiltab.common.release.tables import Workload
@@ -184,6 +185,7 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
     def with_options(**values: Any) -> None:  # noqa: ANN401 - whatever click read
         end_at_interrupt()
         keep_files_private()
+        log_to_stderr(verbose=values["verbose"])
         command(options=ServeOptions(**{name: values.pop(name) for name in own}), **values)
 
     for option in reversed(_SERVE):

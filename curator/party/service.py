@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
+from functools import partial
 
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.observe.steps import step
@@ -24,6 +25,7 @@ from veiltab.common.rpc.waiting.changes import Followed, offered_seconds
 from veiltab.curator.peers.looks import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.peers.ring_wire import flow_kind_from_proto
 from veiltab.curator.progress.release_record import ColumnDigests, Progress
+from veiltab.curator.release.parts import Parts
 from veiltab.curator.release.rpc_answers import Answers, TestedRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 
@@ -297,4 +299,13 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
         checkpoint=progress.checkpoint,
         considered=progress.considered,
         uploaded=progress.uploaded,
+    )
+
+
+def services_of(parts: Parts) -> tuple[partial[None], ...]:
+    """Return what puts a curator's RPCs on a server: those of its peers, and those of researchers."""
+    answers = Answers(parts)
+    return (
+        partial(curator_peer_pb2_grpc.add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(answers)),
+        partial(curator_pb2_grpc.add_CuratorServiceServicer_to_server, CuratorServicer(answers)),
     )

@@ -12,7 +12,6 @@ from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
-from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import load_study
@@ -21,14 +20,11 @@ from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.officer.policy import policy_of, policy_source
 from veiltab.curator.officer.work_options import WorkOptions
 from veiltab.curator.party.served_table import load_served
-from veiltab.curator.party.service import CuratorPeerServicer, CuratorServicer
+from veiltab.curator.party.service import services_of
 from veiltab.curator.party.status import observe
 from veiltab.curator.records.store import CuratorStore
 from veiltab.curator.release.driver import CuratorDriver
 from veiltab.curator.release.parts import Parts
-from veiltab.curator.release.rpc_answers import Answers
-from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
-from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 
 if TYPE_CHECKING:
     from veiltab.curator.notify.notifier import Notifier
@@ -39,7 +35,6 @@ _CHECKED_AT_START = 1_000
 
 def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Path | None, work: WorkOptions) -> None:
     """Load the table and take part in releases until a signal stops the process."""
-    log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.CURATOR)
     policy = policy_of(study, options.name, policy_path)
 
@@ -62,11 +57,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         store.served.set_served_study(study)
         store.served.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
         parts = Parts(identity, study, folder.path, store, ledger, policy, workplace)
-        answers, driver = Answers(parts), CuratorDriver(parts)
-        own = (
-            partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(answers)),
-            partial(add_CuratorServiceServicer_to_server, CuratorServicer(answers)),
-        )
+        driver = CuratorDriver(parts)
         seen = partial(observe, parts)
         with observing(identity, seen, metrics=options.metrics) as status:
             loaded = load_served(table, study, options.name, store, workplace.run)
@@ -79,7 +70,9 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
                 held = lambda: parts.asks_a_person  # noqa: E731 - it changes
                 notifier = notifier_of(policy.notify, study.id, identity, store, ledger, held)
             driving = partial(_work, partial(driver.run, loaded), notifier, workplace.engine.close)
-            serve_party(options, identity, callers, [status, *own], endpoint, driving, check_files, parts.changes)
+            serve_party(
+                options, identity, callers, [status, *services_of(parts)], endpoint, driving, check_files, parts.changes
+            )
 
 
 async def _work(run: Callable[[], Awaitable[None]], notifier: "Notifier | None", close: Callable[[], None]) -> None:

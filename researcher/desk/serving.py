@@ -7,7 +7,6 @@ from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import serving_parties
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
-from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.parties.identity import Party, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.researcher.desk.driver import ResearcherDriver
@@ -19,7 +18,6 @@ from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_serv
 
 def serve_researcher(options: ServeOptions) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results, until a signal stops the process."""
-    log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.RESEARCHER)
     endpoint = serving_parties(study)[identity.party]
     analysts = [Party(study=study.id, role=Role.ANALYST, name=a.name) for a in study.analysts_of(identity.party.name)]

@@ -14,7 +14,6 @@ from veiltab.common.command.run import serve_party
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.status import Observation
-from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.parties.identity import Role
 from veiltab.common.rpc.server import Registration
 from veiltab.common.web.http_options import HttpOptions
@@ -46,7 +45,6 @@ def serve_server(
     options: ServeOptions, *, retention_days: int, quota: Quota, database: str, http: HttpOptions | None = None
 ) -> None:
     """Perturb columns, and count reports where the study has nodes, until a signal stops the process."""
-    log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.SERVER)
     if http is not None and study.nodes is None:
         raise InvalidInputError("the study has no nodes that could report", where="--http", remedy="Leave it out.")

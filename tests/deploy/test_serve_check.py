@@ -49,8 +49,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def check(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
-    for room in ("curator.party", "server.party", "researcher.desk"):
-        monkeypatch.setattr(f"veiltab.{room}.serving.log_to_stderr", lambda **_: None)
+    monkeypatch.setattr("veiltab.common.command.options.log_to_stderr", lambda **_: None)
 
     def checked(text: str, *options: str, of: str = "", **environment: str) -> Result:
         (folder / "party.toml").write_text(text)

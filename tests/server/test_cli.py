@@ -29,7 +29,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: 
 @pytest.fixture
 def start(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Start a server that cannot be started."""
-    monkeypatch.setattr("veiltab.server.party.serving.log_to_stderr", lambda **_: None)
+    monkeypatch.setattr("veiltab.common.command.options.log_to_stderr", lambda **_: None)
 
     def started(*options: str) -> None:
         words = [str(served / "study.toml"), "--name", "cloud", "--identity", str(served / "pki" / "server-cloud")]

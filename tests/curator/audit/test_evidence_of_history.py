@@ -134,7 +134,6 @@ def test_no_curator_serves_with_a_log_that_was_altered(
 ) -> None:
     office, problem = altered
     write_identity(office.folder)
-    monkeypatch.setattr("veiltab.curator.party.serving.log_to_stderr", lambda **_: None)
     options = ServeOptions(
         study_path=office.folder / "study.toml",
         name="alice",
