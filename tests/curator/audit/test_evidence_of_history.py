@@ -129,9 +129,7 @@ def test_nothing_is_exported_of_a_log_that_was_altered(altered: tuple[Office, st
     assert not office.file.exists()
 
 
-def test_no_curator_serves_with_a_log_that_was_altered(
-    altered: tuple[Office, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_curator_serves_with_a_log_that_was_altered(altered: tuple[Office, str]) -> None:
     office, problem = altered
     write_identity(office.folder)
     options = ServeOptions(
