@@ -21,6 +21,7 @@ from veiltab.common.errors import ConflictError, InvalidInputError, VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
 from veiltab.common.process.restart import RestartRequest, begin_again
 from veiltab.common.storage.disk import disk_refusal, files_of
+from veiltab.common.storage.named_files import check_place
 
 EXIT_CODES = """
 Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet, or nothing
@@ -93,12 +94,11 @@ class NewFile(click.Path):
         """Return the path.
 
         Raises:
-            InvalidInputError: its folder is not there.
+            InvalidInputError: nothing can be written there.
             ConflictError: a file is there, and the command line has no --force.
         """
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if not path.parent.is_dir():
-            raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Make it first.")
+        check_place(path)
         refuse_present(path)
         return path
 

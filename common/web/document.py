@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.cards.card import Bound
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.named_files import written_as_named
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What a browser may load and run for a page: its own styles and pictures, no script, nothing from elsewhere."""
@@ -59,28 +58,14 @@ def page(title: str, lead: str, sections: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def check_page(path: Path) -> None:
-    """Refuse a file name of a page that cannot be written to, before any computation.
-
-    Raises:
-        InvalidInputError: a folder that does not exist, or a folder itself.
-    """
-    if not path.parent.is_dir() or path.is_dir():
-        raise InvalidInputError("the report cannot be written here", where=str(path), remedy="Choose another place.")
-
-
 def write_page(html: str, path: Path) -> None:
     """Write a page to a file.
 
     Raises:
         InvalidInputError: the file cannot be written.
     """
-    try:
-        check_page(path)
-        with written_whole(path) as file:
-            file.write(html.encode())
-    except OSError as error:
-        raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(path)) from None
+    with written_as_named(path) as file:
+        file.write(html.encode())
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:

@@ -7,6 +7,7 @@ import click
 
 from veiltab.common.command.cli import NEW_FILE, emit, force_option, json_option, json_text
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.named_files import check_place
 from veiltab.curator.budget.entries import percent
 from veiltab.curator.budget.ledger_text import spent_text
 from veiltab.curator.budget.remaining import Kind
@@ -84,7 +85,7 @@ def linkage(
     if len({path.absolute() for path in paths}) < len(paths):
         raise InvalidInputError("two options name the same file", where=str(paths[-1]), remedy="Name another one.")
     for path in paths:
-        _check_folder(path)
+        check_place(path)
     plain, lines = linkage_json(report, categories, lacking), linkage_text(report, categories, lacking)
     told = wrong_links_json(report, standing.name, tested) if out is not None else ""
     if tested is not None:
@@ -99,11 +100,6 @@ def linkage(
     if out is not None:
         out.write_text(told, "utf-8")
     emit(as_json, plain, lines)
-
-
-def _check_folder(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise InvalidInputError("there is no such folder", where=str(path.parent), remedy="Create it first.")
 
 
 def _together(name: str, value: T | None, other: str, beside: U | None) -> tuple[T, U] | None:
@@ -180,7 +176,7 @@ def match_rates(
     before = linked_then(standing, attribute)
     is_of_now = before in {None, report.links}
     earlier = "" if is_of_now else f" It is of an earlier linkage, of {before:,} people, and no later one renews it."
-    _check_folder(out)
+    check_place(out)
     if out.exists():
         try:
             rates_of(out.read_text("utf-8", "replace"), str(out))

@@ -41,14 +41,14 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     """Answers the other curators."""
 
     def __init__(self, answers: Answers) -> None:
-        self._answers = answers
+        self._own, self._parts = answers, answers.parts
 
     async def Hello(self, request: curator_peer_pb2.HelloRequest, context: Context) -> curator_peer_pb2.HelloResponse:
         shown = (request.ledger_length, request.ledger_head)
-        length, head = self._answers.greet(caller(context).name, request.study_digest, shown)
+        length, head = self._own.greet(caller(context).name, request.study_digest, shown)
         return curator_peer_pb2.HelloResponse(
-            study_digest=self._answers.parts.study.digest,
-            table_version=self._answers.parts.alignment.table_version or None,
+            study_digest=self._parts.study.digest,
+            table_version=self._parts.alignment.table_version or None,
             witnessed_length=length,
             witnessed_head=head,
         )
@@ -57,21 +57,21 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.CommitRequest, context: Context
     ) -> curator_peer_pb2.CommitResponse:
         peer = caller(context).name
-        mine = self._answers.parts.coins.exchange_commitments(request.coin_id, peer, request.commitment)
+        mine = self._parts.coins.exchange_commitments(request.coin_id, peer, request.commitment)
         return curator_peer_pb2.CommitResponse(commitment=mine)
 
     async def Reveal(
         self, request: curator_peer_pb2.RevealRequest, context: Context
     ) -> curator_peer_pb2.RevealResponse:
         peer = caller(context).name
-        share = self._answers.parts.coins.open_share(request.coin_id, peer, request.transcript, request.commitment)
+        share = self._parts.coins.open_share(request.coin_id, peer, request.transcript, request.commitment)
         return curator_peer_pb2.RevealResponse(share=share)
 
     async def FetchTokens(
         self, request: curator_peer_pb2.FetchTokensRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchTokensResponse]:
         caller(context)
-        path = self._answers.parts.alignment.shared_tokens(request.alignment_id)
+        path = self._parts.alignment.shared_tokens(request.alignment_id)
         chunks = file_chunks(path, request.offset, has_digests=False)
         async for total, chunk in streamed(chunks, path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchTokensResponse(total=total, chunk=chunk)
@@ -80,7 +80,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.GetSessionRequest, context: Context
     ) -> curator_peer_pb2.GetSessionResponse:
         caller(context)
-        standing = self._answers.private_exchange.standing(request.alignment_id)
+        standing = self._own.private_exchange.standing(request.alignment_id)
         return curator_peer_pb2.GetSessionResponse(
             part=standing.part,
             finished=standing.finished,
@@ -94,9 +94,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.FetchFlowRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchFlowResponse]:
         peer, kind = caller(context).name, flow_kind_from_proto(request.kind)
-        path = self._answers.private_exchange.flow_file(
-            request.alignment_id, request.session, kind, request.owner, peer
-        )
+        path = self._own.private_exchange.flow_file(request.alignment_id, request.session, kind, request.owner, peer)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchFlowResponse(total=total, chunk=chunk)
 
@@ -105,7 +103,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     ) -> AsyncIterator[curator_peer_pb2.FetchLinkResponse]:
         from veiltab.curator.alignment.linking.link_exchange import requested_file  # noqa: PLC0415 - not for studies with ids
 
-        path = requested_file(self._answers.private_exchange, request, caller(context).name)
+        path = requested_file(self._own.private_exchange, request, caller(context).name)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchLinkResponse(total=total, chunk=chunk)
 
@@ -113,20 +111,20 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.FetchIndicesRequest, context: Context
     ) -> AsyncIterator[curator_peer_pb2.FetchIndicesResponse]:
         caller(context)
-        path = self._answers.shared_indices(request.release_id)
+        path = self._own.shared_indices(request.release_id)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchIndicesResponse(total=total, chunk=chunk)
 
     async def GetCanaryChanges(
         self, request: curator_peer_pb2.GetCanaryChangesRequest, context: Context
     ) -> curator_peer_pb2.GetCanaryChangesResponse:
-        changes = self._answers.changes_of_canaries(request.release_id, caller(context).name)
+        changes = self._own.changes_of_canaries(request.release_id, caller(context).name)
         return curator_peer_pb2.GetCanaryChangesResponse(changes=changes)
 
     async def FollowProgress(
         self, requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest], context: Context
     ) -> AsyncIterator[curator_peer_pb2.FollowProgressResponse]:
-        with self._answers.parts.changes.followed(caller(context)) as followed:
+        with self._parts.changes.followed(caller(context)) as followed:
             taking = asyncio.create_task(_follow(requests, followed))
             ending = asyncio.get_running_loop().call_later(_FOLLOWED_SECONDS, followed.end)
             try:
@@ -142,7 +140,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
 
     def _told(self, names: Iterable[str], followed: Followed) -> curator_peer_pb2.FollowProgressResponse:
         """Return how far this curator is with some releases; those that are over are followed no more."""
-        known = dict(self._answers.progress_of(names))
+        known = dict(self._own.progress_of(names))
         for name, progress in known.items():
             if progress.state.finished:
                 followed.remove(name)
@@ -177,12 +175,12 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     """Answers researchers."""
 
     def __init__(self, answers: Answers) -> None:
-        self._answers = answers
+        self._own, self._parts = answers, answers.parts
 
     async def ProposeRelease(
         self, request: curator_pb2.ProposeReleaseRequest, context: Context
     ) -> curator_pb2.ProposeReleaseResponse:
-        stored = self._answers.propose(
+        stored = self._own.propose(
             request_from_proto(request.request, caller(context).name),
             request.study_digest,
             ledger_from_proto(request.witnessed, "witnessed"),
@@ -205,15 +203,15 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def _proposal(
         self, release_id: str, asker: Party, milliseconds: int, *, with_statement: bool
     ) -> curator_pb2.GetProposalResponse:
-        stored, progress = await self._answers.proposal(release_id, asker, offered_seconds(milliseconds))
+        stored, progress = await self._own.proposal(release_id, asker, offered_seconds(milliseconds))
         receipt, statement = None, None
         if stored.state is ReleaseState.READY and stored.spec is not None:
             # Who is refused them here is told why where it asks for them alone.
             with suppress(DeniedError):
-                if stored.spec.columns_of(self._answers.parts.name):
-                    receipt = _tested_to_proto(self._answers.receipt(release_id, asker.name))
+                if stored.spec.columns_of(self._own.name):
+                    receipt = _tested_to_proto(self._own.receipt(release_id, asker.name))
             with suppress(InvalidInputError):
-                statement = signed_to_proto(self._answers.statement(release_id, asker.name)) if with_statement else None
+                statement = signed_to_proto(self._own.statement(release_id, asker.name)) if with_statement else None
         return curator_pb2.GetProposalResponse(
             state=state_to_proto(stored.state),
             waiting_for=stored.waiting_for,
@@ -224,7 +222,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             bytes_uploaded=stored.bytes_uploaded,
             seconds=stored.seconds,
             table=spec_to_proto(stored.spec) if stored.spec is not None and stored.part_of else None,
-            left_out=self._answers.stated_rows,
+            left_out=self._own.stated_rows,
             receipt=receipt,
             statement=statement,
         )
@@ -232,18 +230,18 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def ChooseTables(
         self, request: curator_pb2.ChooseTablesRequest, context: Context
     ) -> curator_pb2.ChooseTablesResponse:
-        self._answers.choose(request.release_id, caller(context).name, tuple(request.numbers))
+        self._own.choose(request.release_id, caller(context).name, tuple(request.numbers))
         return curator_pb2.ChooseTablesResponse()
 
     async def GetReceipt(
         self, request: curator_pb2.GetReceiptRequest, context: Context
     ) -> curator_pb2.GetReceiptResponse:
-        return _tested_to_proto(self._answers.receipt(request.release_id, caller(context).name))
+        return _tested_to_proto(self._own.receipt(request.release_id, caller(context).name))
 
     async def GetCuratorStatement(
         self, request: curator_pb2.GetCuratorStatementRequest, context: Context
     ) -> curator_pb2.GetCuratorStatementResponse:
-        statement = await asyncio.to_thread(self._answers.statement, request.release_id, caller(context).name)
+        statement = await asyncio.to_thread(self._own.statement, request.release_id, caller(context).name)
         return curator_pb2.GetCuratorStatementResponse(statement=signed_to_proto(statement))
 
     async def GetKeys(self, request: curator_pb2.GetKeysRequest, context: Context) -> curator_pb2.GetKeysResponse:
@@ -251,7 +249,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             attribute: ColumnDigests(published=column.published, canaries=column.canaries)
             for attribute, column in sorted(request.columns.items())
         }
-        keys = self._answers.keys(request.release_id, caller(context).name, claimed)
+        keys = self._own.keys(request.release_id, caller(context).name, claimed)
         response = curator_pb2.GetKeysResponse()
         for attribute, key in keys.items():
             with step("give key", release_id=request.release_id, attribute=attribute, size=len(key)):
@@ -262,7 +260,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
         self, request: curator_pb2.FetchPadRequest, context: Context
     ) -> AsyncIterator[curator_pb2.FetchPadResponse]:
         claimed = ColumnDigests(published=request.published_digest, canaries=request.canary_digest)
-        path = self._answers.pad_file(request.release_id, request.attribute, caller(context).name, claimed)
+        path = self._own.pad_file(request.release_id, request.attribute, caller(context).name, claimed)
         length = path.stat().st_size
         size = length - request.offset
         with step("give key", release_id=request.release_id, attribute=request.attribute, size=size):

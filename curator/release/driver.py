@@ -36,15 +36,13 @@ class CuratorDriver:
     """What a curator does, behind its RPCs."""
 
     def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+        self.parts, self.store, self.name = parts, parts.store, parts.name
         self.steps = Steps(parts)
 
     async def run(self, table: Table) -> None:
         """Align the table and drive releases until cancelled."""
         peers = Peers(self.parts.identity, self.parts.study)
-        server = ServerLink(
-            self.parts.identity, self.parts.study, self.parts.ledger, self.parts.store.tests.noise_digest
-        )
+        server = ServerLink(self.parts.identity, self.parts.study, self.parts.ledger, self.store.tests.noise_digest)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.parts.alignment.run(table, peers))
@@ -70,16 +68,16 @@ class CuratorDriver:
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):
-            if self.parts.store.has_changed_elsewhere():
+            if self.store.has_changed_elsewhere():
                 self.parts.looks.wake()
                 self.parts.changes.notify_all()
             held = set(self.parts.asks_a_person)
-            decided = held - self.parts.store.decisions.waiting_for_a_person(time.time())
+            decided = held - self.store.decisions.waiting_for_a_person(time.time())
             for release_id in decided | self.parts.decisions.refused_of(held) | self.parts.looks.ended(held):
                 self.parts.runs[release_id].is_held = False
             for release_id in decided:
                 self.parts.looks.forget(release_id)  # anyone who goes on with it looks anew
-            return self.parts.store.releases.unfinished()
+            return self.store.releases.unfinished()
         return ()
 
     def _show_work(self) -> None:
@@ -87,20 +85,18 @@ class CuratorDriver:
         with failures_logged(_log, "the work under way cannot be shown"):
             for release_id, text in self.parts.stages.texts.items():
                 self.parts.runs[release_id].is_shown = True
-                self._say(self.parts.store.releases.release(release_id), text)
+                self._say(self.store.releases.release(release_id), text)
 
     def _say(self, stored: CuratorRelease, text: str) -> None:
         """Record what a release waits for, or what is done for it; of one of several tables, with them."""
-        self.parts.store.releases.set_waiting(stored.request.release_id, text)
+        self.store.releases.set_waiting(stored.request.release_id, text)
         if stored.part_of:
-            self.parts.store.releases.set_waiting(
-                stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}"
-            )
+            self.store.releases.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
 
     async def _erase_traces(self) -> None:
         """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
-        if self.parts.store.coins.has_traces:
-            await asyncio.to_thread(self.parts.store.coins.erase_traces)
+        if self.store.coins.has_traces:
+            await asyncio.to_thread(self.store.coins.erase_traces)
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""
@@ -111,7 +107,7 @@ class CuratorDriver:
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         while not stored.state.finished:
             before, wakes = stored.state, self.parts.looks.wakes
             stored = await self._take_steps(stored, entered, peers, server)
@@ -122,7 +118,7 @@ class CuratorDriver:
                 return
             else:
                 attempt = await self._wait(stored, attempt, wakes)
-                stored = self.parts.store.releases.release(release_id)
+                stored = self.store.releases.release(release_id)
         if stored.part_of:
             self.parts.look_after_tables()
         if stored.state.unsuccessful:
@@ -180,13 +176,13 @@ class CuratorDriver:
                     return self._changed(release_id)
                 case Step(leads_to=state) as taken:
                     if state is not before:  # else there is more to do in this state
-                        self.parts.store.releases.set_state(release_id, state, seconds=_left(stored, entered))
+                        self.store.releases.set_state(release_id, state, seconds=_left(stored, entered))
             stored = self._changed(release_id, taken)
         return stored
 
     def _changed(self, release_id: str, taken: Step | None = None) -> CuratorRelease:
         """Return a release that has changed, by a step that was taken or otherwise; wake those who wait for that."""
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         run = self.parts.runs[release_id]
         run.is_unsaid = taken in _FOLLOWED
         if not run.is_unsaid:
@@ -230,17 +226,17 @@ class CuratorDriver:
                 )
             run.is_refused = False
         except (VeiltabError, OSError) as error:
-            return _outcome_of(error, stored, self.parts.name, is_charged=self.parts.ledger.is_charged(release_id))
+            return _outcome_of(error, stored, self.name, is_charged=self.parts.ledger.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
             refusal, logged = refusal_of(error)
             _log.error("a step failed: %s", logged, extra={"release": release_id})
-            return _outcome_of(refusal, stored, self.parts.name, is_charged=self.parts.ledger.is_charged(release_id))
+            return _outcome_of(refusal, stored, self.name, is_charged=self.parts.ledger.is_charged(release_id))
         return outcome
 
     def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
         if not stored.request.tables:
             return next_step(stored, own, others, time.time())
-        tables = self.parts.store.tables.tables(stored.request.release_id)
+        tables = self.store.tables.tables(stored.request.release_id)
         return next_step_of_tables(stored, own, others, tables, time.time())
 
     def _end(self, stored: CuratorRelease, ended: End, seconds: float) -> None:
@@ -251,8 +247,8 @@ class CuratorDriver:
         for party in sorted(ended.by | ended.claimed_by):
             _log.warning("a charged release is counted", extra={"release": release_id, "party": party})
             is_claim = party not in ended.by
-            self.parts.store.coins.add_aborted(stored.part_of or release_id, party, ended.reason, is_claim=is_claim)
-        self.parts.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
+            self.store.coins.add_aborted(stored.part_of or release_id, party, ended.reason, is_claim=is_claim)
+        self.store.releases.end(release_id, ended.state, ended.reason, seconds=seconds)
         self.parts.forget(release_id)
 
     async def _tidy(self, release_id: str, deadline: int) -> None:
@@ -262,7 +258,7 @@ class CuratorDriver:
             await self.parts.looks.news(
                 release_id, others, attempt=0, wakes=self.parts.looks.wakes, deadline=deadline, is_refused=False
             )
-        self.parts.store.coins.forget_coin(release_coin(release_id))
+        self.store.coins.forget_coin(release_coin(release_id))
         self.parts.sampler.indices_file(release_id).unlink(missing_ok=True)
 
 

@@ -69,7 +69,7 @@ class Answers:
     """What a curator answers its researchers and the other curators."""
 
     def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+        self.parts, self.store, self.name = parts, parts.store, parts.name
 
     @property
     def private_exchange(self) -> "PrivateExchange":
@@ -79,7 +79,7 @@ class Answers:
             DeniedError: the study aligns by tokens.
         """
         if isinstance(self.parts.exchange, TokenExchange):
-            raise DeniedError("the study aligns by tokens", where=f"curator {self.parts.name}")
+            raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
         return self.parts.exchange
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
@@ -95,9 +95,9 @@ class Answers:
             InvalidInputError: it has another study file, or shows a ledger that it cannot have.
         """
         check_study_digest(self.parts.study, study_digest, f"curator {peer}")
-        check_shown_ledger(witness, peer, self.parts.store.releases.planned(), self.parts.study.own_tables_of(peer))
-        longest = self.parts.store.alignments.witness(peer)
-        self.parts.store.alignments.set_witness(peer, *witness)
+        check_shown_ledger(witness, peer, self.store.releases.planned(), self.parts.study.own_tables_of(peer))
+        longest = self.store.alignments.witness(peer)
+        self.store.alignments.set_witness(peer, *witness)
         return longest
 
     def propose(self, request: ReleaseRequest, study_digest: str, witnessed: Witnessed = NONE_SEEN) -> CuratorRelease:
@@ -112,13 +112,13 @@ class Answers:
         """
         check_study_digest(self.parts.study, study_digest, f"researcher {request.researcher}")
         now = int(time.time())
-        if not self.parts.store.releases.knows(request.release_id):
+        if not self.store.releases.knows(request.release_id):
             check_request(request, self.parts.study, now)
             self.parts.ledger.verify_against(witnessed, f"researcher {request.researcher}")
-            check_open_requests(request.researcher, self.parts.store.releases.open_requests())
+            check_open_requests(request.researcher, self.store.releases.open_requests())
             # The others hear of it with what is decided about it.
             self.parts.runs[request.release_id].is_unsaid = True
-        stored = self.parts.store.releases.add(request, now, study_digest)
+        stored = self.store.releases.add(request, now, study_digest)
         self.parts.submitted.set()
         return stored
 
@@ -127,18 +127,18 @@ class Answers:
 
         One that waits for a person is not waited for, nor one of several tables that is charged: its tables are.
         """
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, asker.name)
         if not self.parts.is_worth_saying(stored):
             await self.parts.changes.until(
-                lambda: self.parts.is_worth_saying(self.parts.store.releases.release(release_id)),
+                lambda: self.parts.is_worth_saying(self.store.releases.release(release_id)),
                 [for_researcher(release_id)],
                 asker,
                 seconds,
             )
-            stored = self.parts.store.releases.release(release_id)
+            stored = self.store.releases.release(release_id)
         if stored.request.tables:
-            stored = replace(stored, bytes_uploaded=self.parts.store.tables.bytes_uploaded_of_tables(release_id))
+            stored = replace(stored, bytes_uploaded=self.store.tables.bytes_uploaded_of_tables(release_id))
         return stored, self.parts.progress(stored)
 
     @property
@@ -153,10 +153,10 @@ class Answers:
             DeniedError: as `check_asker`.
             VeiltabError: as `check_choice`.
         """
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if check_choice(stored, numbers):
-            self.parts.store.tables.choose_tables(release_id, numbers, int(time.time()))
+            self.store.tables.choose_tables(release_id, numbers, int(time.time()))
             self.parts.changes.notify(release_id)
             self.parts.look_after_tables()
 
@@ -166,16 +166,16 @@ class Answers:
         Raises:
             DeniedError, NotReadyError, FailedReleaseError: as `check_asker` and `check_receipt_may_leave`.
         """
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
-        check_receipt_may_leave(stored, self.parts.store.decisions.decisions(release_id), time.time())
+        check_receipt_may_leave(stored, self.store.decisions.decisions(release_id), time.time())
         return TestedRelease(
-            receipts=self.parts.store.tests.receipts(release_id),
-            changes=self.parts.store.tests.canary_changes(release_id),
-            canary_key=self.parts.store.keys.canary_key(release_id),
+            receipts=self.store.tests.receipts(release_id),
+            changes=self.store.tests.canary_changes(release_id),
+            canary_key=self.store.keys.canary_key(release_id),
             digests=PublicationDigests(
-                columns=self.parts.store.tests.published_digests(release_id),
-                places=self.parts.store.tests.places_digest(release_id),
+                columns=self.store.tests.published_digests(release_id),
+                places=self.store.tests.places_digest(release_id),
             ),
         )
 
@@ -187,11 +187,11 @@ class Answers:
             DeniedError: the curator that asks has no columns there.
             NotReadyError: the server has not passed the test of one's own columns.
         """
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         if stored.spec is not None and not stored.spec.columns_of(owner):
             raise DeniedError("this is for those with columns in the release", where=f"curator {owner}")
         if not self.parts.is_tested(stored):
-            raise NotReadyError("has not tested the server yet", where=f"curator {self.parts.name}")
+            raise NotReadyError("has not tested the server yet", where=f"curator {self.name}")
         return self.parts.server_check.changes(stored.planned_spec)
 
     def statement(self, release_id: str, researcher: str) -> SignedText:
@@ -202,9 +202,9 @@ class Answers:
             NotReadyError: the release is not ready here.
             InvalidInputError: this curator's certificate has expired.
         """
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
-        return signed_statement(self.parts.identity, stored, self.parts.store, self.parts.ledger)
+        return signed_statement(self.parts.identity, stored, self.store, self.parts.ledger)
 
     def pad_file(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Path:
         """Return the file of the one-time pad of a column that the researcher may have now.
@@ -218,7 +218,7 @@ class Answers:
             FailedReleaseError: as `check_key_may_leave` and `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.OTP:
             raise InvalidInputError("the keys of a curator are asked for together", where=f"release {release_id}")
@@ -236,7 +236,7 @@ class Answers:
             InvalidInputError: the release has one-time pads.
             VeiltabError: as `pad_file`, of any attribute that is granted.
         """
-        stored = self.parts.store.releases.release(release_id)
+        stored = self.store.releases.release(release_id)
         check_asker(stored, researcher)
         if stored.request.pad is not Pad.CHACHA20:
             raise InvalidInputError("one-time pads are fetched one by one", where=f"release {release_id}")
@@ -245,7 +245,7 @@ class Answers:
     def _given(self, stored: CuratorRelease, claimed: Mapping[str, ColumnDigests]) -> dict[str, bytes]:
         """Return what is recorded as the keys of columns that may leave, and record that they are given."""
         release_id, researcher = stored.request.release_id, stored.request.researcher
-        decisions = {decision.attribute: decision for decision in self.parts.store.decisions.decisions(release_id)}
+        decisions = {decision.attribute: decision for decision in self.store.decisions.decisions(release_id)}
         keys, refusal = dict[str, bytes](), DeniedError("no attribute is asked for", where=f"release {release_id}")
         for attribute, column in claimed.items():
             try:
@@ -254,8 +254,8 @@ class Answers:
                 refusal = error
                 continue
             pad, tested = (
-                self.parts.store.keys.pad(release_id, attribute),
-                self.parts.store.tests.tested(release_id, attribute),
+                self.store.keys.pad(release_id, attribute),
+                self.store.tests.tested(release_id, attribute),
             )
             if pad is None or tested is None:
                 raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
@@ -263,15 +263,15 @@ class Answers:
             keys[attribute] = pad[0]
         if not keys:
             raise refusal
-        with transaction(self.parts.store.connection):
+        with transaction(self.store.connection):
             for attribute in keys:
-                self.parts.store.keys.record_key_given(release_id, attribute, researcher)
+                self.store.keys.record_key_given(release_id, attribute, researcher)
         return keys
 
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release, with what it signed of its ledger."""
-        signed = own_checkpoint(self.parts.store.connection, self.parts.name, release_id)
-        return replace(self.parts.progress(self.parts.store.releases.release(release_id)), checkpoint=signed)
+        signed = own_checkpoint(self.store.connection, self.name, release_id)
+        return replace(self.parts.progress(self.store.releases.release(release_id)), checkpoint=signed)
 
     def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
         """Yield this curator's progress with some releases, of those that it knows."""
@@ -286,5 +286,5 @@ class Answers:
             NotFoundError: the release is not known here.
             NotReadyError: they are not drawn yet.
         """
-        self.parts.store.releases.release(release_id)
+        self.store.releases.release(release_id)
         return self.parts.sampler.shared_indices(release_id)

@@ -33,7 +33,7 @@ class Steps:
     """The steps that `curator/progress` names, taken."""
 
     def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+        self.parts, self.store, self.name = parts, parts.store, parts.name
 
     async def take(
         self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
@@ -93,64 +93,61 @@ class Steps:
         granted, denied = joint_decision(everyone, self.parts.study)
         columns = agreed_columns(stored.request, self.parts.study, granted, denied)
         population, digest = self.parts.alignment.result()
-        with (
-            step("plan", release_id=release_id),
-            self.parts.stages.stage(release_id) as stage,
-            stage.of("planning", None),
-        ):
+        stages = self.parts.stages
+        with step("plan", release_id=release_id), stages.stage(release_id) as stage, stage.of("planning", None):
             question = plan_question(stored.request, columns, self.parts.study, population=population, alignment=digest)
             planned = await self.parts.planner.spec(question)
         # Before any curator reserves anything.
         self._keep_room(planned)
-        self.parts.store.releases.set_planned(planned)
+        self.store.releases.set_planned(planned)
 
     def _keep_room(self, planned: ReleaseSpec) -> None:
         """Keep room for what a release writes here."""
-        size = release_bytes(planned, self.parts.name, copies=self.parts.workplace.is_remote)
+        size = release_bytes(planned, self.name, copies=self.parts.workplace.is_remote)
         self.parts.room.keep(planned.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec) -> None:
-        check_aborted(self.parts.store.coins)
+        check_aborted(self.store.coins)
         with step("reserve", release_id=spec.release_id):
             with self.parts.stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
                 charge = await self.parts.planner.charge(spec, self.parts.ledger.allowance)
             self.parts.decisions.check_shares(spec, charge)
-            note_seen(self.parts.store.connection, spec.release_id)
+            note_seen(self.store.connection, spec.release_id)
             try:
                 self.parts.ledger.reserve(spec, charge)
             except BudgetExceededError:
                 if not self.parts.ledger.fits_what_is_charged(spec.release_id, charge):
                     raise
                 raise NotReadyError(
-                    "the rest of the budget is reserved for other releases", where=f"curator {self.parts.name}"
+                    "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
                 ) from None
 
     async def _charge(self, stored: CuratorRelease, server: ServerLink) -> None:
         tables = (stored.planned_spec,) if stored.several is None else stored.several.each_table()
         planned = stored.planned or release_of(stored.planned_spec)
-        own = next((table for table in tables if table.columns_of(self.parts.name)), None)
+        own = next((table for table in tables if table.columns_of(self.name)), None)
         # The disk may have filled up since the release was planned.
         self._keep_room(planned)
         if own is not None:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):
                 announced = await server.announce(own)
-        with step("charge", release_id=planned.release_id), transaction(self.parts.store.connection):
+        with step("charge", release_id=planned.release_id), transaction(self.store.connection):
             self.parts.ledger.charge(planned.release_id)
-            sign_charge(self.parts.store.connection, self.parts.identity, planned.release_id, self.parts.ledger.head)
+            sign_charge(self.store.connection, self.parts.identity, planned.release_id, self.parts.ledger.head)
             if own is not None:
-                self.parts.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
+                self.store.tests.record_noise_digest(own.release_id, announced.noise_digest)
             if not planned.several:
                 self.parts.coins.commit(planned.release_id)
 
     def _witness(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         """Keep what the others signed of their ledgers with the charge, before anything else is done for it."""
         if not stored.part_of:
-            keep_checkpoints(self.parts.store.connection, self.parts.identity, stored.request.release_id, others)
+            keep_checkpoints(self.store.connection, self.parts.identity, stored.request.release_id, others)
 
     def _open_tables(self, stored: CuratorRelease) -> None:
         numbers = range(len(stored.planned_release.tables))
-        self.parts.store.tables.open_tables(stored.request.release_id, numbers, int(time.time()))
+        self.store.tables.open_tables(stored.request.release_id, numbers, int(time.time()))
         self.parts.submitted.set()
 
     async def _draw(self, spec: TableSpec, shown: Mapping[str, bytes], stage: Stage, peers: Peers) -> None:
@@ -162,13 +159,13 @@ class Steps:
             raise
         run = self.parts.runs[spec.release_id]
         run.is_hanging, run.sample = False, sample
-        self.parts.store.releases.set_sample_check(
-            spec.release_id, sample.check, has_columns=bool(spec.columns_of(self.parts.name))
+        self.store.releases.set_sample_check(
+            spec.release_id, sample.check, has_columns=bool(spec.columns_of(self.name))
         )
 
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""
-        since = self.parts.store.releases.release(release_id).since
+        since = self.store.releases.release(release_id).since
         if self.parts.runs[release_id].is_hanging or time.time() - since <= _HANGS_AFTER_SECONDS:
             return
         if missing := ", ".join(sorted(self.parts.coins.awaited(release_coin(release_id)))):
@@ -182,7 +179,7 @@ class Steps:
             table = self.parts.alignment.table(spec.alignment)
             sample = await self.parts.sampler.draw(spec, table, peers, stage)
             if sample.check != stored.sample_check:
-                raise IntegrityError("drew another sample than before", where=f"curator {self.parts.name}")
+                raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
         try:
             await asyncio.to_thread(self._encrypt_columns, spec, sample, stage)
         finally:
@@ -191,7 +188,7 @@ class Steps:
         self.parts.room.give_back(spec.release_id)
 
     def _encrypt_columns(self, spec: TableSpec, sample: SharedSample, stage: Stage) -> None:
-        columns, encryption = spec.columns_of(self.parts.name), self.parts.encryption(spec.release_id)
+        columns, encryption = spec.columns_of(self.name), self.parts.encryption(spec.release_id)
         with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
             plain = [
                 PlainColumn(
@@ -210,31 +207,29 @@ class Steps:
         columns = {
             c.attribute: (
                 encryption.ciphertext(c.attribute),
-                self.parts.store.keys.ciphertext_digest(spec.release_id, c.attribute),
+                self.store.keys.ciphertext_digest(spec.release_id, c.attribute),
             )
-            for c in spec.columns_of(self.parts.name)
+            for c in spec.columns_of(self.name)
         }
         if columns:
-            if not self.parts.store.tests.noise_digest(
-                spec.release_id
-            ):  # a table that was not announced with the charge
-                self.parts.store.tests.record_noise_digest(spec.release_id, (await server.announce(spec)).noise_digest)
-            size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.parts.name))
+            if not self.store.tests.noise_digest(spec.release_id):  # a table that was not announced with the charge
+                self.store.tests.record_noise_digest(spec.release_id, (await server.announce(spec)).noise_digest)
+            size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
             with step("upload", release_id=spec.release_id, size=size):
                 published = await server.upload(spec, columns, stage=stage)
-            with transaction(self.parts.store.connection):
-                self.parts.store.releases.set_bytes_uploaded(spec.release_id, size)
+            with transaction(self.store.connection):
+                self.store.releases.set_bytes_uploaded(spec.release_id, size)
                 if published is not None:
-                    self.parts.store.tests.record_publication(spec.release_id, published)
+                    self.store.tests.record_publication(spec.release_id, published)
             if published is not None:  # and not before it is durable
                 self.parts.runs[spec.release_id].is_published = True
         encryption.forget_ciphertext()
 
     async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
         spec = stored.planned_spec
-        if spec.columns_of(self.parts.name):
+        if spec.columns_of(self.name):
             # For what the server sends, until it is compared, and for the places.
-            self.parts.room.keep(spec.release_id, spec.canaries * (canary_width(spec, self.parts.name) + PLACE_BYTES))
+            self.parts.room.keep(spec.release_id, spec.canaries * (canary_width(spec, self.name) + PLACE_BYTES))
         with step("test server", release_id=spec.release_id):
             encryption = self.parts.encryption(spec.release_id)
             is_published = self.parts.runs[spec.release_id].is_published
@@ -243,9 +238,9 @@ class Steps:
 
     async def _test_together(self, spec: TableSpec, peers: Peers, server: ServerLink) -> None:
         """Test all columns together, on the lists of changed canaries of every owner."""
-        if not spec.columns_of(self.parts.name):
+        if not spec.columns_of(self.name):
             return
-        owners = {column.owner for column in spec.columns} - {self.parts.name}
+        owners = {column.owner for column in spec.columns} - {self.name}
         with step("test server together", release_id=spec.release_id):
             lists = {owner: await peers.changes(owner, spec.release_id) for owner in sorted(owners)}
             await self.parts.server_check.run_together(spec, server, lists, self.parts.folder)

@@ -9,7 +9,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, refuse_present
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.named_files import written_as_named
 from veiltab.curator.formats.address import TableAddress
 from veiltab.curator.formats.source_options import table_options
 
@@ -386,10 +386,5 @@ def _write(path: Path, text: str) -> None:
         InvalidInputError: it cannot be written.
     """
     refuse_present(path)
-    try:
-        with written_whole(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise InvalidInputError(
-            f"the file cannot be written ({error.strerror})", where=str(path), remedy="Name another one with --out."
-        ) from None
+    with written_as_named(path) as file:
+        file.write(text.encode())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from veiltab.common.collection.tokens import new_token, token_of
 from veiltab.common.errors import ConflictError, InvalidInputError
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.named_files import written_as_named
 
 
 def kept_tokens(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
@@ -28,11 +28,8 @@ def kept_tokens(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[s
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("round", "stratum", "token"))
     table.writerows((round_id, stratum, token.hex()) for stratum, batch in tokens.items() for token in batch)
-    try:
-        with written_whole(path) as file:
-            file.write(text.getvalue().encode())
-    except OSError as error:
-        raise InvalidInputError(f"the tokens cannot be written ({error.strerror})", where=str(path)) from None
+    with written_as_named(path) as file:
+        file.write(text.getvalue().encode())
     return tokens
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.named_files import check_place, written_as_named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SUFFIXES = (".svg", ".png")
 INK, ACCENT, SOFT = "#16324f", "#c2571a", "#d7dde4"
 
 STYLE: Any = {
@@ -72,25 +72,8 @@ def house_style(style: Any = STYLE) -> Iterator[None]:  # noqa: ANN401 - matplot
 
 
 def check_picture(path: Path) -> None:
-    """Refuse an unusable file name of a picture, before any computation.
-
-    Raises:
-        InvalidInputError: another suffix than .svg or .png, or a folder that does not exist.
-    """
-    _check_suffix(path)
-    if not path.parent.is_dir():
-        raise InvalidInputError(
-            "the folder of the picture does not exist", where=str(path), remedy="Make it, or name another."
-        )
-
-
-def _check_suffix(path: Path) -> None:
-    if path.suffix not in {".svg", ".png"}:
-        raise InvalidInputError(
-            "the picture's name ends neither in .svg nor in .png",
-            where=str(path),
-            remedy="Give it one of these suffixes.",
-        )
+    """Refuse an unusable file name of a picture, before any computation."""
+    check_place(path, SUFFIXES)
 
 
 def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figure], None]", *, option: str) -> None:
@@ -102,19 +85,17 @@ def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figur
     Raises:
         InvalidInputError: another suffix, or a file that cannot be written.
     """
-    _check_suffix(path)
+    check_picture(path)
     with importing("researcher", "a picture", where=option):
         from matplotlib.figure import Figure  # noqa: PLC0415 - not where the extra is missing
 
     with house_style():
         figure = Figure(figsize=size, layout="constrained")
         paint(figure)
-        metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else None
-        try:
-            with written_whole(path) as file:
-                figure.savefig(file, format=path.suffix[1:], dpi=150, metadata=metadata)
-        except OSError as error:
-            raise InvalidInputError(f"the picture cannot be written ({error.strerror})", where=str(path)) from None
+        kind = path.suffix.lower()
+        metadata = {"Date": None, "Creator": None} if kind == ".svg" else None
+        with written_as_named(path) as file:
+            figure.savefig(file, format=kind[1:], dpi=150, metadata=metadata)
 
 
 def logarithmic(axes: "Axes", *names: str) -> None:

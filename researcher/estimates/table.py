@@ -16,7 +16,7 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.named_files import check_place, written_as_named
 from veiltab.researcher.drawing.shown import ShownTable
 
 if TYPE_CHECKING:
@@ -173,43 +173,21 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     Raises:
         InvalidInputError: another suffix, or a place that cannot be written.
     """
-    check_table_path(path)
     suffix = path.suffix.lower()
-    try:
-        with written_whole(path) as file:
-            if suffix == ".csv":
-                _for_spreadsheets(frame).to_csv(file, index=False, lineterminator="\n")
-            elif suffix == ".parquet":
-                frame.to_parquet(file, index=False)
-            else:
-                rows = frame.to_dict(orient="records")
-                cells = [{name: _plain(value) for name, value in row.items()} for row in rows]
-                file.write(json.dumps(frame.attrs | {"cells": cells}, ensure_ascii=False).encode())
-    except OSError as error:
-        raise InvalidInputError(
-            f"the result cannot be written ({error.strerror or type(error).__name__})",
-            where=str(path),
-            remedy="Choose another place.",
-        ) from error
+    with written_as_named(path, SUFFIXES) as file:
+        if suffix == ".csv":
+            _for_spreadsheets(frame).to_csv(file, index=False, lineterminator="\n")
+        elif suffix == ".parquet":
+            frame.to_parquet(file, index=False)
+        else:
+            rows = frame.to_dict(orient="records")
+            cells = [{name: _plain(value) for name, value in row.items()} for row in rows]
+            file.write(json.dumps(frame.attrs | {"cells": cells}, ensure_ascii=False).encode())
 
 
 def check_table_path(path: Path) -> None:
-    """Refuse a file that `write` cannot write, before there is anything to write.
-
-    Raises:
-        InvalidInputError: another suffix, or no such folder.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InvalidInputError(
-            f"a result cannot be written as {suffix or 'a file without suffix'}",
-            where=str(path),
-            remedy=f"End the name in one of {', '.join(SUFFIXES)}.",
-        )
-    if not path.parent.is_dir():
-        raise InvalidInputError(
-            "the result cannot be written: there is no such folder", where=str(path), remedy="Choose another place."
-        )
+    """Refuse a file that `write` cannot write, before there is anything to write."""
+    check_place(path, SUFFIXES)
 
 
 def _plain(value: object) -> object:

@@ -4,7 +4,6 @@ Rows are written in chunks, so memory does not grow with their number; a file is
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from veiltab.common.core.domain import Domain
 from veiltab.common.core.texts.cells import plain_cell
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.named_files import check_place
 from veiltab.researcher.microdata.provenance import weight_columns
 from veiltab.researcher.model.measurement import Floats
 from veiltab.researcher.model.row_drawing import Rows
@@ -34,21 +34,8 @@ Chunk = tuple[Rows, Mapping[int, Floats]]
 
 
 def check_microdata_path(path: Path) -> None:
-    """Refuse a name that cannot be written to, before any work.
-
-    Raises:
-        InvalidInputError: another suffix, or a place that cannot be written.
-    """
-    if path.suffix.lower() not in SUFFIXES:
-        raise InvalidInputError(
-            f"microdata cannot be written as {path.suffix or 'a file without suffix'}",
-            where=str(path),
-            remedy=f"End the name in one of {', '.join(SUFFIXES)}.",
-        )
-    if not path.parent.is_dir():
-        raise InvalidInputError("the folder of the microdata does not exist", where=str(path))
-    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InvalidInputError("the microdata cannot be written here", where=str(path), remedy="Choose another place.")
+    """Refuse a name that cannot be written to, before any work."""
+    check_place(path, SUFFIXES)
 
 
 def copy_paths(path: Path, copies: int) -> tuple[Path, ...]:

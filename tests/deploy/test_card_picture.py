@@ -56,5 +56,5 @@ def test_a_card_without_order_or_noise_of_curators_is_drawn_too(tmp_path: Path, 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     noise = TwoSidedNoise(cells=4, curator_replacement=UNIT // 2, server_replacement=UNIT // 2)
     release = TwoSidedRelease(scheme=scheme_of("wor", population=9, sample=3), noise=noise)
-    with pytest.raises(InvalidInputError, match=r"the picture's name ends neither in .svg nor in .png"):
+    with pytest.raises(InvalidInputError, match=r"End the name in one of .svg, .png"):
         draw_card(card_of(release), tmp_path / "card.pdf")

@@ -224,5 +224,5 @@ def test_a_kind_of_file_that_cannot_be_written_is_refused_before_anybody_is_aske
     named = ("--release", "wages") if group == "researcher" else ("--round", "0" * 32)
     said = refused(group, "estimate", "study.toml", *ROSA, *named, "--out", "wages.xlsx")
     assert said == (
-        "veiltab: wages.xlsx: a result cannot be written as .xlsx. End the name in one of .csv, .parquet, .json.\n"
+        "veiltab: wages.xlsx: nothing can be written as .xlsx here. End the name in one of .csv, .parquet, .json.\n"
     )

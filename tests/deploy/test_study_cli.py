@@ -226,4 +226,4 @@ def test_a_draft_replaces_no_file_and_needs_a_place(tables: Ran) -> None:
     assert tables(*options, "--out", "alice.csv")[0] == 5
     code, _, err = tables(*options, "--out", "alice.csv/bob.toml")
     assert code == 2
-    assert "alice.csv/bob.toml: the file cannot be written" in err
+    assert "alice.csv: there is no such folder" in err

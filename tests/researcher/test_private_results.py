@@ -38,6 +38,6 @@ def test_a_file_of_a_result_is_its_users_alone(tmp_path: Path, name: str) -> Non
 
 
 def test_no_folder_is_made_for_a_page(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="cannot be written here"):
+    with pytest.raises(InvalidInputError, match="there is no such folder"):
         write_page("<!DOCTYPE html>", tmp_path / "none" / "page.html")
     assert list(tmp_path.iterdir()) == []

@@ -172,9 +172,9 @@ def test_other_suffixes_are_refused_by_name(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
 def test_place_that_cannot_be_written_is_named(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "missing" / f"result.{suffix}"
-    with pytest.raises(InvalidInputError, match="cannot be written") as refusal:
+    with pytest.raises(InvalidInputError, match="there is no such folder") as refusal:
         write(to_frame(make_estimate()), path)
-    assert refusal.value.where == str(path)
+    assert refusal.value.where == str(path.parent)
 
 
 CODED = {"researcher/collection/token_file.py", "researcher/api/formats.py"}

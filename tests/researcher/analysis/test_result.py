@@ -112,7 +112,7 @@ def test_pictures_are_drawn_and_saved(tmp_path: Path) -> None:
         picture.save(tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
     assert MADE.plot().svg == MADE.plot()._repr_html_()
-    with pytest.raises(InvalidInputError, match=r"the picture's name ends neither in .svg nor in .png"):
+    with pytest.raises(InvalidInputError, match=r"End the name in one of .svg, .png"):
         MADE.plot().save(tmp_path / "made.pdf")
     unsaid = replace(MADE, estimate=np.full(5, np.nan), low=np.full(5, np.nan), high=np.full(5, np.nan))
     assert unsaid.plot().svg.startswith("<svg")

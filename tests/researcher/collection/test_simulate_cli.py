@@ -121,7 +121,7 @@ ONE = ("--nodes", "200", "--distribution", "uniform:4")
         ((*ONE, "--epsilon", "2", "--rate", "1", "--domain", "3"), "--domain: a domain of 3 values does not cover"),
         ((*ONE, "--epsilon", "2", "--rate", "1", "--trials", "1"), "--trials"),
         ((*ONE, "--epsilon", "2", "--rate", "1", "--nodes", "0"), "--nodes"),
-        ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "x.pdf"), "neither in .svg nor in .png"),
+        ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "x.pdf"), "one of .svg, .png"),
         ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "nowhere/x.svg"), "no such folder"),
         (("--strata", "nowhere.csv", "--epsilon", "2"), "nowhere.csv: the strata cannot be read"),
         ((*ONE, "--epsilon", "2", "--rate", "1e-9"), "had a report"),

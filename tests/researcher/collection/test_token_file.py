@@ -58,7 +58,7 @@ def test_tokens_of_another_round_or_twice_are_not_taken(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_said_before_any_token_is_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", "utf-8")
-    with pytest.raises(InvalidInputError, match="cannot be written"):
+    with pytest.raises(InvalidInputError, match="there is no such folder"):
         kept_tokens(tmp_path / "file" / "tokens.csv", ID, NUMBERS)
 
 
