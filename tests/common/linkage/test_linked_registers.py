@@ -11,21 +11,21 @@ from veiltab.play.registers.people import FIELDS, ErrorRates, made_registers
 
 @cache
 def usual(deletions: int = 0) -> Linked:
-    return linked(made_registers(20_000, "a"), deletions=deletions)
+    return linked(made_registers(8_000, "a"), deletions=deletions)
 
 
 def test_twelve_keys_find_most_people_and_link_hardly_anybody_wrongly() -> None:
     links = usual().links()
     wrong = usual().wrong(links)
     assert 1 - wrong / len(links) >= 0.9995
-    assert (len(links) - wrong) / usual().registers.common() >= 0.968
+    assert (len(links) - wrong) / usual().registers.common() >= 0.965
 
 
 def test_deletion_passes_find_more() -> None:
     links = usual(5).links()
     wrong = usual(5).wrong(links)
     assert 1 - wrong / len(links) >= 0.9995
-    assert (len(links) - wrong) / usual(5).registers.common() >= 0.974
+    assert (len(links) - wrong) / usual(5).registers.common() >= 0.972
 
 
 @pytest.mark.parametrize("seed", ["a", pytest.param("b", marks=pytest.mark.long)])
@@ -76,18 +76,18 @@ def test_which_passes_run_is_the_hubs_alone() -> None:
 
 
 def test_one_row_of_a_spoke_changes_one_link_in_real_passes_too() -> None:
-    registers = made_registers(600, "g")
+    registers = made_registers(240, "g")
     rows = registers.spoke
     before = linked(registers, deletions=5).links()
     changed = {len(rows): 0, len(rows) + 1: 0}
-    for place in range(0, 600, 50):
-        one, other = rows[(7 * place + 100) % 600], rows[(place + 25) % 600]
-        cut = place // 50 % len(FIELDS)
+    for place in range(0, 240, 30):
+        one, other = rows[(7 * place + 100) % 240], rows[(place + 15) % 240]
+        cut = place // 30 % len(FIELDS)
         mixed = [other[field] if field < cut else one[field] for field in range(len(FIELDS))]
         row = (mixed[0], mixed[1], mixed[2], mixed[3], mixed[4])
         for others in ([*rows, row], [*rows[:place], row, *rows[place + 1 :]]):
             after = linked(replace(registers, spoke=others), deletions=5).links()
             count = sum(before.get(one) != after.get(one) for one in before.keys() | after.keys())
             changed[len(others)] = max(changed[len(others)], count)
-    assert changed[601] == 1
-    assert changed[600] == 2
+    assert changed[241] == 1
+    assert changed[240] == 2

@@ -12,8 +12,8 @@ from veiltab.curator.alignment.linking.link_messages import LinkKind, LinkMessag
 from veiltab.curator.alignment.private.ristretto import hashed
 from veiltab.v1.curator_peer_pb2 import FetchLinkRequest
 
-COMMON = people(40, 1)
-HUB, SPOKE = [*COMMON, *people(20, 2)], [*COMMON[::-1], *people(10, 3)]
+COMMON = people(20, 1)
+HUB, SPOKE = [*COMMON, *people(10, 2)], [*COMMON[::-1], *people(5, 3)]
 STRANGERS = hashed(f"stranger {number}".encode() for number in range(1000))
 Change = Callable[[bytes], bytes]
 
@@ -27,7 +27,7 @@ OF_SPOKE: dict[str, tuple[LinkKind, Change, str]] = {
     "more keys than it has rows": (
         LinkKind.ASKED,
         lambda data: data + STRANGERS[: 32 * 45],
-        "more than the 1,600 that follow from its rows",
+        "more than the 800 that follow from its rows",
     ),
     "one key twice": (LinkKind.ASKED, lambda data: data[:32] + data[:-32], "asked for one key twice"),
     "the identity": (LinkKind.ASKED, lambda data: bytes(32) + data[32:], "asked for what is no element"),
@@ -39,10 +39,10 @@ OF_SPOKE: dict[str, tuple[LinkKind, Change, str]] = {
         "agreed to another linkage",
     ),
     "no agreement": (LinkKind.AGREEMENT, lambda _: b"{}", "cannot be read"),
-    "nobody's rows": (LinkKind.AGREEMENT, lambda data: data.replace(b'"rows":50', b'"rows":0'), "states 0 rows"),
+    "nobody's rows": (LinkKind.AGREEMENT, lambda data: data.replace(b'"rows":25', b'"rows":0'), "states 0 rows"),
     "too many rows": (
         LinkKind.AGREEMENT,
-        lambda data: data.replace(b'"rows":50', b'"rows":5000000'),
+        lambda data: data.replace(b'"rows":25', b'"rows":5000000'),
         "states 5,000,000 rows; it may have 1,000,000",
     ),
     "an invented handle": (LinkKind.ACCEPTED, lambda data: bytes(15) + b"\x01" + data[16:], "named a row"),
@@ -65,7 +65,7 @@ OF_HUB: dict[str, tuple[LinkKind, Change, str]] = {
     "other keys": (LinkKind.AGREEMENT, lambda data: data.replace(b"given family birth sex", b"given family"), "other"),
     "self-matches without rows": (
         LinkKind.AGREEMENT,
-        lambda data: data.replace(b'"matches":0', b'"matches":61', 1),
+        lambda data: data.replace(b'"matches":0', b'"matches":31', 1),
         "more self-matches than rows",
     ),
     "links that are not there": (LinkKind.JOINT, lambda data: bytes(16) + data[16:], "named links that are not here"),
@@ -156,7 +156,7 @@ def test_messages_are_for_one_curator_each(tmp_path: Path) -> None:
 
 def test_a_spoke_finds_whom_it_guesses_and_nobody_else(tmp_path: Path) -> None:
     """Invented rows are rows: one finds its person if it is right in all that a key takes, and the rest find nobody."""
-    right, wrong = [HUB[3], HUB[30], HUB[50]], people(200, 9)
+    right, wrong = [HUB[3], HUB[15], HUB[25]], people(60, 9)
     with registers(tmp_path, [HUB, [*right, *wrong]], identity(), is_private=True) as (alice, bob):
         align(alice, bob)
         assert alice.alignment.result()[0] == len(right)
@@ -172,7 +172,7 @@ def test_all_variants_of_one_name_find_nobody(tmp_path: Path) -> None:
         for place in range(len(given))
         for letter in "xyz"
     ]
-    with registers(tmp_path, [HUB, [*tries, *SPOKE[:20]]], identity(), is_private=True) as (alice, bob):
+    with registers(tmp_path, [HUB, [*tries, *SPOKE[:15]]], identity(), is_private=True) as (alice, bob):
         align(alice, bob)
         links = wanted_links(identity(), HUB, bob.rows)
         assert 0 not in links
